@@ -1,0 +1,159 @@
+"""What an attack is: what a liar sees (`View`) and what it sends (`Forged`).
+
+An *attack* is a pair of pure functions. `init` sees the graph once (`Scene`) and prepares what does not change from
+round to round; `forge` sees the honest models of a round and makes the messages. A liar may tell each victim something
+else, so messages belong to (liar, victim) pairs.
+
+Most attacks send linear combinations of honest models. Those are returned as coefficients over the honest rows, not as
+vectors: the simulator then gets all distances from one Gram matrix and never builds the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+from byzmesh.registry import Registry
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+State = Any
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The graph as liars know it. Rows are positions in the (N, D) array of honest models; ids are node numbers.
+
+    honest      (N,) ids of the honest workers, in row order
+    byzantine   (B,) ids of the liars
+    liar        (F,) id of the liar of each pair; pairs are sorted by victim, then by liar
+    victim      (F,) id of the victim of each pair
+    place       (F,) position of the pair's victim in `victims`
+    victims     (V,) rows of the honest workers that have a lying neighbour, ascending
+    neighbour   (V, J) rows of each victim's honest neighbours (itself not included), padded with -1
+    weight      (V, J) mixing weight of each of them at the victim, 0 where padded
+    own_weight  (V,) mixing weight of the victim itself
+    lie_weight  (V,) total mixing weight of the victim's lying neighbours
+    metropolis_weight, metropolis_own, metropolis_lie: the same three under Metropolis-Hastings weights, whatever the
+                victims use
+    fiedler     callable -> (N,) Fiedler vector of the honest graph (computed on demand)
+    """
+
+    honest: Integers
+    byzantine: Integers
+    liar: Integers
+    victim: Integers
+    place: Integers
+    victims: Integers
+    neighbour: Integers
+    weight: Floats
+    own_weight: Floats
+    lie_weight: Floats
+    metropolis_weight: Floats
+    metropolis_own: Floats
+    metropolis_lie: Floats
+    fiedler: Callable[[], Floats]
+
+
+@dataclass(frozen=True)
+class View:
+    """What liars see in one round: everything. `models` is read-only."""
+
+    models: Any
+    """(N, D) what the honest workers send in this round, a NumPy array."""
+    scene: Scene
+    round: int = 0
+    seed: int = 0
+    respond: Callable[[Any], Any] | None = None
+    """The rule in use: (F', D)-messages, one row per pair -> (N, D) what the honest workers' models would become."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Messages as linear combinations: message q = sum_j coefficient[q, j] * models[index[q, j]]."""
+
+    index: Integers
+    coefficient: Floats
+
+
+@dataclass(frozen=True)
+class Forged:
+    """The messages of one round: a row for each distinct message, and which pair gets which row.
+
+    `forged[liar, victim]` is that pair's message, a (D,) array. Exactly one of `rows` and `combination` is given.
+    """
+
+    liar: Integers
+    victim: Integers
+    row: Integers
+    """(F,) message row of each pair."""
+    models: Any = field(repr=False)
+    rows: Any = None
+    """(Q, D) messages, or None if they are combinations."""
+    combination: Combination | None = None
+
+    def __len__(self) -> int:
+        return len(self.liar)
+
+    def dense(self) -> Any:
+        """(Q, D) all distinct messages."""
+        if self.combination is None:
+            return self.rows
+        matrix = np.zeros((len(self.combination.index), len(self.models)), self.models.dtype)
+        lines = np.arange(len(matrix))[:, None]
+        np.add.at(matrix, (lines, self.combination.index), self.combination.coefficient.astype(matrix.dtype))
+        return matrix @ self.models
+
+    def __getitem__(self, pair: tuple[int, int]) -> Any:
+        liar, victim = pair
+        found = np.flatnonzero((self.liar == liar) & (self.victim == victim))
+        if found.size == 0:
+            raise KeyError(f"no message from {liar} to {victim}: not a pair of a liar and its honest neighbour")
+        line = int(self.row[found[0]])
+        if self.combination is None:
+            return self.rows[line]
+        coefficient = self.combination.coefficient[line].astype(self.models.dtype)
+        return coefficient @ self.models[self.combination.index[line]]
+
+
+def no_state(scene: Scene) -> State:
+    """`init` of an attack that prepares nothing."""
+    return None
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the liars do: two pure functions and what is known about them."""
+
+    name: str
+    forge: Callable[[View, State], tuple[Forged, State]]
+    init: Callable[[Scene], State] = no_state
+    options: Mapping[str, Any] = field(default_factory=dict)
+    poisons_data: bool = False
+    """The liars follow the protocol on data of their own with labels C - 1 - y; `forge` is not called."""
+    needs_response: bool = False
+    """Whether `View.respond` must be given."""
+
+
+attacks: Registry[Attack] = Registry(
+    "attack",
+    "byzmesh.attacks",
+    ("byzmesh.attacks.averages", "byzmesh.attacks.spread", "byzmesh.attacks.copies", "byzmesh.attacks.faults"),
+)
+
+
+def silence(view: View) -> Forged:
+    """No message at all."""
+    none = np.zeros(0, np.int64)
+    return Forged(none, none, none, view.models, rows=view.models[:0])
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `ConfigError` with the message unless the condition holds."""
+    if not condition:
+        raise ConfigError(message)

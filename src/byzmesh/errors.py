@@ -1,0 +1,93 @@
+"""What byzmesh raises on a user's mistake.
+
+    ByzmeshError                     everything below; the CLI prints it in one line and exits with 2
+    ├── ConfigError (ValueError)     an argument, option or file is not what it must be
+    │   ├── UnknownName              no rule, attack, topology, ... of that name
+    │   ├── UnknownOption            the thing exists, the option does not
+    │   └── InfeasibleBound          f is larger than the rule can bear on this neighbourhood
+    ├── MissingExtra                 an optional dependency is not installed
+    ├── DataError                    a data set is missing, damaged or of the wrong form
+    ├── StoreError                   the store cannot be read or written
+    └── PeerError                    a peer cannot start or go on
+
+Every message is one line: which argument, which bound, what was given, what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ByzmeshError(Exception):
+    """Base of every error that byzmesh raises on purpose."""
+
+
+class ConfigError(ByzmeshError, ValueError):
+    """An argument, option or file is not what it must be."""
+
+
+class UnknownName(ConfigError):
+    """No entry of that name in a registry."""
+
+
+class UnknownOption(ConfigError):
+    """The named thing exists but does not take that option."""
+
+
+class InfeasibleBound(ConfigError):
+    """The bound f on lying neighbours is larger than the rule can bear for this worker.
+
+    >>> str(InfeasibleBound(rule="TriMean", worker=3, f=2, largest=1, neighbours=4))
+    'f = 2 is infeasible for rule TriMean at worker 3 with 4 neighbours: the largest feasible f is 1'
+    """
+
+    def __init__(self, *, rule: str, worker: int, f: int, largest: int, neighbours: int) -> None:
+        self.rule, self.worker, self.f, self.largest, self.neighbours = rule, worker, f, largest, neighbours
+        if largest >= 0:
+            way_out = f"the largest feasible f is {largest}"
+        else:
+            way_out = "the rule needs more neighbours even for f = 0; add edges or choose another rule"
+        super().__init__(
+            f"f = {f} is infeasible for rule {rule} at worker {worker} with {neighbours} neighbours: {way_out}"
+        )
+
+
+class MissingExtra(ByzmeshError, ImportError):
+    """An optional dependency is needed.
+
+    >>> str(MissingExtra("torch", "problem 'torch'"))
+    "problem 'torch' needs an extra that is not installed: pip install 'byzmesh[torch]'"
+    """
+
+    def __init__(self, extra: str, what: str) -> None:
+        super().__init__(f"{what} needs an extra that is not installed: pip install 'byzmesh[{extra}]'")
+        self.extra = extra
+
+
+class DataError(ByzmeshError):
+    """A data set is missing, damaged or of the wrong form."""
+
+
+class StoreError(ByzmeshError):
+    """The store cannot be read or written."""
+
+
+class PeerError(ByzmeshError):
+    """A peer cannot start or go on."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The end of an error message: the closest valid name, or the list of them.
+
+    >>> nearest("ois", ["ios", "krum"])
+    "did you mean 'ios'?"
+    >>> nearest("zzz", ["ios", "krum"])
+    'known: ios, krum'
+    """
+    names = sorted(known)
+    folded = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {folded[close[0]]!r}?"
+    return "known: " + ", ".join(names)

@@ -1,0 +1,151 @@
+"""What a rule is: the records that every rule file shares.
+
+A *rule* maps what each receiver holds (an `Inbox`) to each receiver's new model. It is a pair of pure functions, like an
+optimiser: `init` makes the state of the first round, `apply` turns inbox and state into an `Outcome` and the next state.
+
+    slot          0     own vector
+                  1..d  one vector per neighbour, by sender id (so "the first" is the lowest id, which settles ties)
+                  d+1   padding where another receiver has more neighbours: present is False, weight is 0
+
+A *Gram rule* only says how much each slot counts (`Block` -> coefficients); geometry.py does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.registry import Registry
+from byzmesh.rules.geometry import Pool
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+State = Any
+
+UNBOUNDED = 1 << 30
+"""`largest_f` of a rule that does not use f."""
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """What R receivers hold in one round.
+
+    index    (R, K) row of the pool in each slot
+    weight   (R, K) mixing weights w'_nm, own first; rows sum to 1, absent slots weigh 0
+    present  (R, K) whether the slot holds a usable message
+    f        (R,)   bound on the lying neighbours
+    """
+
+    pool: Pool
+    index: Integers
+    weight: Floats
+    present: Booleans
+    f: Integers
+    step: float = 1.0
+    """Step size of the round (DRSA scales its signs by it)."""
+    previous: Any = None
+    """(R, D) the receivers' models before their gradient step, for rules that look back (DRSA, SimRew)."""
+    loss: Callable[[Any], Floats] | None = None
+    """(R, K, D) candidate models -> (R, K) loss of each on the receiver's own batch, for rules that test (UBAR)."""
+    round: int = 0
+    rounds: int = 0
+    seed: int = 0
+    receiver: Integers = field(default_factory=lambda: np.zeros(1, np.int64))
+    """(R,) ids of the receivers, for rules that draw (bucketing)."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The geometry of R inboxes: all that a Gram rule may look at.
+
+    inner    (R, K, K) inner products <y_i - own, y_j - own> in float64; row and column 0 are zero
+    weight, present, f as in `Inbox`; `f` is already cut to what arrived.
+    """
+
+    inner: Floats
+    weight: Floats
+    present: Booleans
+    f: Integers
+    tie: float
+    """Relative difference of squared distances below which two count as equal (rounding of the input's dtype)."""
+    step: float = 1.0
+    round: int = 0
+    rounds: int = 0
+    seed: int = 0
+    receiver: Integers = field(default_factory=lambda: np.zeros(1, np.int64))
+
+    @cached_property
+    def distance2(self) -> Floats:
+        """(R, K, K) squared distances between the slots."""
+        square = np.einsum("rii->ri", self.inner)
+        gap: Floats = np.maximum(square[:, :, None] + square[:, None, :] - 2.0 * self.inner, 0.0)
+        return gap
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a rule decided.
+
+    models        (R, D) the new models
+    coefficients  (R, K) how much each slot counted, None for coordinate-wise rules; `anchor` (R,) is the share of a
+                  point outside the inbox (CC's memory, SimRew's model before the step), None where there is none
+    kept          (R,) True where too few messages arrived and the worker kept its own model
+    info          further diagnostics by name, never needed by the next round
+    """
+
+    models: Any
+    coefficients: Floats | None
+    kept: Booleans
+    anchor: Floats | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+def no_state(models: Any) -> State:
+    """`init` of a rule without memory."""
+    return None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A robust aggregation rule: two pure functions and what is known about them."""
+
+    name: str
+    apply: Callable[[Inbox, State], tuple[Outcome, State]]
+    init: Callable[[Any], State] = no_state
+    """(R, D) first half-step models -> state."""
+    largest_f: Callable[[int], int] = lambda neighbours: UNBOUNDED
+    """Largest feasible f for a number of neighbours; -1 if the rule cannot run even with f = 0."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    uses_f: bool = False
+    uses_weights: bool = False
+    sends: str = "half"
+    """What workers exchange: the model after the gradient step (`half`) or before it (`start`)."""
+    needs_previous: bool = False
+    """Whether `Inbox.previous` must be given."""
+    needs_loss: bool = False
+    translates: bool = True
+    """A shift of all inputs shifts the output by the same."""
+    idempotent: bool = True
+    """Identical inputs return that input."""
+    affine: bool = True
+    """Coefficients (where the rule has them) sum to 1."""
+    coordinatewise: bool = False
+    """Works on each coordinate by itself: no coefficients."""
+    self_weight: Callable[[Floats, Integers, Booleans], Floats] | None = None
+    """The paper's r_n where the rule has one: (weights (R, K), f (R,), present (R, K)) -> (R,)."""
+
+
+rules: Registry[Rule] = Registry(
+    "rule",
+    "byzmesh.rules",
+    tuple(
+        f"byzmesh.rules.{module}"
+        for module in ("mean", "coordinate", "geomed", "krum", "scissor", "clipping", "nearest", "penalty", "simrew", "premix")
+    ),
+)
