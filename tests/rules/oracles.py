@@ -1,0 +1,347 @@
+"""Every rule for one receiver, slow and straight from its definition: what the fast versions are compared with.
+
+    oracle(own (D,), received (d, D), weights (d + 1,) own first, f, **options) -> (D,) in float64
+
+S = d + 1 vectors, own first, then the neighbours by sender id. A choice of an extremum takes the lowest index among
+those within a relative `TIE` of it, compared on squared distances (or Krum scores). Nothing here checks feasibility.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.float64]
+Vectors = npt.NDArray[np.float64]
+Oracle = Callable[..., Vector]
+
+TIE = 1e-9
+WEISZFELD_FLOOR = 1e-12
+
+
+def stack(own: Any, received: Any) -> Vectors:
+    """(S, D) own first, in float64."""
+    own = np.asarray(own, np.float64)
+    received = np.asarray(received, np.float64).reshape(-1, own.size)
+    return np.concatenate([own[None, :], received], axis=0)
+
+
+def distance2(a: Vector, b: Vector) -> float:
+    """Squared Euclidean distance, summed without loss."""
+    return math.fsum((float(p) - float(q)) ** 2 for p, q in zip(a, b))
+
+
+def first_least(values: Sequence[float], among: Sequence[int]) -> int:
+    """Lowest index of `among` whose value is the least, up to `TIE`."""
+    least = min(values[i] for i in among)
+    return min(i for i in among if values[i] <= least * (1.0 + TIE))
+
+
+def first_largest(values: Sequence[float], among: Sequence[int]) -> int:
+    """Lowest index of `among` whose value is the largest, up to `TIE`."""
+    largest = max(values[i] for i in among)
+    return min(i for i in among if values[i] >= largest * (1.0 - TIE))
+
+
+def smallest(values: Sequence[float], count: int, among: Sequence[int]) -> list[int]:
+    """The `count` indices of `among` with the least values, one after the other."""
+    left, chosen = list(among), []
+    for _ in range(count):
+        index = first_least(values, left)
+        left.remove(index)
+        chosen.append(index)
+    return chosen
+
+
+def clip(vector: Vector, radius: float) -> Vector:
+    """min(1, radius / ||vector||) vector."""
+    length = math.sqrt(distance2(vector, np.zeros_like(vector)))
+    return vector if length <= radius else vector * (radius / length)
+
+
+def wei_mean(own: Any, received: Any, weights: Any, f: int = 0) -> Vector:
+    total = np.zeros(len(own))
+    for weight, vector in zip(weights, stack(own, received)):
+        total = total + float(weight) * vector
+    return total
+
+
+def no_comm(own: Any, received: Any, weights: Any, f: int = 0) -> Vector:
+    return np.asarray(own, np.float64)
+
+
+def coo_med(own: Any, received: Any, weights: Any, f: int = 0, *, even: str = "middle") -> Vector:
+    result = []
+    for column in stack(own, received).T:
+        ordered = sorted(float(value) for value in column)
+        low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+        result.append(low if even == "lower" else 0.5 * low + 0.5 * high)
+    return np.array(result)
+
+
+def geo_med(own: Any, received: Any, weights: Any, f: int = 0, *, steps: int = 80, tolerance: float = 1e-5) -> Vector:
+    vectors = stack(own, received)
+    point = vectors.mean(axis=0)
+    for _ in range(steps):
+        inverse = [1.0 / max(math.sqrt(distance2(vector, point)), WEISZFELD_FLOOR) for vector in vectors]
+        moved = sum(share * vector for share, vector in zip(inverse, vectors)) / sum(inverse)
+        movement = math.sqrt(distance2(moved, point))
+        point = moved
+        if movement < tolerance:
+            break
+    return point
+
+
+def krum_scores(vectors: Vectors, f: int, remaining: Sequence[int]) -> list[float]:
+    """Sum of squared distances to the len(remaining) - f - 2 (at least one) nearest others; inf outside `remaining`."""
+    scores = [math.inf] * len(vectors)
+    for i in remaining:
+        others = sorted(distance2(vectors[i], vectors[j]) for j in remaining if j != i)
+        scores[i] = math.fsum(others[: max(len(remaining) - f - 2, 1)])
+    return scores
+
+
+def krum(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors = stack(own, received)
+    everyone = range(len(vectors))
+    return vectors[first_least(krum_scores(vectors, f, everyone), everyone)]
+
+
+def multi_krum(own: Any, received: Any, weights: Any, f: int, *, m: int | None = None) -> Vector:
+    vectors = stack(own, received)
+    everyone = range(len(vectors))
+    count = len(vectors) - f if m is None else m
+    return vectors[smallest(krum_scores(vectors, f, everyone), count, everyone)].mean(axis=0)
+
+
+def tri_mean(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    own, received = np.asarray(own, np.float64), stack(own, received)[1:]
+    result = []
+    for mine, column in zip(own, received.T):
+        kept = sorted(float(value) for value in column)[f : len(column) - f]
+        result.append((math.fsum(kept) + float(mine)) / (len(kept) + 1))
+    return np.array(result)
+
+
+def faba(mine: Any, received: Any, weights: Any, f: int, *, own: str = "inside") -> Vector:
+    vectors = stack(mine, received)
+    neighbours = list(range(1, len(vectors)))
+    for _ in range(f):
+        averaged = [0, *neighbours] if own == "inside" else neighbours
+        centre = vectors[averaged].mean(axis=0)
+        neighbours.remove(first_largest([distance2(vector, centre) for vector in vectors], neighbours))
+    return vectors[[0, *neighbours]].mean(axis=0)
+
+
+def ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors, weights = stack(own, received), np.asarray(weights, np.float64)
+
+    def average(trusted: list[int]) -> Vector:
+        return sum(weights[m] * vectors[m] for m in trusted) / sum(weights[m] for m in trusted)
+
+    trusted = list(range(len(vectors)))
+    for _ in range(f):
+        centre = average(trusted)
+        trusted.remove(first_largest([distance2(vector, centre) for vector in vectors], trusted[1:]))
+    return average(trusted)
+
+
+def cc(
+    own: Any,
+    received: Any,
+    weights: Any,
+    f: int = 0,
+    *,
+    tau: float,
+    centre: str = "own",
+    iterations: int = 1,
+    weighting: str = "equal",
+    memory: Any = None,
+) -> Vector:
+    """Centre <- centre + sum_m weight_m clip(x_m - centre, tau); `memory` is the previous output, 0 at first."""
+    vectors = stack(own, received)
+    shares = [1.0 / len(vectors)] * len(vectors) if weighting == "equal" else [float(weight) for weight in weights]
+    start = own if centre == "own" else np.zeros(len(own)) if memory is None else memory
+    point = np.asarray(start, np.float64)
+    for _ in range(iterations):
+        point = point + sum(share * clip(vector - point, tau) for share, vector in zip(shares, vectors))
+    return point
+
+
+def scc(own: Any, received: Any, weights: Any, f: int = 0, *, tau: float) -> Vector:
+    vectors = stack(own, received)
+    return vectors[0] + sum(
+        (float(weight) * clip(vector - vectors[0], tau) for weight, vector in zip(weights[1:], vectors[1:])),
+        start=np.zeros(len(own)),
+    )
+
+
+def drsa(
+    own: Any,
+    received: Any,
+    weights: Any,
+    f: int = 0,
+    *,
+    penalty: float,
+    at: str = "half",
+    previous: Any = None,
+    step: float = 1.0,
+) -> Vector:
+    """own + step * penalty * sum_m sign(x_m - reference); reference is own (`half`) or own before its gradient step."""
+    vectors = stack(own, received)
+    reference = vectors[0] if at == "half" else np.asarray(previous, np.float64)
+    signs = np.zeros(len(own))
+    for vector in vectors[1:]:
+        for coordinate, (theirs, mine) in enumerate(zip(vector, reference)):
+            signs[coordinate] += int(theirs > mine) - int(theirs < mine)
+    return vectors[0] + step * penalty * signs
+
+
+def sign_shares(vector: Vector) -> list[float]:
+    """Shares of negative, zero and positive coordinates."""
+    values = [float(value) for value in vector]
+    count = [sum(v < 0 for v in values), sum(v == 0 for v in values), sum(v > 0 for v in values)]
+    return [number / len(values) for number in count]
+
+
+def sign_divergence(own: list[float], other: list[float], divergence: str) -> float:
+    """True KL sum_i t_i log(t_i / p_i), infinite where p_i = 0 < t_i; published: (1/3) sum_i t_i (log t_i - p_i)."""
+    total = 0.0
+    for t, p in zip(own, other):
+        if t == 0.0:
+            continue
+        if divergence == "published":
+            total += t * (math.log(t) - p) / 3.0
+        else:
+            total += math.inf if p == 0.0 else t * (math.log(t) - math.log(p))
+    return total
+
+
+def sim_rew(
+    own: Any, received: Any, weights: Any, f: int = 0, *, divergence: str = "kl", previous: Any, step: float = 1.0
+) -> Vector:
+    """previous + sum over own and neighbours of s1 s2 clip(D_j, ||D_n||), D_j = x_j - previous; softmax over all S."""
+    start = np.asarray(previous, np.float64)
+    moves = stack(own, received) - start
+    shares = [sign_shares(move) for move in moves]
+    logits = [-sign_divergence(shares[0], share, divergence) for share in shares]
+    softmax = [math.exp(logit - max(logits)) for logit in logits]
+    zero = np.zeros(len(start))
+    lengths = [math.sqrt(distance2(move, zero)) for move in moves]
+    result = start
+    for j, move in enumerate(moves):
+        if lengths[j] == 0.0 or lengths[0] == 0.0:
+            continue
+        cosine = math.fsum(a * b for a, b in zip(move, moves[0])) / (lengths[j] * lengths[0])
+        similarity = 1.0 if j == 0 else max(0.0, cosine)
+        result = result + softmax[j] / sum(softmax) * similarity * clip(move, lengths[0])
+    return result
+
+
+def mean_near_median(values: Sequence[float], keep: int) -> float:
+    """Mean of the `keep` values nearest the median (middle of two for an even number); the smaller value on a tie."""
+    ordered = sorted(float(value) for value in values)
+    median = 0.5 * ordered[(len(ordered) - 1) // 2] + 0.5 * ordered[len(ordered) // 2]
+    nearest = sorted(ordered, key=lambda value: (abs(value - median), value))[:keep]
+    return math.fsum(nearest) / keep
+
+
+def mea_med(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors = stack(own, received)
+    return np.array([mean_near_median(column, len(vectors) - f) for column in vectors.T])
+
+
+def bulyan(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors = stack(own, received)
+    remaining, picked = list(range(len(vectors))), []
+    for _ in range(len(vectors) - 2 * f):
+        best = first_least(krum_scores(vectors, f, remaining), remaining)
+        remaining.remove(best)
+        picked.append(best)
+    return np.array([mean_near_median(column, len(vectors) - 4 * f) for column in vectors[picked].T])
+
+
+def nna(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors = stack(own, received)
+    gaps = [distance2(vector, vectors[0]) for vector in vectors]
+    return vectors[[0, *smallest(gaps, len(vectors) - f - 1, range(1, len(vectors)))]].mean(axis=0)
+
+
+def mda(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors = stack(own, received)
+    subsets = list(itertools.combinations(range(len(vectors)), len(vectors) - f))
+    diameters = [
+        max((distance2(vectors[i], vectors[j]) for i, j in itertools.combinations(subset, 2)), default=0.0)
+        for subset in subsets
+    ]
+    return vectors[list(subsets[first_least(diameters, range(len(subsets)))])].mean(axis=0)
+
+
+def bucketing(
+    own: Any, received: Any, weights: Any, f: int, *, groups: Sequence[Sequence[int]], rule: str, **options: Any
+) -> Vector:
+    """`rule` on own and the plain mean of each group of neighbours, numbered from 0; a group's weights add up."""
+    neighbours = stack(own, received)[1:]
+    means = np.array([neighbours[list(group)].mean(axis=0) for group in groups])
+    summed = [float(weights[0]), *(sum(float(weights[1 + m]) for m in group) for group in groups)]
+    return ORACLES[rule](own, means, summed, f, **options)
+
+
+def nnm(own: Any, received: Any, weights: Any, f: int, *, rule: str, **options: Any) -> Vector:
+    """`rule` with equal weights after each vector became the mean of its S - f nearest, itself included."""
+    vectors = stack(own, received)
+    mixed = []
+    for i, vector in enumerate(vectors):
+        gaps = [distance2(vector, other) for other in vectors]
+        others = [j for j in range(len(vectors)) if j != i]
+        mixed.append(vectors[[i, *smallest(gaps, len(vectors) - f - 1, others)]].mean(axis=0))
+    return ORACLES[rule](mixed[0], mixed[1:], [1.0 / len(vectors)] * len(vectors), f, **options)
+
+
+def ubar(
+    own: Any,
+    received: Any,
+    weights: Any,
+    f: int = 0,
+    *,
+    rho: float,
+    alpha: float,
+    loss: Callable[[Vector], float],
+) -> Vector:
+    """alpha own + (1 - alpha) mean of those of the floor(rho d) nearest whose loss is not above own; own if none is."""
+    vectors = stack(own, received)
+    gaps = [distance2(vector, vectors[0]) for vector in vectors]
+    nearest = smallest(gaps, math.floor(rho * (len(vectors) - 1)), range(1, len(vectors)))
+    accepted = [m for m in nearest if loss(vectors[m]) <= loss(vectors[0])]
+    if not accepted:
+        return vectors[0]
+    return alpha * vectors[0] + (1.0 - alpha) * vectors[accepted].mean(axis=0)
+
+
+ORACLES: dict[str, Oracle] = {
+    "WeiMean": wei_mean,
+    "NoComm": no_comm,
+    "CooMed": coo_med,
+    "GeoMed": geo_med,
+    "Krum": krum,
+    "MultiKrum": multi_krum,
+    "TriMean": tri_mean,
+    "FABA": faba,
+    "IOS": ios,
+    "CC": cc,
+    "SCC": scc,
+    "DRSA": drsa,
+    "SimRew": sim_rew,
+    "Bulyan": bulyan,
+    "MeaMed": mea_med,
+    "NNA": nna,
+    "MDA": mda,
+    "bucketing": bucketing,
+    "NNM": nnm,
+    "UBAR": ubar,
+}

@@ -1,0 +1,126 @@
+"""The oracles against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.rules.oracles import ORACLES
+
+LINE = {"own": [0.0], "received": [[1.0], [2.0], [4.0], [10.0]], "weights": [0.4, 0.1, 0.2, 0.2, 0.1]}
+
+
+@pytest.mark.parametrize(
+    ("name", "f", "options", "expected"),
+    [
+        ("WeiMean", 0, {}, 0.1 + 0.4 + 0.8 + 1.0),
+        ("NoComm", 1, {}, 0.0),
+        ("CooMed", 1, {}, 2.0),
+        # scores with 2 nearest others: 0: 1+4, 1: 1+1, 2: 1+4, 4: 4+9, 10: 36+64
+        ("Krum", 1, {}, 1.0),
+        ("MultiKrum", 1, {}, 7.0 / 4),
+        ("MultiKrum", 1, {"m": 2}, 0.5),
+        ("TriMean", 1, {}, 6.0 / 3),
+        ("FABA", 1, {}, 7.0 / 4),
+        # inside: mean 3.4 drops 10, mean 1.75 drops 4
+        ("FABA", 2, {"own": "inside"}, 1.0),
+        # outside: mean 4.25 drops 10, mean 7/3 of (1, 2, 4) drops 4
+        ("FABA", 2, {"own": "outside"}, 1.0),
+        # mean 2.3 drops 10; left 0.1 + 0.4 + 0.8 over weight 0.9
+        ("IOS", 1, {}, 1.3 / 0.9),
+        ("IOS", 2, {}, 0.5 / 0.7),
+        ("CC", 0, {"tau": 2.0}, (1.0 + 2.0 + 2.0 + 2.0) / 5),
+        ("CC", 0, {"tau": 2.0, "centre": "memory", "memory": [2.0]}, 2.0 + (-2.0 - 1.0 + 0.0 + 2.0 + 2.0) / 5),
+        ("CC", 0, {"tau": 2.0, "weighting": "mixing"}, 0.1 + 0.4 + 0.4 + 0.2),
+        ("CC", 0, {"tau": 1.0, "iterations": 2}, 0.8 + (-0.8 + 0.2 + 1.0 + 1.0 + 1.0) / 5),
+        ("SCC", 0, {"tau": 2.0}, 0.1 + 0.4 + 0.4 + 0.2),
+        ("DRSA", 0, {"penalty": 0.5, "step": 0.1}, 4 * 0.05),
+        ("DRSA", 0, {"penalty": 0.5, "step": 0.1, "at": "start", "previous": [2.0]}, (-1 + 0 + 1 + 1) * 0.05),
+        # median 2; the four nearest are 0, 1, 2, 4; the three nearest 1, 2 and, on a tie of 0 and 4, the smaller
+        ("MeaMed", 1, {}, 7.0 / 4),
+        ("MeaMed", 2, {}, 1.0),
+        ("NNA", 2, {}, 1.0),
+        ("MDA", 2, {}, 1.0),
+        ("bucketing", 0, {"groups": [[0, 3], [1, 2]], "rule": "WeiMean"}, 0.2 * 5.5 + 0.4 * 3.0),
+        # three nearest: (0, 1, 2) three times, (1, 2, 4), (2, 4, 10)
+        ("NNM", 2, {"rule": "CooMed"}, 1.0),
+        ("NNM", 2, {"rule": "WeiMean"}, (1.0 + 1.0 + 1.0 + 7.0 / 3 + 16.0 / 3) / 5),
+        ("UBAR", 0, {"rho": 0.5, "alpha": 0.25, "loss": lambda x: abs(float(x[0]) - 1.5)}, 0.75 * 1.5),
+        ("UBAR", 0, {"rho": 0.5, "alpha": 0.25, "loss": lambda x: abs(float(x[0]) - 0.1)}, 0.0),
+    ],
+)
+def test_on_a_line(name: str, f: int, options: dict[str, object], expected: float) -> None:
+    result = ORACLES[name](LINE["own"], LINE["received"], LINE["weights"], f, **options)
+    assert result.shape == (1,)
+    assert result[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_faba_variants_differ() -> None:
+    # inside: mean of (-8, 0, 1, 5) is -0.5: drops 5; outside: mean of (0, 1, 5) is 2: drops 5, then 0.5: ties, drops 0
+    received, equal = [[0.0], [1.0], [5.0]], [0.25] * 4
+    assert ORACLES["FABA"]([-8.0], received, equal, 2, own="outside")[0] == pytest.approx(-3.5)
+    # inside, second step: mean of (-8, 0, 1) is -7/3: drops 1
+    assert ORACLES["FABA"]([-8.0], received, equal, 2)[0] == pytest.approx(-4.0)
+
+
+def test_even_number_of_values() -> None:
+    arguments = ([0.0], [[1.0], [3.0], [9.0]], [0.25] * 4)
+    assert ORACLES["CooMed"](*arguments, 0)[0] == 2.0
+    assert ORACLES["CooMed"](*arguments, 0, even="lower")[0] == 1.0
+    assert ORACLES["MeaMed"](*arguments, 1)[0] == pytest.approx(4.0 / 3)
+
+
+def test_geo_med_of_a_triangle_is_its_fermat_point() -> None:
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
+    result = ORACLES["GeoMed"](corners[0], corners[1:], [1 / 3] * 3, 0)
+    assert result == pytest.approx(corners.mean(axis=0), abs=1e-9)
+    on_a_line = ORACLES["GeoMed"]([0.0], [[1.0], [2.0], [4.0], [10.0]], [0.2] * 5, 1)
+    assert on_a_line[0] == pytest.approx(2.0, abs=1e-3)
+
+
+def test_bulyan() -> None:
+    # S = 7, f = 1: five picks, 5 and 100 are left over; then the three nearest the median 2
+    received = [[1.0], [2.0], [3.0], [4.0], [5.0], [100.0]]
+    # scores 30, 15, 10, 10, 15, 30 -> 2 (tie with 3); of 0 1 3 4 5 100, three nearest: 26, 14, 9, 11, 21 -> 3;
+    # of 0 1 4 5 100, two nearest: 17, 10, 10, 17 -> 1; of 0 4 5 100, one nearest: 16, 1, 1 -> 4; of 0 5 100: 25, 25 -> 0
+    assert ORACLES["Bulyan"]([0.0], received, [1 / 7] * 7, 1)[0] == pytest.approx((1.0 + 2.0 + 3.0) / 3)
+
+
+def test_sim_rew() -> None:
+    previous = np.array([1.0, 1.0])
+    own = previous + np.array([3.0, 4.0])  # length 5, both signs positive
+    twin, opposite, mixed = previous + np.array([[6.0, 8.0], [-3.0, -4.0], [10.0, 0.0]])
+    # kl: twin's histogram equals own (0), opposite's is infinitely far, mixed has half its mass in zero: log 2
+    share = 1.0 / (1.0 + 1.0 + 0.5)
+    expected = previous + share * np.array([3.0, 4.0]) * 2 + 0.5 * share * 0.6 * np.array([5.0, 0.0])
+    result = ORACLES["SimRew"](own, [twin, opposite, mixed], [0.25] * 4, 1, previous=previous)
+    assert result == pytest.approx(expected, abs=1e-12)
+    # published: logits (1/3) p_positive: own 1/3, twin 1/3, opposite 0, mixed 1/6
+    total = 2 * math.exp(1 / 3) + 1.0 + math.exp(1 / 6)
+    expected = (
+        previous
+        + 2 * math.exp(1 / 3) / total * np.array([3.0, 4.0])
+        + math.exp(1 / 6) / total * 0.6 * np.array([5.0, 0.0])
+    )
+    result = ORACLES["SimRew"](own, [twin, opposite, mixed], [0.25] * 4, 1, previous=previous, divergence="published")
+    assert result == pytest.approx(expected, abs=1e-12)
+
+
+def test_ties_go_to_the_lowest_sender() -> None:
+    # -1 and 1 are equally far from own and from the mean
+    assert ORACLES["NNA"]([0.0], [[1.0], [-1.0]], [1 / 3] * 3, 1)[0] == pytest.approx(0.5)
+    assert ORACLES["FABA"]([0.0], [[1.0], [-1.0]], [1 / 3] * 3, 1)[0] == pytest.approx(-0.5)
+    assert ORACLES["IOS"]([0.0], [[1.0], [-1.0]], [1 / 3] * 3, 1)[0] == pytest.approx(-0.5)
+    # pairs (own, first) and (own, second) have the same diameter
+    assert ORACLES["MDA"]([0.0], [[1.0], [-1.0]], [1 / 3] * 3, 1)[0] == pytest.approx(0.5)
+
+
+def test_isolated_worker_keeps_its_own() -> None:
+    own = np.array([1.0, -2.0])
+    nobody = np.zeros((0, 2))
+    for name in ("WeiMean", "NoComm", "CooMed", "GeoMed", "TriMean", "FABA", "IOS", "MeaMed", "NNA", "MDA"):
+        assert ORACLES[name](own, nobody, [1.0], 0) == pytest.approx(own), name
+    assert ORACLES["SCC"](own, nobody, [1.0], 0, tau=1.0) == pytest.approx(own)
+    assert ORACLES["DRSA"](own, nobody, [1.0], 0, penalty=1.0) == pytest.approx(own)
