@@ -1,0 +1,31 @@
+"""Attacks: what lying workers send.
+
+An attack is found by name and is a record of two pure functions; `base.py` says what they see and return.
+
+    averages.py   gaussian, sign-flipping, isolation, IPM, dissensus: made of means over what the victim holds
+    spread.py     ALIE: a mean moved by a multiple of the honest spread
+    copies.py     sample-duplicating, mimic: true models of honest workers, sent by somebody else
+    faults.py     none, silent, zero, nan, infinity, huge, label-flipping: what broken workers do
+
+Options default to the paper's text; what reproduces its published numbers is on the registration (`published`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from byzmesh.attacks.base import Attack, Combination, Forged, Scene, View, attacks
+
+__all__ = ["Attack", "Combination", "Forged", "Scene", "View", "attack", "attacks"]
+
+
+def attack(name: str, **options: Any) -> Attack:
+    """The attack of that name (or alias) with these options.
+
+    >>> attack("foe", eps=1.0).name
+    'IPM'
+    >>> attack("alie", zz=1)
+    Traceback (most recent call last):
+    byzmesh.errors.UnknownOption: attack ALIE has no option 'zz': did you mean 'z'?
+    """
+    return attacks.make(name, **options)

@@ -1,0 +1,148 @@
+"""Attacks made of means over what the victim truthfully holds.
+
+With n the victim, N_n its honest and B_n its lying neighbours, w' the mixing weights and b_n = sum_{b in B_n} w'_nb:
+
+    gaussian        mean + std * noise, the noise drawn anew for every message
+    sign-flipping   -mean
+    isolation       (x_n - sum_{m in N_n} w'_nm x_m) / b_n
+    IPM             -eps * mean, own model included
+    dissensus       x_n - eps * sum_{m in N_n} w'_nm (x_m - x_n) / b_n
+
+A victim without honest neighbours has only its own model to take a mean of. All but gaussian are combinations of honest
+models fixed by the graph: one message per victim, told by all its liars.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh import rng
+from byzmesh.attacks.base import Attack, Floats, Forged, Scene, View, attacks
+from byzmesh.attacks.parts import (
+    MEANS,
+    Plan,
+    against,
+    check_choice,
+    check_flag,
+    check_number,
+    matrix,
+    mean_of_holdings,
+    pair_ids,
+    per_victim,
+    send_as_planned,
+)
+
+NOISE = 1
+"""Which of the attacks' random streams this file uses."""
+WEIGHTS = ("mixing", "metropolis")
+
+
+@attacks.register("gaussian", aliases=("noise",), published={"std": 30.0, "mean": "plain"})
+def gaussian(std: float = 1.0, mean: str = "weighted") -> Attack:
+    """Mean of the victim's honest neighbours plus Gaussian noise of standard deviation `std` per coordinate.
+
+    `mean` is "weighted" by the mixing weights (the text) or "plain" (the published runs, with std 30). Every liar draws
+    for every victim and round anew.
+
+    >>> gaussian(mean="median")
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: attack gaussian: mean must be one of weighted, plain; got 'median'
+    """
+    check_number("gaussian", "std", std, least=0.0)
+    check_choice("gaussian", "mean", mean, MEANS)
+
+    def init(scene: Scene) -> Floats:
+        plan = per_victim(scene, mean_of_holdings(scene, mean, own=False))
+        return matrix(plan.combination, len(scene.honest))[scene.place]
+
+    def forge(view: View, means: Floats) -> tuple[Forged, Floats]:
+        scene, dtype = view.scene, view.models.dtype
+        key = rng.key(view.seed, rng.ATTACK, NOISE)
+        rows = rng.normals(key, pair_ids(scene), view.round, view.models.shape[1], dtype)
+        rows *= dtype.type(std)
+        rows += means.astype(dtype) @ view.models
+        return Forged(scene.liar, scene.victim, np.arange(len(rows)), view.models, rows=rows), means
+
+    return Attack("gaussian", forge, init, {"std": std, "mean": mean})
+
+
+@attacks.register("sign-flipping", aliases=("sign-flip", "sf"), published={"own": True, "mean": "plain"})
+def sign_flipping(own: bool = False, mean: str = "weighted") -> Attack:
+    """Minus the mean of the victim's honest neighbours, with its own model if `own`.
+
+    `mean` is "weighted" by the mixing weights or "plain". The text: weighted without own; the published runs:
+    plain with own.
+
+    >>> dict(sign_flipping(own=True).options)
+    {'own': True, 'mean': 'weighted'}
+    """
+    check_flag("sign-flipping", "own", own)
+    check_choice("sign-flipping", "mean", mean, MEANS)
+
+    def init(scene: Scene) -> Plan:
+        return per_victim(scene, -mean_of_holdings(scene, mean, own))
+
+    return Attack("sign-flipping", send_as_planned, init, {"own": own, "mean": mean})
+
+
+@attacks.register("isolation", published={"own": True, "weights": "metropolis"})
+def isolation(own: bool = False, weights: str = "mixing") -> Attack:
+    """What makes the victim's weighted mean its own model: (x_n - sum_m w'_nm x_m) / sum_b w'_nb.
+
+    With `own` the sum over m includes the victim, so that the messages do add up to x_n and it learns nothing from
+    anybody (the published runs); without, w'_nn x_n is left out as in the text's formula. `weights` are the victims'
+    "mixing" weights or "metropolis" for Metropolis-Hastings weights whatever the victims use.
+
+    >>> isolation(weights="equal")
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: attack isolation: weights must be one of mixing, metropolis; got 'equal'
+    """
+    check_flag("isolation", "own", own)
+    check_choice("isolation", "weights", weights, WEIGHTS)
+
+    def init(scene: Scene) -> Plan:
+        if weights == "metropolis":
+            weight, own_weight, lie = scene.metropolis_weight, scene.metropolis_own, scene.metropolis_lie
+        else:
+            weight, own_weight, lie = scene.weight, scene.own_weight, scene.lie_weight
+        neighbours = -against(scene, weight, lie, "isolation", "give weights='metropolis' or change the mixing weights")
+        itself = (1.0 - own_weight if own else np.ones_like(lie)) / lie
+        return per_victim(scene, np.concatenate([itself[:, None], neighbours], axis=1))
+
+    return Attack("isolation", send_as_planned, init, {"own": own, "weights": weights})
+
+
+@attacks.register("IPM", aliases=("foe", "fall-of-empires", "inner-product-manipulation"))
+def ipm(eps: float = 0.1) -> Attack:
+    """Inner-product manipulation: -eps times the plain mean of the honest vectors that the victim holds, own included.
+
+    A small eps hides among honest models, eps = 1 is sign-flipping as published.
+
+    >>> ipm(eps=float("nan"))
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: attack IPM: eps must be a finite number, got nan
+    """
+    check_number("IPM", "eps", eps)
+
+    def init(scene: Scene) -> Plan:
+        return per_victim(scene, -eps * mean_of_holdings(scene, "plain", own=True))
+
+    return Attack("IPM", send_as_planned, init, {"eps": eps})
+
+
+@attacks.register("dissensus")
+def dissensus(eps: float = 1.5) -> Attack:
+    """Away from agreement: x_n - eps * sum_m w'_nm (x_m - x_n) / sum_b w'_nb over honest neighbours m.
+
+    eps = 1 cancels what a weighted mean would learn from honest neighbours; more drives the victim away from them.
+
+    >>> dissensus().options["eps"]
+    1.5
+    """
+    check_number("dissensus", "eps", eps)
+
+    def init(scene: Scene) -> Plan:
+        push = eps * against(scene, scene.weight, scene.lie_weight, "dissensus", "change the mixing weights")
+        return per_victim(scene, np.concatenate([1.0 + push.sum(axis=1, keepdims=True), -push], axis=1))
+
+    return Attack("dissensus", send_as_planned, init, {"eps": eps})

@@ -1,0 +1,89 @@
+"""Attacks that send true models of honest workers: no filter by distance can call them outliers.
+
+    sample-duplicating   the model of an honest neighbour of the victim, drawn anew in every round
+    mimic                the model of one honest worker, the same one for ever
+
+Both starve the network of information: some honest data are counted twice and, by a rule that drops, others not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh import rng
+from byzmesh.attacks.base import Attack, Combination, Forged, Integers, Scene, View, attacks
+from byzmesh.attacks.parts import Plan, check_flag, holdings, honest_degree, pair_ids, send
+
+CHOICE = 2
+"""Which of the attacks' random streams this file uses."""
+
+
+@attacks.register("sample-duplicating", aliases=("duplicate", "sample-duplicate"), published={"together": True})
+def sample_duplicating(together: bool = False) -> Attack:
+    """The model of a random honest neighbour of the victim, drawn anew in every round.
+
+    Each liar draws for itself (the text), or all liars of a victim send the same draw if `together` (the published
+    runs). A victim without honest neighbours gets its own model.
+
+    >>> sample_duplicating(together=True).options["together"]
+    True
+    """
+    check_flag("sample-duplicating", "together", together)
+
+    def init(scene: Scene) -> tuple[Integers, Integers, Integers]:
+        place = np.arange(len(scene.victims)) if together else scene.place
+        row = scene.place if together else np.arange(len(scene.place))
+        return holdings(scene)[place], honest_degree(scene)[place], row
+
+    def forge(
+        view: View, state: tuple[Integers, Integers, Integers]
+    ) -> tuple[Forged, tuple[Integers, Integers, Integers]]:
+        held, count, row = state
+        scene = view.scene
+        ids = scene.honest[scene.victims] if together else pair_ids(scene)
+        drawn = rng.integers(rng.key(view.seed, rng.ATTACK, CHOICE), ids, view.round, 1, np.maximum(count, 1))[:, 0]
+        column = np.where(count > 0, 1 + drawn, 0)
+        chosen = Combination(held[np.arange(len(held)), column][:, None], np.ones((len(held), 1)))
+        return send(view, Plan(row, chosen)), state
+
+    return Attack("sample-duplicating", forge, init, {"together": together})
+
+
+@attacks.register("mimic")
+def mimic() -> Attack:
+    """A copy of one fixed honest worker: the one farthest along the top direction of honest variation.
+
+    It is chosen in the first round that the attack sees; the state (a row, -1 before) keeps it.
+
+    >>> mimic().name
+    'mimic'
+    """
+
+    def init(scene: Scene) -> int:
+        return -1
+
+    def forge(view: View, chosen: int) -> tuple[Forged, int]:
+        if chosen < 0:
+            chosen = most_singular(view.models)
+        row = np.zeros(len(view.scene.liar), np.int64)
+        messages = min(len(row), 1)
+        copy = Combination(np.full((messages, 1), chosen), np.ones((messages, 1)))
+        return send(view, Plan(row, copy)), chosen
+
+    return Attack("mimic", forge, init)
+
+
+def most_singular(models: Any) -> int:
+    """Row of the (N, D) models farthest from their mean along the first principal direction; of equals the first.
+
+    The projections on that direction are, up to a factor, the top eigenvector of the centred (N, N) Gram matrix.
+
+    >>> most_singular(np.array([[0.0, 0.0], [1.0, 0.1], [-5.0, 0.0], [1.0, 9.0]]))
+    3
+    """
+    centred = models - models.mean(axis=0, dtype=np.float64).astype(models.dtype)
+    gram = (centred @ centred.T).astype(np.float64)
+    distance = np.abs(np.linalg.eigh(gram)[1][:, -1])
+    return int(np.argmax(distance >= (1.0 - 1e-6) * distance.max()))

@@ -1,0 +1,134 @@
+"""Fault-like liars: nothing, zeros, numbers that are none, and honest work on wrong labels.
+
+A receiver takes a message that is not finite as silence, so `nan` and `infinity` test that path and `huge` the one
+just before it: finite values whose squares overflow.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from byzmesh.attacks.base import Attack, Combination, Forged, Integers, Scene, State, View, attacks, silence
+from byzmesh.attacks.parts import Plan, check_number, send_as_planned
+from byzmesh.errors import ConfigError
+
+
+@attacks.register("none", aliases=("no-attack",))
+def none() -> Attack:
+    """No attack: the liars send nothing.
+
+    In the published no-attack runs they were not even in the graph; that is a matter of the network, not of messages.
+
+    >>> none().name
+    'none'
+    """
+    return Attack("none", _send_nothing)
+
+
+@attacks.register("silent", aliases=("crash",))
+def silent() -> Attack:
+    """Silence: no message to anybody, in any round.
+
+    >>> silent().name
+    'silent'
+    """
+    return Attack("silent", _send_nothing)
+
+
+@attacks.register("zero", aliases=("zeros",))
+def zero() -> Attack:
+    """The zero vector to every victim.
+
+    >>> zero().name
+    'zero'
+    """
+
+    def init(scene: Scene) -> Plan:
+        row = _one_for_all(scene)
+        messages = min(len(row), 1)
+        return Plan(row, Combination(np.zeros((messages, 1), np.int64), np.zeros((messages, 1))))
+
+    return Attack("zero", send_as_planned, init)
+
+
+@attacks.register("nan")
+def nan() -> Attack:
+    """Not-a-number in every coordinate.
+
+    >>> nan().name
+    'nan'
+    """
+    return _constant("nan", math.nan)
+
+
+@attacks.register("infinity", aliases=("inf",))
+def infinity() -> Attack:
+    """Infinity in every coordinate.
+
+    >>> infinity().name
+    'infinity'
+    """
+    return _constant("infinity", math.inf)
+
+
+@attacks.register("huge")
+def huge(fraction: float = 0.3) -> Attack:
+    """Finite, but near the end of the numbers: `fraction` of the largest one of the models' type.
+
+    The default is 1.02e38 in float32 and 5.4e307 in float64: one value passes every test for finiteness, its square or
+    a sum of four does not.
+
+    >>> huge(fraction=2.0)
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: attack huge: fraction must be a finite number from 0 to 1, got 2.0
+    """
+    check_number("huge", "fraction", fraction, least=0.0, most=1.0)
+
+    def forge(view: View, state: State) -> tuple[Forged, State]:
+        return _same_value(view, fraction * float(np.finfo(view.models.dtype).max)), state
+
+    return Attack("huge", forge, options={"fraction": fraction})
+
+
+@attacks.register("label-flipping", aliases=("label-flip", "lf"))
+def label_flipping() -> Attack:
+    """Honest work on wrong labels: each liar holds training data of its own with labels C - 1 - y.
+
+    The liars follow the protocol, so there is nothing to forge: what they send comes from training.
+
+    >>> label_flipping().poisons_data
+    True
+    """
+
+    def forge(view: View, state: State) -> tuple[Forged, State]:
+        raise ConfigError(
+            "attack label-flipping acts on training data and forges no messages from models; "
+            "run it in a simulation, or choose an attack that forges"
+        )
+
+    return Attack("label-flipping", forge, poisons_data=True)
+
+
+def _send_nothing(view: View, state: State) -> tuple[Forged, State]:
+    return silence(view), state
+
+
+def _one_for_all(scene: Scene) -> Integers:
+    """(F,) message 0 for every pair."""
+    return np.zeros(len(scene.liar), np.int64)
+
+
+def _same_value(view: View, value: float) -> Forged:
+    """One message with the value in every coordinate, for all pairs."""
+    row = _one_for_all(view.scene)
+    message = np.full((min(len(row), 1), view.models.shape[1]), value, view.models.dtype)
+    return Forged(view.scene.liar, view.scene.victim, row, view.models, rows=message)
+
+
+def _constant(name: str, value: float) -> Attack:
+    def forge(view: View, state: State) -> tuple[Forged, State]:
+        return _same_value(view, value), state
+
+    return Attack(name, forge)

@@ -1,0 +1,122 @@
+"""The parts that the attack files share: combinations of honest models, identities of pairs, checks of options.
+
+What a victim truthfully holds are its own model and its honest neighbours' models. `holdings` lists their rows and
+`mean_of_holdings` the coefficients of a mean over them, both (V, 1 + J) with the victim itself in column 0. Padded
+columns name the victim's own row and count 0, so that every index is valid.
+
+A `Plan` is a combination together with which pair sends which of its messages; it depends on the graph only, so `init`
+makes it once and a round costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from byzmesh.attacks.base import Combination, Floats, Forged, Integers, Scene, View, require
+
+MEANS = ("weighted", "plain")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Messages prepared from the graph: `row` (F,) is the message of each pair, `combination` has Q messages."""
+
+    row: Integers
+    combination: Combination
+
+
+def send(view: View, plan: Plan) -> Forged:
+    """The planned messages on this round's models."""
+    return Forged(view.scene.liar, view.scene.victim, plan.row, view.models, combination=plan.combination)
+
+
+def send_as_planned(view: View, plan: Plan) -> tuple[Forged, Plan]:
+    """`forge` of an attack whose combination never changes."""
+    return send(view, plan), plan
+
+
+def per_victim(scene: Scene, coefficient: Floats) -> Plan:
+    """Plan in which all liars tell a victim the same: coefficient (V, 1 + J) over what it holds."""
+    return Plan(scene.place, Combination(holdings(scene), coefficient))
+
+
+def matrix(combination: Combination, workers: int) -> Floats:
+    """(Q, N) the combination as a matrix over all honest rows."""
+    full = np.zeros((len(combination.index), workers))
+    np.add.at(full, (np.arange(len(full))[:, None], combination.index), combination.coefficient)
+    return full
+
+
+def holdings(scene: Scene) -> Integers:
+    """(V, 1 + J) rows of what each victim truthfully holds: itself, then its honest neighbours, padded with itself."""
+    own = scene.victims[:, None]
+    return np.concatenate([own, np.where(scene.neighbour >= 0, scene.neighbour, own)], axis=1)
+
+
+def honest_degree(scene: Scene) -> Integers:
+    """(V,) number of honest neighbours of each victim."""
+    degree: Integers = np.count_nonzero(scene.neighbour >= 0, axis=1).astype(np.int64)
+    return degree
+
+
+def liar_degree(scene: Scene) -> Integers:
+    """(V,) number of lying neighbours of each victim."""
+    return np.bincount(scene.place, minlength=len(scene.victims)).astype(np.int64)
+
+
+def pair_ids(scene: Scene) -> Integers:
+    """(F,) identity of each (liar, victim) pair for random draws; whoever else joins does not change it."""
+    return (scene.liar << 32) | scene.victim
+
+
+def mean_of_holdings(scene: Scene, mean: str, own: bool) -> Floats:
+    """(V, 1 + J) coefficients of the mean over a victim's honest neighbours, with its own model if `own`.
+
+    weighted: sum_m w'_nm x_m / sum_m w'_nm, plain: equal weights. Where the weights sum to 0 the mean is plain, and
+    where there is nothing to average (no honest neighbour) it is the victim's own model.
+    """
+    held = np.concatenate([np.full((len(scene.victims), 1), own), scene.neighbour >= 0], axis=1).astype(np.float64)
+    held[:, 0] = np.where(held.sum(axis=1) == 0.0, 1.0, held[:, 0])
+    if mean == "weighted":
+        weight = held * np.concatenate([scene.own_weight[:, None], scene.weight], axis=1)
+        held = np.where(weight.sum(axis=1, keepdims=True) > 0.0, weight, held)
+    coefficient: Floats = held / held.sum(axis=1, keepdims=True)
+    return coefficient
+
+
+def against(scene: Scene, weight: Floats, lie: Floats, attack: str, way_out: str) -> Floats:
+    """(V, J) w'_nm / sum_b w'_nb: honest weights as multiples of the weight the liars can move."""
+    if not np.all(lie > 0.0):
+        worker = int(scene.honest[scene.victims[int(np.argmin(lie))]])
+        require(
+            False,
+            f"attack {attack} needs a positive mixing weight on the lying neighbours of worker {worker}, "
+            f"got {float(lie.min()):g}; {way_out}",
+        )
+    return weight / lie[:, None]
+
+
+def check_choice(attack: str, option: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise unless the option has one of the values."""
+    require(value in choices, f"attack {attack}: {option} must be one of {', '.join(choices)}; got {value!r}")
+
+
+def check_number(attack: str, option: str, value: float, least: float = -math.inf, most: float = math.inf) -> None:
+    """Raise unless the option is a finite number from `least` to `most`."""
+    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if least > -math.inf:
+        bound = f" of at least {least:g}" if most == math.inf else f" from {least:g} to {most:g}"
+    else:
+        bound = ""
+    require(
+        good and math.isfinite(value) and least <= value <= most,
+        f"attack {attack}: {option} must be a finite number{bound}, got {value!r}",
+    )
+
+
+def check_flag(attack: str, option: str, value: bool) -> None:
+    """Raise unless the option is a truth value."""
+    require(isinstance(value, bool | np.bool_), f"attack {attack}: {option} must be true or false, got {value!r}")

@@ -1,0 +1,105 @@
+"""ALIE: a mean moved by a multiple of the honest spread.
+
+"A little is enough": stay within the honest models' own scatter, coordinate by coordinate, so that no rule can tell the
+message from an honest one, and move all victims the same way.
+
+    message to n = mean + z_n * std      per coordinate over the models of n's honest neighbours, n excluded
+    z_n = Phi^-1((d - s) / d)            s = floor((d + 1) / 2) - |B_n|, d all neighbours of n; std with n - 1
+
+The moments of all victims come from one compiled pass in blocks of coordinates that stay in the cache.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from byzmesh.attacks.base import Attack, Floats, Forged, Integers, Scene, View, attacks
+from byzmesh.attacks.parts import check_number, holdings, honest_degree, liar_degree
+from byzmesh.compiled import fast
+
+BLOCK = 512
+"""Coordinates per block: a block of a dozen rows fits the first-level cache."""
+
+
+@attacks.register("ALIE", aliases=("little", "a-little-is-enough"))
+def alie(z: float | None = None) -> Attack:
+    """A little is enough: mean + z * std of the victim's honest neighbours; `z` None is the formula's per victim.
+
+    Where the formula has no finite z (s <= 0: the liars need no honest supporter), s counts as 1, the largest z that it
+    can give. With one honest neighbour the standard deviation is 0 and the message is that neighbour's model; with none
+    it is the victim's own model.
+
+    >>> alie(z=1.5).options["z"]
+    1.5
+    """
+    if z is not None:
+        check_number("ALIE", "z", z)
+
+    def init(scene: Scene) -> tuple[Integers, Integers, Floats]:
+        count = honest_degree(scene)
+        factor = largest_hidden_shift(count, liar_degree(scene)) if z is None else np.full(len(count), float(z))
+        held = holdings(scene)
+        sample = np.where((count == 0)[:, None], held, np.roll(held, -1, axis=1))
+        return np.ascontiguousarray(sample), np.maximum(count, 1), factor
+
+    def forge(view: View, state: tuple[Integers, Integers, Floats]) -> tuple[Forged, tuple[Integers, Integers, Floats]]:
+        sample, count, factor = state
+        models = np.ascontiguousarray(view.models).view()
+        models.flags.writeable = False
+        rows = np.empty((len(sample), models.shape[1]), models.dtype)
+        shifted_means(models, sample, count, factor.astype(models.dtype), rows)
+        return Forged(view.scene.liar, view.scene.victim, view.scene.place, view.models, rows=rows), state
+
+    return Attack("ALIE", forge, init, {"z": z})
+
+
+def largest_hidden_shift(honest: Integers, lying: Integers) -> Floats:
+    """(V,) z = Phi^-1((d - s) / d) for victims with these numbers of honest and lying neighbours; 0 for honest < 2.
+
+    >>> largest_hidden_shift(np.array([8, 9, 2, 1]), np.array([2, 1, 5, 3])).round(3)
+    array([0.524, 0.253, 1.068, 0.   ])
+    """
+    degree = honest + lying
+    support = np.maximum((degree + 1) // 2 - lying, 1)
+    normal = NormalDist()
+    return np.array(
+        [normal.inv_cdf((d - s) / d) if h >= 2 else 0.0 for h, d, s in zip(honest, degree, support)], np.float64
+    )
+
+
+@fast
+def shifted_means(models: Any, sample: Any, count: Any, factor: Any, out: Any) -> None:
+    """out[v] = mean + factor[v] * std of models[sample[v, :count[v]]], per coordinate, sample standard deviation.
+
+    models (N, D), sample (V, J), count (V,) >= 1, factor (V,), out (V, D). Two passes, because models near consensus
+    differ by far less than their size.
+    """
+    dimension = models.shape[1]
+    spread = np.empty(BLOCK, models.dtype)
+    for start in range(0, dimension, BLOCK):
+        width = min(BLOCK, dimension - start)
+        for victim in range(len(sample)):
+            members = count[victim]
+            mean = out[victim, start : start + width]
+            mean[:] = models[sample[victim, 0], start : start + width]
+            for slot in range(1, members):
+                row = models[sample[victim, slot], start : start + width]
+                for i in range(width):
+                    mean[i] += row[i]
+            share = models.dtype.type(1.0) / models.dtype.type(members)
+            for i in range(width):
+                mean[i] *= share
+            if members < 2:
+                continue
+            spread[:] = 0
+            for slot in range(members):
+                row = models[sample[victim, slot], start : start + width]
+                for i in range(width):
+                    gap = row[i] - mean[i]
+                    spread[i] += gap * gap
+            scale = factor[victim] / np.sqrt(models.dtype.type(members - 1))
+            for i in range(width):
+                mean[i] += scale * np.sqrt(spread[i])
