@@ -1,0 +1,26 @@
+"""Networks: topologies by name, mixing weights, spectra, and the object that knows who is linked, who lies and how much
+each message counts."""
+
+from byzmesh.network.graph import Network
+from byzmesh.network.layout import Layout
+from byzmesh.network.spectrum import algebraic_connectivity, fiedler_vector, laplacian, second_eigenvalue, spectral_gap
+from byzmesh.network.topologies import network, topologies
+from byzmesh.network.weights import best_constant, equal, lazy, max_degree, metropolis_hastings, schemes
+
+__all__ = [
+    "Layout",
+    "Network",
+    "algebraic_connectivity",
+    "best_constant",
+    "equal",
+    "fiedler_vector",
+    "laplacian",
+    "lazy",
+    "max_degree",
+    "metropolis_hastings",
+    "network",
+    "schemes",
+    "second_eigenvalue",
+    "spectral_gap",
+    "topologies",
+]
