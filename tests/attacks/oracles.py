@@ -1,0 +1,125 @@
+"""Slow oracles straight from the definitions: one (liar, victim) pair at a time, in float64, by loops.
+
+`x[n]` is the model of honest node n. Each oracle returns the message of liar b to victim n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from tests.attacks.scenes import World
+
+Models = dict[int, np.ndarray]
+Oracle = Callable[[World, Models, int, int], np.ndarray]
+
+
+def weighted_mean(world: World, x: Models, n: int, with_own: bool) -> np.ndarray:
+    members = world.honest_neighbours(n) + ([n] if with_own else [])
+    if not members:
+        return x[n]
+    total = sum(world.weights[n, m] for m in members)
+    return sum(world.weights[n, m] * x[m] for m in members) / total
+
+
+def plain_mean(world: World, x: Models, n: int, with_own: bool) -> np.ndarray:
+    members = world.honest_neighbours(n) + ([n] if with_own else [])
+    if not members:
+        return x[n]
+    return sum(x[m] for m in members) / len(members)
+
+
+def sign_flipping_text(world: World, x: Models, n: int, b: int) -> np.ndarray:
+    return -weighted_mean(world, x, n, with_own=False)
+
+
+def sign_flipping_published(world: World, x: Models, n: int, b: int) -> np.ndarray:
+    return -plain_mean(world, x, n, with_own=True)
+
+
+def isolation_text(world: World, x: Models, n: int, b: int) -> np.ndarray:
+    numerator = x[n].copy()
+    for m in world.honest_neighbours(n):
+        numerator -= world.weights[n, m] * x[m]
+    return numerator / sum(world.weights[n, c] for c in world.lying_neighbours(n))
+
+
+def isolation_published(world: World, x: Models, n: int, b: int) -> np.ndarray:
+    numerator = x[n].copy()
+    for m in [*world.honest_neighbours(n), n]:
+        numerator -= world.metropolis[n, m] * x[m]
+    return numerator / sum(world.metropolis[n, c] for c in world.lying_neighbours(n))
+
+
+def ipm(eps: float) -> Oracle:
+    return lambda world, x, n, b: -eps * plain_mean(world, x, n, with_own=True)
+
+
+def dissensus(eps: float) -> Oracle:
+    def message(world: World, x: Models, n: int, b: int) -> np.ndarray:
+        lie = sum(world.weights[n, c] for c in world.lying_neighbours(n))
+        out = x[n].copy()
+        for m in world.honest_neighbours(n):
+            out -= eps * world.weights[n, m] * (x[m] - x[n]) / lie
+        return out
+
+    return message
+
+
+def alie_factor(world: World, n: int) -> float:
+    liars = len(world.lying_neighbours(n))
+    d = len(world.honest_neighbours(n)) + liars
+    s = math.floor((d + 1) / 2) - liars
+    if s <= 0:
+        s = 1
+    return float(norm.ppf((d - s) / d))
+
+
+def alie(z: float | None) -> Oracle:
+    def message(world: World, x: Models, n: int, b: int) -> np.ndarray:
+        members = world.honest_neighbours(n)
+        mean = plain_mean(world, x, n, with_own=False)
+        if len(members) < 2:
+            return mean
+        variance = sum((x[m] - mean) ** 2 for m in members) / (len(members) - 1)
+        return mean + (alie_factor(world, n) if z is None else z) * np.sqrt(variance)
+
+    return message
+
+
+def mimic(world: World, x: Models, n: int, b: int) -> np.ndarray:
+    stack = np.stack([x[m] for m in world.honest])
+    centred = stack - stack.mean(axis=0)
+    direction = np.linalg.svd(centred, full_matrices=False)[2][0]
+    distance = np.abs(centred @ direction)
+    for row in range(len(stack)):
+        if math.isclose(distance[row], distance.max(), rel_tol=1e-5):
+            return stack[row]
+    raise AssertionError("some row is the farthest")
+
+
+def zero(world: World, x: Models, n: int, b: int) -> np.ndarray:
+    return np.zeros_like(x[n])
+
+
+DETERMINISTIC: list[tuple[str, dict[str, Any], Oracle]] = [
+    ("sign-flipping", {}, sign_flipping_text),
+    ("sign-flipping", {"own": True, "mean": "plain"}, sign_flipping_published),
+    ("sign-flipping", {"own": True}, lambda world, x, n, b: -weighted_mean(world, x, n, with_own=True)),
+    ("isolation", {}, isolation_text),
+    ("isolation", {"own": True, "weights": "metropolis"}, isolation_published),
+    ("IPM", {}, ipm(0.1)),
+    ("IPM", {"eps": 1.0}, ipm(1.0)),
+    ("dissensus", {}, dissensus(1.5)),
+    ("dissensus", {"eps": 0.5}, dissensus(0.5)),
+    ("ALIE", {}, alie(None)),
+    ("ALIE", {"z": -2.0}, alie(-2.0)),
+    ("gaussian", {"std": 0.0}, lambda world, x, n, b: weighted_mean(world, x, n, with_own=False)),
+    ("gaussian", {"std": 0.0, "mean": "plain"}, lambda world, x, n, b: plain_mean(world, x, n, with_own=False)),
+    ("mimic", {}, mimic),
+    ("zero", {}, zero),
+]

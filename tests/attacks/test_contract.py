@@ -1,0 +1,165 @@
+"""What holds for every registered attack, and what the fault attacks and the errors say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byzmesh.attacks import Attack, View, attack, attacks
+from byzmesh.errors import ConfigError, UnknownName, UnknownOption
+from tests.attacks.scenes import frozen_models, make_world, random_row_weights, random_world, scene_of, star, view_of
+from tests.attacks.test_oracles import forge
+
+FORGING = [entry.name for entry in attacks.entries() if not entry.factory().poisons_data]
+SENDS_NOTHING = {"none", "silent"}
+NOT_FINITE = {"nan", "infinity"}
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in FORGING),
+    *((entry.name, entry.published_options("iid")) for entry in attacks.entries() if entry.published),
+]
+
+
+@st.composite
+def views(draw: st.DrawFn) -> tuple[Any, View]:
+    nodes = draw(st.integers(2, 10))
+    seed = draw(st.integers(0, 10_000))
+    world = random_world(seed, nodes, draw(st.integers(0, nodes - 1)), draw(st.sampled_from([0.0, 0.3, 0.7, 1.0])))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    models = frozen_models(world, draw(st.sampled_from([1, 3, 17, 600])), seed, dtype)
+    return world, view_of(world, models, draw(st.integers(0, 10**6)), draw(st.integers(0, 2**63)))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), VARIANTS, ids=[name + ("-published" if o else "") for name, o in VARIANTS]
+)
+@given(case=views())
+@settings(max_examples=40, deadline=None)
+def test_contract(name: str, options: dict[str, Any], case: tuple[Any, View]) -> None:
+    world, view = case
+    made = attack(name, **options)
+    before = view.models.copy()
+    forged, state = made.forge(view, made.init(view.scene))
+    pairs = [] if name in SENDS_NOTHING else world.pairs()
+    assert list(zip(forged.liar.tolist(), forged.victim.tolist())) == pairs
+    assert pairs == sorted(pairs, key=lambda pair: (pair[1], pair[0]))
+    assert forged.row.dtype == np.int64 and forged.row.shape == (len(pairs),)
+    assert (forged.rows is None) != (forged.combination is None)
+    dense = forged.dense()
+    assert sorted(set(forged.row.tolist())) == list(range(len(dense))), "every message is somebody's"
+    assert dense.shape == (len(dense), view.models.shape[1]) and dense.dtype == view.models.dtype
+    assert np.isfinite(dense).all() or name in NOT_FINITE
+    for line, (b, n) in zip(forged.row, pairs):
+        np.testing.assert_allclose(forged[b, n], dense[line], rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(view.models, before)
+    again, _ = made.forge(view, made.init(view.scene))
+    assert again.dense().tobytes() == dense.tobytes()
+    later, _ = made.forge(view, state)
+    assert later.dense().tobytes() == dense.tobytes(), "the state depends on the first round only"
+
+
+@pytest.mark.parametrize("name", FORGING)
+def test_outputs_are_not_the_inputs_memory(name: str) -> None:
+    world = random_world(1)
+    models = frozen_models(world, 6)
+    forged = forge(attack(name), world, models)
+    if len(forged.dense()):
+        assert not np.shares_memory(forged.dense(), models)
+
+
+@pytest.mark.parametrize("name", FORGING)
+def test_a_stranger_is_no_pair(name: str) -> None:
+    world = random_world(1)
+    forged = forge(attack(name), world, frozen_models(world, 6))
+    with pytest.raises(KeyError, match="not a pair"):
+        forged[world.honest[0], world.honest[1]]
+
+
+def test_names_and_aliases() -> None:
+    known = {
+        "none", "gaussian", "sign-flipping", "isolation", "sample-duplicating", "ALIE", "IPM", "dissensus", "zero",
+        "nan", "infinity", "huge", "silent", "label-flipping", "mimic",
+    }  # fmt: skip
+    assert set(attacks.names()) == known
+    for alias, name in [("duplicate", "sample-duplicating"), ("little", "ALIE"), ("foe", "IPM"), ("alie", "ALIE")]:
+        assert attacks.entry(alias).name == name
+    for entry in attacks.entries():
+        made: Attack = entry.factory()
+        assert made.name == entry.name and dict(made.options) == entry.options
+        assert entry.summary.endswith(".")
+
+
+def test_faults() -> None:
+    world = random_world(2)
+    for dtype in (np.float32, np.float64):
+        models = frozen_models(world, 4, dtype=dtype)
+        assert np.isnan(forge(attack("nan"), world, models).dense()).all()
+        assert np.isposinf(forge(attack("infinity"), world, models).dense()).all()
+        value = float(forge(attack("huge"), world, models).dense()[0, 0])
+        assert value == pytest.approx(0.3 * float(np.finfo(dtype).max)) and value >= 1e38
+        assert not forge(attack("zero"), world, models).dense().any()
+        assert len(forge(attack("silent"), world, models)) == 0
+
+
+def test_label_flipping_declares_that_it_acts_on_data() -> None:
+    world = random_world(2)
+    assert attack("label-flipping").poisons_data
+    with pytest.raises(ConfigError, match="label-flipping acts on training data"):
+        forge(attack("label-flipping"), world, frozen_models(world, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("gaussian", {"std": -1.0}, "attack gaussian: std must be a finite number of at least 0, got -1.0"),
+        ("gaussian", {"mean": "mode"}, "attack gaussian: mean must be one of weighted, plain; got 'mode'"),
+        ("sign-flipping", {"own": "yes"}, "attack sign-flipping: own must be true or false, got 'yes'"),
+        ("isolation", {"weights": "equal"}, "attack isolation: weights must be one of mixing, metropolis; got 'equal'"),
+        ("IPM", {"eps": None}, "attack IPM: eps must be a finite number, got None"),
+        ("dissensus", {"eps": float("inf")}, "attack dissensus: eps must be a finite number, got inf"),
+        ("huge", {"fraction": 1.5}, "attack huge: fraction must be a finite number from 0 to 1, got 1.5"),
+        ("sample-duplicating", {"together": 1}, "attack sample-duplicating: together must be true or false, got 1"),
+    ],
+)
+def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        attack(name, **options)
+    assert str(caught.value) == message
+
+
+def test_unknown_names_and_options() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'dissensus'"):
+        attack("disensus")
+    with pytest.raises(UnknownOption, match="has no option 'sd'"):
+        attack("gaussian", sd=2)
+
+
+@pytest.mark.parametrize("name", ["isolation", "dissensus"])
+def test_liars_without_weight_cannot_isolate(name: str) -> None:
+    adjacency = ~np.eye(4, dtype=bool)
+    weights = random_row_weights(adjacency, np.random.default_rng(0))
+    weights[2, 0] = 0.0
+    world = make_world(adjacency, [0], weights)
+    with pytest.raises(ConfigError, match="positive mixing weight on the lying neighbours of worker 2, got 0"):
+        attack(name).init(scene_of(world))
+
+
+def test_neighbours_without_weight_average_plainly() -> None:
+    adjacency = ~np.eye(4, dtype=bool)
+    weights = np.zeros((4, 4))
+    weights[:, 0] = 1.0
+    world = make_world(adjacency, [0], weights)
+    models = frozen_models(world, 5)
+    text = forge(attack("sign-flipping"), world, models)
+    np.testing.assert_allclose(text[0, 1], -(models[1] + models[2]) / 2)
+
+
+def test_lonely_victims_are_told_of_themselves() -> None:
+    world = star(3)
+    models = frozen_models(world, 5)
+    forged = forge(attack("sign-flipping"), world, models)
+    for row, n in enumerate(world.honest):
+        np.testing.assert_allclose(forged[0, n], -models[row])
