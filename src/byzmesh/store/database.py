@@ -1,0 +1,137 @@
+"""The SQLite file underneath: opening it, transactions among many writers, and errors a person can act on.
+
+Write-ahead log: readers never wait for writers, a killed writer leaves at most an unfinished transaction behind, which
+the next opening discards. `synchronous = FULL`: what was committed survives a power cut. Writers queue for the one
+write lock with BEGIN IMMEDIATE.
+
+The log needs shared memory between all processes that use the store, so they must run on one machine: on a network
+file system, writers on two hosts would not see each other. A cluster sends its results to one process that writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from byzmesh.errors import StoreError
+
+PATIENCE_SECONDS = 60.0
+"""How long a writer waits for the others."""
+
+_WAIT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DENIED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """SQLite's result code without its extension; 0 where the error did not come from SQLite."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def explain(error: sqlite3.Error, path: Path) -> str:
+    """One line: which store, what happened, what to do."""
+    code = primary_code(error)
+    if code in _WAIT:
+        return f"store {path} is locked: others wrote for {PATIENCE_SECONDS:.0f} s; try again when they are done"
+    if code == sqlite3.SQLITE_NOTADB:
+        return f"{path} is not a byzmesh store ({error}); give the path of a store or of a new file"
+    if code == sqlite3.SQLITE_CORRUPT:
+        return f"store {path} is damaged ({error}); restore a copy, or save what is readable: sqlite3 {path} .recover"
+    if code in _DENIED:
+        return (
+            f"store {path} cannot be opened or written ({error}); make the file and its directory writable, "
+            "or open it with readonly=True to read it"
+        )
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return (
+            f"store {path} could not be written ({error}), is the disk full? "
+            "What was stored before is safe; free space and do the same again"
+        )
+    return f"store {path}: {error}; if it was closed, open it again"
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises into a `StoreError`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(explain(error, path)) from error
+
+
+def patiently(connection: sqlite3.Connection, statement: str) -> list[tuple[object, ...]]:
+    """Execute, waiting also in the few cases in which SQLite reports a lock at once (recovery, switch to the log)."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return connection.execute(statement).fetchall()
+        except sqlite3.OperationalError as error:
+            if primary_code(error) not in _WAIT or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.001, 0.02))
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[sqlite3.Connection]:
+    """All or nothing: the write lock from the start, commit at the end, roll back on any error."""
+    with explained(path):
+        patiently(connection, "BEGIN IMMEDIATE")
+        try:
+            yield connection
+            patiently(connection, "COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+
+def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
+    """Open the file; only its first page is read."""
+    if path.is_dir():
+        raise StoreError(f"store {path} is a directory; give the path of a file in it")
+    if readonly and not path.exists():
+        raise StoreError(f"there is no store at {path}; check the path, or open it without readonly=True to create it")
+    if not path.parent.is_dir():
+        raise StoreError(f"store {path} is in a directory that does not exist; create {path.parent} first")
+    with explained(path):
+        connection = _open(path, "mode=ro" if readonly else "mode=rwc")
+        try:
+            try:
+                patiently(connection, "PRAGMA user_version")
+            except sqlite3.OperationalError as error:
+                if not readonly or primary_code(error) not in _DENIED or _log_of(path).exists():
+                    raise
+                # A log cannot be opened where its index file cannot be created (read-only medium); without a log
+                # there is nothing to miss.
+                connection.close()
+                connection = _open(path, "mode=ro&immutable=1")
+                patiently(connection, "PRAGMA user_version")
+            if not readonly:
+                _write_ahead(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    # Threads share a connection (a heartbeat thread, say): Store holds a lock around each use.
+    return sqlite3.connect(
+        f"{path.as_uri()}?{mode}", uri=True, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
+    )
+
+
+def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:
+    mode = patiently(connection, "PRAGMA journal_mode = WAL")[0][0]
+    if mode != "wal":
+        raise StoreError(
+            f"store {path} is on a file system without shared memory (journal mode {mode}); put it on a local disk"
+        )
+    connection.execute("PRAGMA synchronous = FULL")

@@ -1,0 +1,105 @@
+"""From a resolved config to its key, and to the flat fields that filters and tables use.
+
+    key = SHA-256( canonical JSON )      canonical: sorted names, no spaces, ASCII, floats in their shortest exact form
+
+The order of names does not matter; every value does, and so does its type: `1`, `1.0`, `True` and `"1"` are four
+different values. Whoever resolves a config decides once whether a number is an integer or a float, and sticks to it.
+NaN and infinity have no JSON form and are refused; so is a dot in a name, because dots separate levels in filters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from byzmesh.errors import ConfigError
+
+LONGEST_INDEXED = 64
+"""Longer leaves (an edge list, say) are indexed by their hash."""
+
+
+def plain(value: Any, path: str = "config") -> Any:
+    """The value as dicts, lists and JSON scalars; an error names the path of what JSON cannot hold."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ConfigError(f"{path} = {value!r} cannot be part of a key: give a finite number, or null for none")
+        return value
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str) or "." in name:
+                raise ConfigError(f"{path} has the name {name!r}: names must be strings without a dot; rename it")
+        return {name: plain(inner, f"{path}.{name}") for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner, f"{path}[{position}]") for position, inner in enumerate(value)]
+    raise ConfigError(
+        f"{path} is a {type(value).__name__}, which JSON cannot hold: "
+        "give a string, number, boolean, null, list or mapping"
+    )
+
+
+def dump(value: Any) -> str:
+    """Canonical JSON of a plain value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical(config: Mapping[str, Any]) -> str:
+    """Canonical JSON of a config.
+
+    >>> canonical({"seed": 3, "rule": {"name": "IOS", "f": 1}})
+    '{"rule":{"f":1,"name":"IOS"},"seed":3}'
+    """
+    return dump(plain(config))
+
+
+def config_key(config: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a resolved config, 64 hex digits.
+
+    >>> config_key({"seed": 3, "lr": 0.9})[:8]
+    '716f903b'
+    >>> config_key({"lr": 0.9, "seed": 3})[:8]
+    '716f903b'
+    >>> config_key({"lr": 0.9, "seed": 4})[:8] == config_key({"lr": 0.9, "seed": 3})[:8]
+    False
+    """
+    return key_of(canonical(config))
+
+
+def key_of(text: str) -> str:
+    """The key of a config whose canonical JSON is known."""
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Leaves of a config by dotted path. A list is one leaf, and so is an empty mapping.
+
+    >>> flatten({"rule": {"name": "IOS", "f": 1}, "byzantine": [7, 9]})
+    {'rule.name': 'IOS', 'rule.f': 1, 'byzantine': [7, 9]}
+    """
+    leaves: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            leaves.update(flatten(value, f"{prefix}{name}."))
+        else:
+            leaves[prefix + name] = value
+    return leaves
+
+
+def indexed(value: Any) -> int | float | str:
+    """What the index of fields holds for a leaf, such that equal values are equal in SQLite.
+
+    Numbers stay numbers (a filter for 1 finds 1.0 too); everything else is its JSON text, or its hash if that is long.
+
+    >>> indexed(0.5), indexed("0.5"), indexed(True), indexed([7, 9])
+    (0.5, '"0.5"', 'true', '[7,9]')
+    """
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+        return value
+    text = dump(value)
+    return text if len(text) <= LONGEST_INDEXED else "#" + hashlib.sha256(text.encode("ascii")).hexdigest()

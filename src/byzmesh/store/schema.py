@@ -1,0 +1,122 @@
+"""Tables of the store, their version, and the way from older versions.
+
+    runs        one row per run; everything small, and its config and provenance as JSON
+    series      one row per run and metric: the values as little-endian float64, so that they come back bit for bit
+                (SQLite itself would turn a NaN into NULL) and 100,000 runs stay 800,000 rows
+    edges       how often each receiver cut each sender
+    fields      the distinct (path, value) pairs of all configs: few, because runs of a grid share most of them
+    run_fields  which run has which of them; a filter is one range of this table
+
+Version 1 (before the first release) had `runs(key, status, config, failure, started, ended)` and one row per evaluation
+in `points(key, metric, position, value)`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from byzmesh.errors import StoreError
+from byzmesh.store.database import explained, transaction
+from byzmesh.store.writing import index_fields, write_series
+
+VERSION = 2
+APPLICATION = 0x62797A6D
+"""`byzm`: marks the file as ours."""
+
+TABLES = """
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL,
+    rounds INTEGER,
+    seconds REAL,
+    started REAL,
+    ended REAL,
+    owner_host TEXT,
+    owner_pid INTEGER,
+    owner_process TEXT,
+    heartbeat REAL,
+    lease_until REAL,
+    failure TEXT,
+    final TEXT NOT NULL DEFAULT '{}',
+    provenance TEXT NOT NULL DEFAULT '{}',
+    config TEXT NOT NULL
+);
+CREATE INDEX runs_by_status ON runs (status);
+CREATE TABLE series (run INTEGER, name TEXT, data BLOB NOT NULL, PRIMARY KEY (run, name)) WITHOUT ROWID;
+CREATE TABLE edges (
+    run INTEGER, sender INTEGER, receiver INTEGER, cut INTEGER NOT NULL, rounds INTEGER NOT NULL,
+    PRIMARY KEY (run, sender, receiver)
+) WITHOUT ROWID;
+CREATE TABLE fields (id INTEGER PRIMARY KEY, path TEXT NOT NULL, value NOT NULL, UNIQUE (path, value));
+CREATE TABLE run_fields (field INTEGER, run INTEGER, PRIMARY KEY (field, run)) WITHOUT ROWID;
+"""
+
+
+def prepare(connection: sqlite3.Connection, path: Path, *, readonly: bool) -> None:
+    """Create the tables in a new file, migrate an older store, refuse a foreign file or a newer store."""
+    with explained(path):
+        if readonly:
+            version = _version(connection, path)
+            if version < VERSION:
+                raise StoreError(f"store {path} has schema {version}; open it once without readonly=True to migrate it")
+            return
+        # Taking the write lock also finds out now, not after hours of computing, that the file cannot be written.
+        with transaction(connection, path):
+            version = _version(connection, path)
+            if version == 0:
+                _create(connection)
+            elif version == 1:
+                _migrate_from_1(connection)
+            if version < VERSION:
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+    if not ours and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise StoreError(f"{path} is a database of another program; give the path of a store or of a new file")
+    if version > VERSION:
+        raise StoreError(
+            f"store {path} has schema {version} and this byzmesh knows up to {VERSION}: pip install --upgrade byzmesh"
+        )
+    return version
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    # Not executescript: it would commit the transaction first.
+    for statement in TABLES.split(";"):
+        connection.execute(statement)
+
+
+def _migrate_from_1(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE runs RENAME TO runs_1")
+    connection.execute("ALTER TABLE points RENAME TO points_1")
+    _create(connection)
+    # Version 1 knew no leases: nobody can still be computing what it calls running.
+    connection.execute(
+        "INSERT INTO runs (key, status, config, failure, started, ended) "
+        "SELECT key, CASE status WHEN 'running' THEN 'interrupted' ELSE status END, config, failure, started, ended "
+        "FROM runs_1 ORDER BY rowid"
+    )
+    for run, config in connection.execute("SELECT id, config FROM runs").fetchall():
+        index_fields(connection, run, json.loads(config))
+    points: Iterable[tuple[int, str, float | None]] = connection.execute(
+        "SELECT runs.id, metric, value FROM points_1 JOIN runs USING (key) ORDER BY runs.id, metric, position"
+    )
+    for run, rows in itertools.groupby(points, key=lambda row: row[0]):
+        metrics: dict[str, list[float]] = {}
+        for _, name, value in rows:
+            metrics.setdefault(name, []).append(math.nan if value is None else value)
+        write_series(connection, run, {name: np.array(values) for name, values in metrics.items()})
+    connection.execute("DROP TABLE points_1")
+    connection.execute("DROP TABLE runs_1")

@@ -1,0 +1,261 @@
+"""The store of runs: what was planned, who computes it, what came out.
+
+    planned --claim--> running --finish--> finished | diverged | interrupted
+                              \\--fail----> failed
+
+A run is its config: planning the same config twice is one run, and a result is never overwritten (delete it to compute
+it again). Several processes may work on one store: `claim` gives a run to exactly one of them, for the time of a lease
+that `heartbeat` extends; when the owner died or fell silent, the next claim takes the run over, and what the former
+owner may still send is turned away.
+
+The store does not know what a config or a metric means. It must lie on a disk of the machine whose processes use it,
+see `byzmesh.store.database`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError, StoreError, nearest
+from byzmesh.store import reading, tables, writing
+from byzmesh.store.database import connect, explained, transaction
+from byzmesh.store.provenance import provenance as gather_provenance
+from byzmesh.store.records import Comparison, Owner, RunRecord
+from byzmesh.store.schema import prepare
+
+if TYPE_CHECKING:
+    import pandas
+
+LEASE_SECONDS = 60.0
+
+Where = Mapping[str, Any]
+Records = list[RunRecord]
+Keys = list[str]
+
+
+def open_store(path: str | os.PathLike[str], *, readonly: bool = False) -> Store:
+    """Open the store at `path`, create it if there is none, migrate it if it is of an older version.
+
+    >>> import tempfile
+    >>> from byzmesh.store import this_process
+    >>> with tempfile.TemporaryDirectory() as folder, open_store(folder + "/runs.db") as store:
+    ...     key = store.plan({"rule": {"name": "IOS", "f": 1}, "seed": 3})
+    ...     if store.claim(key, this_process()):
+    ...         stored = store.finish(key, "finished", {"accuracy": [0.5, 0.875]}, rounds=100)
+    ...     [(run.status, run.final) for run in store.list({"rule.name": "IOS"})]
+    [('finished', {'accuracy': 0.875})]
+    """
+    return Store(path, readonly=readonly)
+
+
+class Store:
+    """An open store; made by `open_store`. Threads may share it; another process opens its own (pickling does that)."""
+
+    def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
+        self.path = Path(path).absolute()
+        self.readonly = readonly
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._connection = connect(self.path, readonly=readonly)
+        try:
+            prepare(self._connection, self.path, readonly=readonly)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.path, self.readonly)
+
+    def close(self) -> None:
+        """Close the file; the store cannot be used afterwards."""
+        with self._lock:
+            self._connection.close()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if os.getpid() != self._pid:
+            # Using a connection across a fork damages the file.
+            raise StoreError(f"store {self.path} was opened in another process; call open_store in this one")
+        with self._lock, explained(self.path):
+            yield self._connection
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        if self.readonly:
+            raise StoreError(f"store {self.path} was opened with readonly=True; open it without to change it")
+        with self._reading() as connection, transaction(connection, self.path):
+            yield connection
+
+    def plan(self, config: Where) -> str:
+        """Add a run and return its key; a run that is there already, in whatever state, stays as it is."""
+        return self.plan_all([config])[0]
+
+    def plan_all(self, configs: Iterable[Where]) -> Keys:
+        """Add many runs in one transaction; their keys in the order given."""
+        with self._writing() as connection:
+            return [writing.add_run(connection, config) for config in configs]
+
+    def claim(
+        self, key: str, owner: Owner, lease_seconds: float = LEASE_SECONDS, *, retry_failed: bool = False
+    ) -> bool:
+        """Take a run for computing: True for exactly one caller, who then holds it for `lease_seconds`.
+
+        Free are runs that are planned or interrupted, running ones whose lease ran out or whose owner is a process of
+        this machine that ended, and, with `retry_failed`, failed ones. Hosts compare their clocks here: a lease should
+        be much longer than the clocks differ.
+        """
+        if not lease_seconds > 0:
+            raise ConfigError(f"lease_seconds = {lease_seconds} must be positive; {LEASE_SECONDS:.0f} is the default")
+        with self._writing() as connection:
+            return writing.take(connection, key, owner, lease_seconds, retry_failed=retry_failed)
+
+    def heartbeat(self, key: str, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> bool:
+        """Extend the lease; False if the run is no longer this owner's, who should then stop computing it."""
+        with self._writing() as connection:
+            return writing.extend(connection, key, owner, lease_seconds)
+
+    def finish(
+        self,
+        key: str,
+        status: str,
+        metrics: Mapping[str, npt.ArrayLike],
+        *,
+        edges: npt.ArrayLike | None = None,
+        rounds: int | None = None,
+        seconds: float | None = None,
+        owner: Owner | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Store what came out, all or nothing; True if it was stored.
+
+        status      `finished`, `diverged`, or `interrupted` (may be claimed again)
+        metrics     one-dimensional numbers by name, kept bit for bit as float64
+        edges       (E, 4) integers: sender, receiver, rounds in which the receiver cut it, rounds counted
+        owner       given: stored only if the run is (still) this owner's; None: no such check
+        provenance  of the process that computed; this process's if not given
+
+        A run that is already finished or diverged stays as it is, and the answer is False.
+        """
+        endings = (*writing.ENDED, "interrupted")
+        if status not in endings:
+            raise ConfigError(f"status = {status!r} cannot end a run: {nearest(status, endings)}")
+        series = {name: writing.checked_series(name, values) for name, values in metrics.items()}
+        links = writing.checked_edges(edges)
+        facts = gather_provenance() if provenance is None else provenance
+        with self._writing() as connection:
+            run = writing.end_run(
+                connection, key, status, owner=owner, rounds=rounds, seconds=seconds, failure=None, provenance=facts
+            )
+            if run is None:
+                return False
+            writing.write_series(connection, run, series)
+            writing.write_edges(connection, run, links)
+            return True
+
+    def fail(
+        self,
+        key: str,
+        text: str,
+        *,
+        rounds: int | None = None,
+        seconds: float | None = None,
+        owner: Owner | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Record that a run failed and why; arguments and answer as of `finish`."""
+        facts = gather_provenance() if provenance is None else provenance
+        failure = text.encode("utf-8", "replace").decode()
+        with self._writing() as connection:
+            run = writing.end_run(
+                connection,
+                key,
+                "failed",
+                owner=owner,
+                rounds=rounds,
+                seconds=seconds,
+                failure=failure,
+                provenance=facts,
+            )
+            return run is not None
+
+    def delete(self, *keys: str) -> None:
+        """Remove runs (keys or unique prefixes) with all that belongs to them; a run being computed is refused."""
+        with self._writing() as connection:
+            for key in keys:
+                run, found = reading.locate(connection, key)
+                if found.leased and found.owner is not None:
+                    holder = f"process {found.owner.pid} on {found.owner.host}"
+                    raise StoreError(f"run {found.key[:12]} is being computed by {holder}; stop that first")
+                writing.remove(connection, run, found)
+
+    def get(self, key: str) -> RunRecord:
+        """The run with that key or unique beginning of a key."""
+        with self._reading() as connection:
+            return reading.locate(connection, key)[1]
+
+    def list(self, where: Where | None = None, status: str | None = None, limit: int | None = None) -> Records:
+        """Runs in the order of planning, filtered by config fields (`{"rule.name": "IOS", "seed": 3}`) and status.
+
+        `limit` keeps the latest ones. A field that no run has is an error that names the nearest one.
+        """
+        with self._reading() as connection:
+            return reading.select(connection, where, status, limit)
+
+    def series(self, key: str) -> dict[str, npt.NDArray[np.float64]]:
+        """All metric series of a run, bit for bit as they were stored."""
+        with self._reading() as connection:
+            run, _ = reading.locate(connection, key)
+            rows = connection.execute("SELECT name, data FROM series WHERE run = ?", (run,)).fetchall()
+        return {name: np.frombuffer(data, "<f8").astype(np.float64) for name, data in rows}
+
+    def edges(self, key: str) -> npt.NDArray[np.int64]:
+        """(E, 4) sender, receiver, cut, rounds: how often each receiver cut each sender in a run."""
+        with self._reading() as connection:
+            run, _ = reading.locate(connection, key)
+            rows = connection.execute(
+                "SELECT sender, receiver, cut, rounds FROM edges WHERE run = ?", (run,)
+            ).fetchall()
+        return np.array(rows, np.int64).reshape(-1, 4)
+
+    def frame(self, where: Where | None = None, status: str | None = None) -> pandas.DataFrame:
+        """One row per run: key, status, the config's fields, the last value of each metric; see `tables.frame`."""
+        return tables.frame(self.list(where, status))
+
+    def compare(self, keys: Iterable[str]) -> Comparison:
+        """In which config fields the runs differ, and their final metrics side by side."""
+        return tables.compare([self.get(key) for key in keys])
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        *,
+        where: Where | None = None,
+        status: str | None = None,
+    ) -> None:
+        """Write runs to a CSV, JSON or Parquet file (by its ending unless `format` is given); see `tables.export`."""
+        target = Path(path).absolute()
+        chosen = tables.choose_format(target, format)
+        tables.export(self.list(where, status), target, chosen, self.series)
+
+
+def _reopen(path: Path, readonly: bool) -> Store:
+    return Store(path, readonly=readonly)

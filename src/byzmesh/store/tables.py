@@ -1,0 +1,134 @@
+"""Runs as tables: a pandas DataFrame, a comparison, and files for other programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from byzmesh.errors import ConfigError, MissingExtra, StoreError, nearest
+from byzmesh.store.keys import dump, flatten
+from byzmesh.store.records import Comparison, RunRecord
+
+if TYPE_CHECKING:
+    import pandas
+
+FORMATS = ("csv", "json", "parquet")
+FIXED = ("key", "status", "rounds", "seconds", "started", "ended", "failure")
+
+
+def frame(records: Sequence[RunRecord]) -> pandas.DataFrame:
+    """One row per run: `FIXED`, one column per config field (dotted path), one per metric (its last value).
+
+    A config field whose name is taken by a fixed column is called `config.NAME`, a metric whose name is taken
+    `final.NAME`. Lists are shown as JSON text, so that one can group by them.
+    """
+    import pandas
+
+    columns: dict[str, list[Any]] = {name: [getattr(run, name) for run in records] for name in FIXED}
+    settings: dict[str, list[Any]] = {}
+    finals: dict[str, list[float]] = {}
+    for line, run in enumerate(records):
+        for path, value in flatten(run.config).items():
+            cell = dump(value) if isinstance(value, list | dict) else value
+            settings.setdefault(path, [None] * len(records))[line] = cell
+        for name, last in run.final.items():
+            finals.setdefault(name, [math.nan] * len(records))[line] = last
+    for path in sorted(settings):
+        columns[f"config.{path}" if path in columns else path] = settings[path]
+    for name in sorted(finals):
+        columns[f"final.{name}" if name in columns else name] = finals[name]
+    return pandas.DataFrame(columns)
+
+
+def compare(records: Sequence[RunRecord]) -> Comparison:
+    """Which config fields differ between the runs, and their final metrics."""
+    leaves = [flatten(run.config) for run in records]
+    paths = sorted({path for fields in leaves for path in fields})
+    # As canonical text: 1, 1.0 and True are equal in Python and different in a config.
+    differing = {
+        path: tuple(fields.get(path) for fields in leaves)
+        for path in paths
+        if len({dump(fields[path]) if path in fields else None for fields in leaves}) > 1
+    }
+    names = sorted({name for run in records for name in run.final})
+    final = {name: tuple(run.final.get(name) for run in records) for name in names}
+    return Comparison(tuple(run.key for run in records), differing, final)
+
+
+def choose_format(path: Path, name: str | None) -> str:
+    """The export format asked for, or the one that the file's ending says.
+
+    >>> choose_format(Path("runs.csv"), None)
+    'csv'
+    """
+    chosen = (name or path.suffix.removeprefix(".")).lower()
+    if chosen not in FORMATS:
+        raise ConfigError(f"format {chosen!r} of export to {path} is unknown: {nearest(chosen, FORMATS)}")
+    return chosen
+
+
+def export(records: Sequence[RunRecord], path: Path, format: str, series: Callable[[str], dict[str, Any]]) -> None:
+    """Write runs to a file; an older file of that name stays whole until the new one is complete.
+
+    CSV and Parquet hold `frame`. JSON is a list of objects with the config as it is nested, provenance, final values
+    and all series; NaN and infinity, which JSON lacks, are the strings `nan`, `inf` and `-inf`.
+    """
+    with _replacing(path) as fresh:
+        if format == "json":
+            _write_json(records, fresh, series)
+        elif format == "csv":
+            frame(records).to_csv(fresh, index=False)
+        else:
+            _write_parquet(records, fresh)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        yield fresh
+        os.replace(fresh, path)
+    except OSError as error:
+        raise StoreError(
+            f"export to {path} failed ({error.strerror or error}); free space or give another path"
+        ) from error
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else repr(value)
+
+
+def _write_json(records: Sequence[RunRecord], path: Path, series: Callable[[str], dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        # Run by run: the series of a large store need not fit into memory.
+        for line, run in enumerate(records):
+            entry = {name: getattr(run, name) for name in FIXED} | {
+                "config": run.config,
+                "provenance": run.provenance,
+                "final": {name: _number(value) for name, value in run.final.items()},
+                "series": {
+                    name: [_number(value) for value in values.tolist()] for name, values in series(run.key).items()
+                },
+            }
+            file.write(("[\n" if line == 0 else ",\n") + json.dumps(entry, allow_nan=False))
+        file.write("\n]\n" if records else "[]\n")
+
+
+def _write_parquet(records: Sequence[RunRecord], path: Path) -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("parquet", "export to Parquet") from error
+    table = frame(records)
+    for name in table.columns:
+        # A Parquet column has one type; an option that is a number here and a word there becomes JSON text.
+        if len({type(value) for value in table[name].dropna()}) > 1:
+            table[name] = [None if value is None else dump(value) for value in table[name].astype(object)]
+    table.to_parquet(path, index=False)
