@@ -114,7 +114,7 @@ def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Part
         labels = sorted(graph.nodes, key=_order)
     except TypeError:
         raise ConfigError(
-            "node labels cannot be sorted; relabel them, e.g. networkx.convert_node_labels_to_integers"
+            "node labels cannot be sorted; pass networkx.convert_node_labels_to_integers(graph)"
         ) from None
     number = {label: index for index, label in enumerate(labels)}
     adjacency = adjacency_of_edges([(number[a], number[b]) for a, b in graph.edges()], len(labels))

@@ -70,7 +70,7 @@ def star(n: int) -> networkx.Graph[int]:
     return places.put(graph_of(n, ((0, i) for i in range(1, n))), [(0.0, 0.0), *places.circle(n - 1)])
 
 
-@topologies.register("torus", aliases=("grid",))
+@topologies.register("torus")
 def torus(rows: int, columns: int) -> networkx.Graph[int]:
     """A grid closed in both directions, 4-regular; node row * columns + column."""
     at_least("torus", "rows", rows, 3)

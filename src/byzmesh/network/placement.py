@@ -20,7 +20,7 @@ def place(byzantine: Any, n: int, seed: int = 0) -> Integers:
     `byzantine` is "none", ids, or how many; a number is placed by `seed`, every set of that size being equally likely.
 
     >>> place([3, 1], 5), place("none", 5), place(2, 5, seed=1)
-    (array([1, 3]), array([], dtype=int64), array([1, 2]))
+    (array([1, 3]), array([], dtype=int64), array([0, 2]))
     """
     if isinstance(byzantine, str):
         if byzantine != "none":

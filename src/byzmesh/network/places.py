@@ -22,7 +22,7 @@ def circle(count: int, x: float = 0.0, radius: float = 1.0, start: float = pi / 
 
 
 def two_circles(count: int) -> list[Spot]:
-    """Two circles of `count` spots side by side, turned so that spots i and count + i do not hide each other's links."""
+    """Two circles of `count` spots side by side, the second turned so that links across do not coincide."""
     return circle(count, -1.6) + circle(count, 1.6, start=pi / 2 - pi / count / 2)
 
 
@@ -34,7 +34,7 @@ def snake(count: int) -> list[Spot]:
     """
     width = ceil(sqrt(count))
     lines = [divmod(index, width) for index in range(count)]
-    return [(float(column if row % 2 == 0 else width - 1 - column), -float(row)) for row, column in lines]
+    return [(float(column if row % 2 == 0 else width - 1 - column), float(-row)) for row, column in lines]
 
 
 def bent_grid(rows: int, columns: int) -> list[Spot]:

@@ -1,4 +1,4 @@
-"""Random topologies. Each is redrawn from the same stream until it is connected, so a seed names one connected graph."""
+"""Random topologies. Each is redrawn from one stream until it is connected, so a seed names one connected graph."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
     Fiedler vector           a unit eigenvector of mu_2: the direction in which the graph is easiest to tear
 
 For the honest workers the weights are `Network.honest_mixing`, the honest block of W' of the *whole* graph: this gives
-mu_2 = 0.727 (two-castle), 0.478 (ER-12), 0.120 (octopus) on the published graphs. Dense O(n^3), fine to some 2,000 nodes.
+mu_2 = 0.727 (two-castle), 0.478 (ER-12), 0.120 (octopus) on the published graphs. Dense, O(n^3): fine to n = 2,000.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ zero where there is no edge, rows sum to 1. d_n is the degree of n, L the graph'
     metropolis-hastings   w_nm = 1 / (1 + max(d_n, d_m)), own the rest                 doubly stochastic
     equal                 w_nm = 1 / (1 + d_n)                                         row stochastic only
     max-degree            w_nm = 1 / (1 + max_l d_l), own the rest                     doubly stochastic
-    lazy                  (I + Metropolis-Hastings) / 2                                doubly stochastic, eigenvalues >= 0
+    lazy                  (I + Metropolis-Hastings) / 2                                doubly stochastic
     best-constant         I - alpha L, alpha = min(2 / (mu_2 + mu_n), 1 / max_l d_l)   doubly stochastic
 
 Own weights are "the rest" so that rows sum to 1 up to one rounding. Reference: Xiao and Boyd, Fast linear iterations
@@ -101,7 +101,7 @@ def best_constant(adjacency: Booleans) -> Floats:
     eigenvalues = np.linalg.eigvalsh(laplacian)
     alpha = min(2.0 / float(eigenvalues[1] + eigenvalues[-1]), 1.0 / largest)
     # At alpha = 1 / max degree the own weight is 0 up to rounding, which must not come out negative.
-    return np.maximum(_own_is_the_rest(alpha * adjacency), 0.0)
+    return np.maximum(_own_is_the_rest(alpha * adjacency.astype(np.float64)), 0.0)
 
 
 def mixing_matrix(adjacency: Booleans, weights: Any) -> tuple[str, Floats]:

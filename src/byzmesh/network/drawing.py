@@ -1,0 +1,114 @@
+"""A network as a picture: honest workers blue circles, liars red squares, links that touch a liar reddish.
+
+Nodes stand where the topology says (castles as two circles, a torus as a bent grid). Other graphs stand on a circle if
+they are dense, where any other order is a hairball, and else where springs pull them (fixed seed). Node and letter size
+follow from the smallest distance between two nodes, so that no two overlap; the same network gives the same file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+from byzmesh.network.places import circle
+
+if TYPE_CHECKING:
+    from byzmesh.network.graph import Network
+
+Floats = npt.NDArray[np.float64]
+
+HONEST, LYING = "#2563a8", "#c62828"
+HONEST_LINK, LYING_LINK = "#8796a8", "#e3a29b"
+KINDS = (".png", ".svg", ".pdf")
+DENSE = 0.3
+"""Share of possible links above which a graph without positions is drawn on a circle."""
+SMALLEST_LETTERS = 4.0
+"""Points; smaller labels are left out."""
+
+
+def draw(network: Network, path: Path) -> Path:
+    """Draw to a PNG, SVG or PDF file, by suffix."""
+    if path.suffix.lower() not in KINDS:
+        raise ConfigError(f"{path}: the suffix must be one of {', '.join(KINDS)}, got {path.suffix or 'none'!r}")
+    import matplotlib
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+
+    spots, width, height = _scaled(positions(network), network.n)
+    size = _node_size(spots)
+    figure = Figure(figsize=(width, height + 0.5))
+    axes = figure.add_axes((0.0, 0.5 / (height + 0.5), 1.0, height / (height + 0.5)))
+    axes.set_axis_off()
+    axes.set_xlim(0.0, width)
+    axes.set_ylim(0.0, height)
+    lies = np.zeros(network.n, bool)
+    lies[network.byzantine] = True
+    ends = np.argwhere(np.triu(network.adjacency))
+    touches = lies[ends].any(axis=1)
+    for chosen, colour in ((~touches, HONEST_LINK), (touches, LYING_LINK)):
+        thin = 1.1 if len(ends) < 500 else 0.5
+        axes.add_collection(LineCollection(list(spots[ends[chosen]]), colors=colour, linewidths=thin, zorder=1))
+    for chosen, colour, marker, share, label in (
+        (~lies, HONEST, "o", 1.0, "honest"),
+        (lies, LYING, "s", 0.85, "lying"),
+    ):
+        if chosen.any():
+            marks: dict[str, Any] = {"s": (share * size) ** 2, "c": colour, "marker": marker, "label": label}
+            axes.scatter(spots[chosen, 0], spots[chosen, 1], **marks, edgecolors="white", linewidths=0.8, zorder=2)
+    letters = min(13.0, size * (0.62 if network.n <= 10 else 0.52 if network.n <= 100 else 0.42))
+    if letters >= SMALLEST_LETTERS:
+        for node, (x, y) in enumerate(spots):
+            axes.text(x, y, str(node), color="white", fontsize=letters, ha="center", va="center_baseline", zorder=3)
+    title = f"{network.name}: {len(network.honest)} honest, {len(network.byzantine)} lying"
+    handles, labels = axes.get_legend_handles_labels()
+    legend = figure.legend(handles, labels, loc="lower center", ncols=2, frameon=False, title=title)
+    for handle in legend.legend_handles:
+        handle.set_sizes([70.0])  # type: ignore[union-attr]
+    # Without these the file would hold the date and random ids.
+    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "byzmesh"}):
+            figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+    return path
+
+
+def positions(network: Network) -> Floats:
+    """(n, 2) where the nodes stand, in any unit."""
+    if network.positions is not None:
+        return network.positions
+    links = network.adjacency.sum()
+    if links >= DENSE * network.n * (network.n - 1):
+        return np.asarray(circle(network.n))
+    import networkx
+
+    graph = networkx.from_numpy_array(network.adjacency)
+    pulled = networkx.spring_layout(graph, seed=0, iterations=200 if network.n <= 200 else 50)
+    return np.asarray([pulled[node] for node in range(network.n)], np.float64)
+
+
+def _scaled(spots: Floats, n: int) -> tuple[Floats, float, float]:
+    """Positions in inches inside a margin, and the width and height of the picture."""
+    margin = 0.45
+    spread = np.ptp(spots, axis=0)
+    longest = max(float(spread.max()), 1e-9)
+    inner = min(5.5 + 0.03 * n, 14.0)
+    scale = inner / longest
+    width, height = (max(float(length) * scale, 0.6) + 2 * margin for length in spread)
+    width = max(width, 3.2)
+    middle = (spots.max(axis=0) + spots.min(axis=0)) / 2.0
+    return (spots - middle) * scale + np.array([width / 2.0, height / 2.0]), width, height
+
+
+def _node_size(spots: Floats) -> float:
+    """Diameter in points: three quarters of the smallest distance between two nodes, at most 26."""
+    if len(spots) < 2:
+        return 26.0
+    distance = np.hypot(*(spots[:, None, :] - spots[None, :, :]).transpose(2, 0, 1))
+    np.fill_diagonal(distance, np.inf)
+    return float(np.clip(0.75 * 72.0 * distance.min(), 2.0, 26.0))

@@ -1,0 +1,204 @@
+"""Networks in files, by suffix.
+
+    .json           everything: edges, liars, weights, name, parameters, positions; floats come back bit for bit
+    .graphml        the graph, and who lies as the boolean node attribute `byzantine`
+    .edges, .txt    the graph: one edge "0 1" per line, a node without edges alone on its line, comments from #
+    .csv            the graph: n lines of n numbers 0 or 1
+
+What a file cannot hold is given when it is read: `Network.from_file("peers.edges", byzantine=[3], weights="lazy")`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import ParseError
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.network.convert import adjacency_of_edges
+from byzmesh.network.graph import Network
+from byzmesh.network.weights import EXPLICIT
+
+FORMAT = "byzmesh-network"
+KINDS = (".json", ".graphml", ".edges", ".txt", ".csv")
+
+
+def read(path: Path, *, byzantine: Any = None, weights: Any = None, seed: int = 0) -> Network:
+    """The network in a file; `byzantine` and `weights`, if given, take the place of what the file says."""
+    kind = _kind(path)
+    given = {"byzantine": byzantine, "weights": weights, "seed": seed}
+    try:
+        text = path.read_text("utf-8")
+        if kind == ".json":
+            return _from_json(text, given)
+        if kind == ".graphml":
+            return _from_graphml(text, path.stem, given)
+        adjacency = _csv_rows(text) if kind == ".csv" else _edge_lines(text)
+        return Network.from_adjacency(adjacency, **given, name=path.stem)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not a text file; save the network again") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def write(network: Network, path: Path) -> Path:
+    """Write the network in the format of the path's suffix."""
+    kind = _kind(path)
+    if kind == ".json":
+        text = _to_json(network)
+    elif kind == ".graphml":
+        text = _to_graphml(network)
+    elif kind == ".csv":
+        text = "\n".join(",".join(map(str, row)) for row in network.adjacency.astype(int).tolist()) + "\n"
+    else:
+        lonely = [str(node) for node in np.flatnonzero(network.degree == 0)]
+        text = "\n".join([f"{i} {j}" for i, j in _edges(network)] + lonely) + "\n"
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+    return path
+
+
+def _kind(path: Path) -> str:
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise ConfigError(f"{path}: the suffix must be one of {', '.join(KINDS)}, got {kind or 'none'!r}")
+    return kind
+
+
+def _edges(network: Network) -> list[tuple[int, int]]:
+    return [(i, j) for i, j in np.argwhere(np.triu(network.adjacency)).tolist()]
+
+
+def _to_json(network: Network) -> str:
+    explicit = network.weights == EXPLICIT
+    record = {
+        "format": FORMAT,
+        "version": 1,
+        "name": network.name,
+        "parameters": dict(network.parameters),
+        "n": network.n,
+        "byzantine": network.byzantine.tolist(),
+        "weights": network.mixing.tolist() if explicit else network.weights,
+        "positions": None if network.positions is None else network.positions.tolist(),
+        "edges": _edges(network),
+    }
+    lines = [f"  {json.dumps(key)}: {json.dumps(value, default=_plain)}" for key, value in record.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number among the parameters as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise ConfigError(f"parameter value {value!r} cannot be written to JSON")
+
+
+def _from_json(text: str, given: dict[str, Any]) -> Network:
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"line {error.lineno}: not valid JSON ({error.msg}); save the network again") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ConfigError(f"not a network: the key 'format' must be {FORMAT!r}")
+    if record.get("version") != 1:
+        raise ConfigError(f"version {record.get('version')!r} is not known, only 1; update byzmesh")
+    kinds: dict[str, Any] = {
+        "name": str,
+        "parameters": dict,
+        "n": int,
+        "byzantine": list,
+        "weights": (str, list),
+        "edges": list,
+    }
+    for key, expected in kinds.items():
+        if not isinstance(record.get(key), expected):
+            raise ConfigError(f"the key {key!r} is missing or of the wrong type; save the network again")
+    if not all(isinstance(edge, list) for edge in record["edges"]):
+        raise ConfigError("the key 'edges' must hold pairs of node ids; save the network again")
+    return Network.from_adjacency(
+        adjacency_of_edges(record["edges"], record["n"]),
+        byzantine=record["byzantine"] if given["byzantine"] is None else given["byzantine"],
+        weights=record["weights"] if given["weights"] is None else given["weights"],
+        seed=given["seed"],
+        name=record["name"],
+        parameters=record["parameters"],
+        positions=record.get("positions"),
+    )
+
+
+def _to_graphml(network: Network) -> str:
+    import networkx
+
+    graph: networkx.Graph[int] = networkx.Graph(name=network.name)
+    liars = set(network.byzantine.tolist())
+    graph.add_nodes_from((node, {"byzantine": node in liars}) for node in range(network.n))
+    graph.add_edges_from(_edges(network))
+    return "\n".join(networkx.generate_graphml(graph)) + "\n"
+
+
+def _from_graphml(text: str, stem: str, given: dict[str, Any]) -> Network:
+    import networkx
+
+    try:
+        graph = networkx.parse_graphml(text, node_type=str)
+    except ParseError as error:
+        raise ConfigError(f"line {error.position[0]}: not valid XML ({error.msg}); save the graph again") from None
+    except (networkx.NetworkXError, KeyError, ValueError) as error:
+        raise ConfigError(f"not a GraphML graph ({error}); save the graph again") from None
+    byzantine = given["byzantine"]
+    if isinstance(byzantine, list | tuple | np.ndarray):
+        # Labels of a GraphML file are strings; a user writes the numbers that stand in it.
+        byzantine = [str(label) for label in byzantine]
+    return Network.from_networkx(
+        graph, byzantine=byzantine, weights=given["weights"], seed=given["seed"], name=graph.graph.get("name") or stem
+    )
+
+
+def _edge_lines(text: str) -> Any:
+    edges: list[tuple[int, int]] = []
+    nodes: set[int] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#", 1)[0].replace(",", " ").split()
+        if not words:
+            continue
+        if len(words) > 2 or not all(word.isascii() and word.isdigit() for word in words):
+            raise ConfigError(f"line {number}: must be two node numbers like '0 1', got {line.strip()[:60]!r}")
+        ends = [int(word) for word in words]
+        if len(ends) == 2 and ends[0] == ends[1]:
+            raise ConfigError(f"line {number}: node {ends[0]} is linked with itself; remove the line")
+        nodes.update(ends)
+        if len(ends) == 2:
+            edges.append((ends[0], ends[1]))
+    if not nodes:
+        raise ConfigError("no edges in the file; write one edge like '0 1' per line")
+    unnamed = next((node for node in range(len(nodes)) if node not in nodes), None)
+    if unnamed is not None:
+        raise ConfigError(
+            f"no line names node {unnamed}, but one names {max(nodes)}; number the nodes from 0 without gaps, "
+            "and put a node without edges alone on a line"
+        )
+    return adjacency_of_edges(edges, len(nodes))
+
+
+def _csv_rows(text: str) -> Any:
+    rows: list[list[int]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        content = line.split("#", 1)[0].strip()
+        if not content:
+            continue
+        cells = [cell.strip() for cell in content.split(",")]
+        if rows and len(cells) != len(rows[0]):
+            raise ConfigError(f"line {number}: has {len(cells)} columns, the lines above have {len(rows[0])}")
+        if not all(cell in ("0", "1") for cell in cells):
+            raise ConfigError(f"line {number}: must hold only 0 and 1 with commas between, got {content[:60]!r}")
+        rows.append([int(cell) for cell in cells])
+    if not rows or len(rows) != len(rows[0]):
+        raise ConfigError(f"{len(rows)} lines of {len(rows[0]) if rows else 0} columns; an adjacency matrix is square")
+    return rows
