@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from byzmesh.attacks import attack
-from byzmesh.attacks.spread import BLOCK, largest_hidden_shift
+from byzmesh.attacks.parts import BLOCK
+from byzmesh.attacks.spread import largest_hidden_shift
 from byzmesh.errors import ConfigError
 from tests.attacks.scenes import frozen_models, make_world, two_castle
 from tests.attacks.test_oracles import forge

@@ -14,23 +14,27 @@ models fixed by the graph: one message per victim, told by all its liars.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.attacks.base import Attack, Floats, Forged, Scene, View, attacks
+from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
 from byzmesh.attacks.parts import (
+    BLOCK,
     MEANS,
     Plan,
     against,
     check_choice,
     check_flag,
     check_number,
-    matrix,
+    frozen,
     mean_of_holdings,
     pair_ids,
     per_victim,
     send_as_planned,
 )
+from byzmesh.compiled import fast
 
 NOISE = 1
 """Which of the attacks' random streams this file uses."""
@@ -51,17 +55,16 @@ def gaussian(std: float = 1.0, mean: str = "weighted") -> Attack:
     check_number("gaussian", "std", std, least=0.0)
     check_choice("gaussian", "mean", mean, MEANS)
 
-    def init(scene: Scene) -> Floats:
-        plan = per_victim(scene, mean_of_holdings(scene, mean, own=False))
-        return matrix(plan.combination, len(scene.honest))[scene.place]
+    def init(scene: Scene) -> Plan:
+        return per_victim(scene, mean_of_holdings(scene, mean, own=False))
 
-    def forge(view: View, means: Floats) -> tuple[Forged, Floats]:
-        scene, dtype = view.scene, view.models.dtype
+    def forge(view: View, plan: Plan) -> tuple[Forged, Plan]:
+        scene, models = view.scene, frozen(view.models)
         key = rng.key(view.seed, rng.ATTACK, NOISE)
-        rows = rng.normals(key, pair_ids(scene), view.round, view.models.shape[1], dtype)
-        rows *= dtype.type(std)
-        rows += means.astype(dtype) @ view.models
-        return Forged(scene.liar, scene.victim, np.arange(len(rows)), view.models, rows=rows), means
+        rows = rng.normals(key, pair_ids(scene), view.round, models.shape[1], models.dtype)
+        about = plan.combination
+        scale_and_add(rows, models.dtype.type(std), plan.row, models, about.index, about.coefficient.astype(rows.dtype))
+        return Forged(scene.liar, scene.victim, np.arange(len(rows)), view.models, rows=rows), plan
 
     return Attack("gaussian", forge, init, {"std": std, "mean": mean})
 
@@ -146,3 +149,30 @@ def dissensus(eps: float = 1.5) -> Attack:
         return per_victim(scene, np.concatenate([1.0 + push.sum(axis=1, keepdims=True), -push], axis=1))
 
     return Attack("dissensus", send_as_planned, init, {"eps": eps})
+
+
+@fast
+def scale_and_add(rows: Any, factor: Any, place: Any, models: Any, index: Any, coefficient: Any) -> None:
+    """rows[f] = factor * rows[f] + message place[f] of the combination, in place.
+
+    rows (F, D), place (F,) ascending, models (N, D), index and coefficient (V, K). Block by block, because a second
+    (F, D) array costs more to allocate than all the arithmetic.
+    """
+    dimension = models.shape[1]
+    message = np.empty(BLOCK, models.dtype)
+    for start in range(0, dimension, BLOCK):
+        stop = min(start + BLOCK, dimension)
+        current = -1
+        for pair in range(len(rows)):
+            if place[pair] != current:
+                current = place[pair]
+                message[:] = 0
+                for slot in range(index.shape[1]):
+                    share = coefficient[current, slot]
+                    if share != 0:
+                        model = models[index[current, slot], start:stop]
+                        for i in range(stop - start):
+                            message[i] += share * model[i]
+            row = rows[pair, start:stop]
+            for i in range(stop - start):
+                row[i] = factor * row[i] + message[i]

@@ -8,16 +8,30 @@ Both starve the network of information: some honest data are counted twice and, 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from byzmesh import rng
 from byzmesh.attacks.base import Attack, Combination, Forged, Integers, Scene, View, attacks
-from byzmesh.attacks.parts import Plan, check_flag, holdings, honest_degree, pair_ids, send
+from byzmesh.attacks.parts import Plan, check_flag, heard, pair_ids, send
 
 CHOICE = 2
 """Which of the attacks' random streams this file uses."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What is drawn in every round: for each of Q messages its random stream and the rows it may be.
+
+    ids (Q,), sample (Q, 1 + J) of which the first count (Q,) columns are drawn from, row (F,) message of each pair
+    """
+
+    ids: Integers
+    sample: Integers
+    count: Integers
+    row: Integers
 
 
 @attacks.register("sample-duplicating", aliases=("duplicate", "sample-duplicate"), published={"together": True})
@@ -32,21 +46,17 @@ def sample_duplicating(together: bool = False) -> Attack:
     """
     check_flag("sample-duplicating", "together", together)
 
-    def init(scene: Scene) -> tuple[Integers, Integers, Integers]:
-        place = np.arange(len(scene.victims)) if together else scene.place
-        row = scene.place if together else np.arange(len(scene.place))
-        return holdings(scene)[place], honest_degree(scene)[place], row
+    def init(scene: Scene) -> Draws:
+        sample, count = heard(scene)
+        if together:
+            return Draws(scene.honest[scene.victims], sample, count, scene.place)
+        return Draws(pair_ids(scene), sample[scene.place], count[scene.place], np.arange(len(scene.place)))
 
-    def forge(
-        view: View, state: tuple[Integers, Integers, Integers]
-    ) -> tuple[Forged, tuple[Integers, Integers, Integers]]:
-        held, count, row = state
-        scene = view.scene
-        ids = scene.honest[scene.victims] if together else pair_ids(scene)
-        drawn = rng.integers(rng.key(view.seed, rng.ATTACK, CHOICE), ids, view.round, 1, np.maximum(count, 1))[:, 0]
-        column = np.where(count > 0, 1 + drawn, 0)
-        chosen = Combination(held[np.arange(len(held)), column][:, None], np.ones((len(held), 1)))
-        return send(view, Plan(row, chosen)), state
+    def forge(view: View, draws: Draws) -> tuple[Forged, Draws]:
+        key = rng.key(view.seed, rng.ATTACK, CHOICE)
+        column = rng.integers(key, draws.ids, view.round, 1, draws.count)
+        chosen = np.take_along_axis(draws.sample, column, axis=1)
+        return send(view, Plan(draws.row, Combination(chosen, np.ones(chosen.shape)))), draws
 
     return Attack("sample-duplicating", forge, init, {"together": together})
 

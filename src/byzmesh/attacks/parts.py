@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from byzmesh.attacks.base import Combination, Floats, Forged, Integers, Scene, View, require
 
+BLOCK = 512
+"""Coordinates per block of a kernel: a block of a dozen rows fits the first-level cache."""
 MEANS = ("weighted", "plain")
 
 
@@ -43,17 +46,26 @@ def per_victim(scene: Scene, coefficient: Floats) -> Plan:
     return Plan(scene.place, Combination(holdings(scene), coefficient))
 
 
-def matrix(combination: Combination, workers: int) -> Floats:
-    """(Q, N) the combination as a matrix over all honest rows."""
-    full = np.zeros((len(combination.index), workers))
-    np.add.at(full, (np.arange(len(full))[:, None], combination.index), combination.coefficient)
-    return full
+def frozen(models: Any) -> Any:
+    """The models as kernels take them: contiguous and read-only, so that each kernel is compiled once per type."""
+    view = np.ascontiguousarray(models).view()
+    view.flags.writeable = False
+    return view
 
 
 def holdings(scene: Scene) -> Integers:
     """(V, 1 + J) rows of what each victim truthfully holds: itself, then its honest neighbours, padded with itself."""
     own = scene.victims[:, None]
     return np.concatenate([own, np.where(scene.neighbour >= 0, scene.neighbour, own)], axis=1)
+
+
+def heard(scene: Scene) -> tuple[Integers, Integers]:
+    """Rows (V, 1 + J) of each victim's honest neighbours and their number (V,): itself, 1 if it has none.
+
+    The columns from that number on are padding.
+    """
+    rows = np.ascontiguousarray(np.roll(holdings(scene), -1, axis=1))
+    return rows, np.maximum(honest_degree(scene), 1)
 
 
 def honest_degree(scene: Scene) -> Integers:

@@ -17,11 +17,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Floats, Forged, Integers, Scene, View, attacks
-from byzmesh.attacks.parts import check_number, holdings, honest_degree, liar_degree
+from byzmesh.attacks.parts import BLOCK, check_number, frozen, heard, honest_degree, liar_degree
 from byzmesh.compiled import fast
-
-BLOCK = 512
-"""Coordinates per block: a block of a dozen rows fits the first-level cache."""
 
 
 @attacks.register("ALIE", aliases=("little", "a-little-is-enough"))
@@ -39,16 +36,16 @@ def alie(z: float | None = None) -> Attack:
         check_number("ALIE", "z", z)
 
     def init(scene: Scene) -> tuple[Integers, Integers, Floats]:
-        count = honest_degree(scene)
-        factor = largest_hidden_shift(count, liar_degree(scene)) if z is None else np.full(len(count), float(z))
-        held = holdings(scene)
-        sample = np.where((count == 0)[:, None], held, np.roll(held, -1, axis=1))
-        return np.ascontiguousarray(sample), np.maximum(count, 1), factor
+        sample, count = heard(scene)
+        if z is None:
+            factor = largest_hidden_shift(honest_degree(scene), liar_degree(scene))
+        else:
+            factor = np.full(len(count), float(z))
+        return sample, count, factor
 
     def forge(view: View, state: tuple[Integers, Integers, Floats]) -> tuple[Forged, tuple[Integers, Integers, Floats]]:
         sample, count, factor = state
-        models = np.ascontiguousarray(view.models).view()
-        models.flags.writeable = False
+        models = frozen(view.models)
         rows = np.empty((len(sample), models.shape[1]), models.dtype)
         shifted_means(models, sample, count, factor.astype(models.dtype), rows)
         return Forged(view.scene.liar, view.scene.victim, view.scene.place, view.models, rows=rows), state
@@ -75,31 +72,34 @@ def shifted_means(models: Any, sample: Any, count: Any, factor: Any, out: Any) -
     """out[v] = mean + factor[v] * std of models[sample[v, :count[v]]], per coordinate, sample standard deviation.
 
     models (N, D), sample (V, J), count (V,) >= 1, factor (V,), out (V, D). Two passes, because models near consensus
-    differ by far less than their size.
+    differ by far less than their size. Rows are taken in pairs, after the first alone if their number is odd: that
+    halves the traffic on the sums, which is what the time goes into.
     """
     dimension = models.shape[1]
+    real = models.dtype.type
     spread = np.empty(BLOCK, models.dtype)
     for start in range(0, dimension, BLOCK):
-        width = min(BLOCK, dimension - start)
+        stop = min(start + BLOCK, dimension)
         for victim in range(len(sample)):
             members = count[victim]
-            mean = out[victim, start : start + width]
-            mean[:] = models[sample[victim, 0], start : start + width]
-            for slot in range(1, members):
-                row = models[sample[victim, slot], start : start + width]
-                for i in range(width):
-                    mean[i] += row[i]
-            share = models.dtype.type(1.0) / models.dtype.type(members)
-            for i in range(width):
-                mean[i] *= share
+            odd = members % 2
+            single = models[sample[victim, 0], start:stop]
+            mean = out[victim, start:stop]
+            share = real(1.0) / real(members)
+            for i in range(stop - start):
+                mean[i] = real(odd) * share * single[i]
+            for slot in range(odd, members, 2):
+                left, right = models[sample[victim, slot], start:stop], models[sample[victim, slot + 1], start:stop]
+                for i in range(stop - start):
+                    mean[i] += share * (left[i] + right[i])
             if members < 2:
                 continue
-            spread[:] = 0
-            for slot in range(members):
-                row = models[sample[victim, slot], start : start + width]
-                for i in range(width):
-                    gap = row[i] - mean[i]
-                    spread[i] += gap * gap
-            scale = factor[victim] / np.sqrt(models.dtype.type(members - 1))
-            for i in range(width):
+            for i in range(stop - start):
+                spread[i] = real(odd) * (single[i] - mean[i]) ** 2
+            for slot in range(odd, members, 2):
+                left, right = models[sample[victim, slot], start:stop], models[sample[victim, slot + 1], start:stop]
+                for i in range(stop - start):
+                    spread[i] += (left[i] - mean[i]) ** 2 + (right[i] - mean[i]) ** 2
+            scale = factor[victim] / np.sqrt(real(members - 1))
+            for i in range(stop - start):
                 mean[i] += scale * np.sqrt(spread[i])
