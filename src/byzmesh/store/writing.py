@@ -87,7 +87,7 @@ def end_run(
     connection.execute(
         "UPDATE runs SET status = ?, ended = ?, rounds = ?, seconds = ?, failure = ?, provenance = ?, "
         "owner_host = NULL, owner_pid = NULL, owner_process = NULL, heartbeat = NULL, lease_until = NULL WHERE id = ?",
-        (status, time.time(), rounds, seconds, failure, dump(dict(provenance)), run),
+        (status, time.time(), rounds, seconds, failure, json.dumps(dict(provenance), default=str), run),
     )
     return run
 
