@@ -11,6 +11,7 @@ file system, writers on two hosts would not see each other. A cluster sends its 
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import sqlite3
 import time
@@ -42,8 +43,8 @@ def explain(error: sqlite3.Error, path: Path) -> str:
         return f"store {path} is damaged ({error}); restore a copy, or save what is readable: sqlite3 {path} .recover"
     if code in _DENIED:
         return (
-            f"store {path} cannot be opened or written ({error}); make the file and its directory writable, "
-            "or open it with readonly=True to read it"
+            f"store {path} cannot be written ({error}); make the file and its directory writable, "
+            "or open it with readonly=True"
         )
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return (
@@ -96,6 +97,13 @@ def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
         raise StoreError(f"there is no store at {path}; check the path, or open it without readonly=True to create it")
     if not path.parent.is_dir():
         raise StoreError(f"store {path} is in a directory that does not exist; create {path.parent} first")
+    if path.exists() and not os.access(path, os.R_OK):
+        raise StoreError(f"store {path} cannot be read (no permission); make it readable for this user")
+    if not readonly and path.exists() and not os.access(path, os.W_OK):
+        # SQLite would open it for reading and complain only when, after hours of computing, there is a result.
+        raise StoreError(
+            f"store {path} cannot be written (no permission); make it writable, or open it with readonly=True"
+        )
     with explained(path):
         connection = _open(path, "mode=ro" if readonly else "mode=rwc")
         try:

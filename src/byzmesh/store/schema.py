@@ -63,21 +63,20 @@ CREATE TABLE run_fields (field INTEGER, run INTEGER, PRIMARY KEY (field, run)) W
 def prepare(connection: sqlite3.Connection, path: Path, *, readonly: bool) -> None:
     """Create the tables in a new file, migrate an older store, refuse a foreign file or a newer store."""
     with explained(path):
-        if readonly:
-            version = _version(connection, path)
-            if version < VERSION:
-                raise StoreError(f"store {path} has schema {version}; open it once without readonly=True to migrate it")
+        version = _version(connection, path)
+        if version == VERSION:
             return
-        # Taking the write lock also finds out now, not after hours of computing, that the file cannot be written.
+        if readonly:
+            raise StoreError(f"store {path} has schema {version}; open it once without readonly=True to migrate it")
         with transaction(connection, path):
+            # Again, now that nobody else can be doing the same.
             version = _version(connection, path)
             if version == 0:
                 _create(connection)
             elif version == 1:
                 _migrate_from_1(connection)
-            if version < VERSION:
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:

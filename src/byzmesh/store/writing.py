@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.store.keys import canonical, dump, flatten, indexed, key_of
+from byzmesh.store.keys import canonical, flatten, indexed, key_of
 from byzmesh.store.reading import locate
 from byzmesh.store.records import Owner, RunRecord
 
