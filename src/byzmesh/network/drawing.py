@@ -2,7 +2,8 @@
 
 Nodes stand where the topology says (castles as two circles, a torus as a bent grid). Other graphs stand on a circle if
 they are dense, where any other order is a hairball, and else where springs pull them (fixed seed). Node and letter size
-follow from the smallest distance between two nodes, so that no two overlap; the same network gives the same file.
+follow from the smallest distance between two nodes, so that no two overlap; nodes much too close are pushed apart
+first. The same network gives the same file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def draw(network: Network, path: Path) -> Path:
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    spots, width, height = _scaled(positions(network), network.n)
+    spots, width, height = _scaled(_apart(positions(network)), network.n)
     size = _node_size(spots)
     figure = Figure(figsize=(width, height + 0.5))
     axes = figure.add_axes((0.0, 0.5 / (height + 0.5), 1.0, height / (height + 0.5)))
@@ -92,6 +93,22 @@ def positions(network: Network) -> Floats:
     return np.asarray([pulled[node] for node in range(network.n)], np.float64)
 
 
+def _apart(spots: Floats) -> Floats:
+    """Positions with close pairs pushed away from each other, for networks small enough to read."""
+    n = len(spots)
+    if not 2 <= n <= 300:
+        return spots
+    least = float(np.ptp(spots, axis=0).max()) * min(0.055, 1.9 / n)
+    for _ in range(200):
+        gap = spots[:, None, :] - spots[None, :, :]
+        distance = np.hypot(gap[..., 0], gap[..., 1]) + np.eye(n) * 1e9
+        short = np.maximum(least - distance, 0.0)
+        if short.max() <= 1e-3 * least:
+            break
+        spots = spots + 0.5 * (gap * (short / np.maximum(distance, 1e-9))[..., None]).sum(axis=1)
+    return spots
+
+
 def _scaled(spots: Floats, n: int) -> tuple[Floats, float, float]:
     """Positions in inches inside a margin, and the width and height of the picture."""
     margin = 0.45
@@ -109,6 +126,6 @@ def _node_size(spots: Floats) -> float:
     """Diameter in points: three quarters of the smallest distance between two nodes, at most 26."""
     if len(spots) < 2:
         return 26.0
-    distance = np.hypot(*(spots[:, None, :] - spots[None, :, :]).transpose(2, 0, 1))
-    np.fill_diagonal(distance, np.inf)
+    gap = spots[:, None, :] - spots[None, :, :]
+    distance = np.hypot(gap[..., 0], gap[..., 1]) + np.eye(len(spots)) * 1e9
     return float(np.clip(0.75 * 72.0 * distance.min(), 2.0, 26.0))

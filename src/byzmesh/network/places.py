@@ -23,7 +23,7 @@ def circle(count: int, x: float = 0.0, radius: float = 1.0, start: float = pi / 
 
 def two_circles(count: int) -> list[Spot]:
     """Two circles of `count` spots side by side, the second turned so that links across do not coincide."""
-    return circle(count, -1.6) + circle(count, 1.6, start=pi / 2 - pi / count / 2)
+    return circle(count, -1.8) + circle(count, 1.8, start=pi / 2 - pi / count / 2)
 
 
 def snake(count: int) -> list[Spot]:
