@@ -1,1 +1,82 @@
-"""byzmesh."""
+"""byzmesh: Byzantine-resilient decentralized stochastic optimization.
+
+    >>> import byzmesh as bm, numpy as np
+    >>> net = bm.network("paper/two-castle")
+    >>> models = np.random.default_rng(0).normal(size=(10, 5))
+    >>> out = bm.aggregate_all("ios", net, models, bm.forge("isolation", net, models))
+    >>> out.models.shape
+    (10, 5)
+
+Heavy modules load when a name is first used, so that importing byzmesh takes a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import byzmesh.attacks
+import byzmesh.rules  # loaded before the functions `rules` and `attacks` take these names
+from byzmesh._version import __version__
+from byzmesh.attacks import Attack, Forged, View, attack
+from byzmesh.listing import attacks, register_attack, register_rule, register_topology, rules, topologies
+from byzmesh.network import Network, network
+
+if TYPE_CHECKING:
+    from byzmesh.rules.api import BadMessage, aggregate, rule
+    from byzmesh.rules.base import Block, Inbox, Outcome, Rule
+    from byzmesh.rules.gram import gram_rule
+    from byzmesh.rules.premix import bucketing, nnm
+    from byzmesh.simulation.exchange import aggregate_all, forge
+
+_LAZY = {
+    "BadMessage": "rules.api",
+    "Block": "rules.base",
+    "Inbox": "rules.base",
+    "Outcome": "rules.base",
+    "Rule": "rules.base",
+    "aggregate": "rules.api",
+    "aggregate_all": "simulation.exchange",
+    "bucketing": "rules.premix",
+    "forge": "simulation.exchange",
+    "gram_rule": "rules.gram",
+    "nnm": "rules.premix",
+    "rule": "rules.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'byzmesh' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"byzmesh.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+__all__ = [
+    "Attack",
+    "BadMessage",
+    "Block",
+    "Forged",
+    "Inbox",
+    "Network",
+    "Outcome",
+    "Rule",
+    "View",
+    "__version__",
+    "aggregate",
+    "aggregate_all",
+    "attack",
+    "attacks",
+    "bucketing",
+    "forge",
+    "gram_rule",
+    "network",
+    "nnm",
+    "register_attack",
+    "register_rule",
+    "register_topology",
+    "rule",
+    "rules",
+    "topologies",
+]

@@ -50,7 +50,9 @@ class Inbox:
     step: float = 1.0
     """Step size of the round (DRSA scales its signs by it)."""
     previous: Any = None
-    """(R, D) the receivers' models before their gradient step, for rules that look back (DRSA, SimRew)."""
+    """(R, D) the receivers' models before their gradient step, for rules that look back (SimRew)."""
+    half: Any = None
+    """(R, D) the receivers' half steps, for a rule whose workers exchange the models before it (`sends="start"`)."""
     loss: Callable[[Any], Floats] | None = None
     """(R, K, D) candidate models -> (R, K) loss of each on the receiver's own batch, for rules that test (UBAR)."""
     round: int = 0
@@ -96,14 +98,14 @@ class Outcome:
     coefficients  (R, K) how much each slot counted, None for coordinate-wise rules; `anchor` (R,) is the share of a
                   point outside the inbox (CC's memory, SimRew's model before the step), None where there is none
     kept          (R,) True where too few messages arrived and the worker kept its own model
-    info          further diagnostics by name, never needed by the next round
     """
 
     models: Any
     coefficients: Floats | None
     kept: Booleans
     anchor: Floats | None = None
-    info: Mapping[str, Any] = field(default_factory=dict)
+    self_weight: Floats | None = None
+    """(R,) the paper's r_n in A_n = (1 - r_n) A + r_n x_n, where the rule has this form."""
 
 
 def no_state(models: Any) -> State:
@@ -137,8 +139,20 @@ class Rule:
     """Coefficients (where the rule has them) sum to 1."""
     coordinatewise: bool = False
     """Works on each coordinate by itself: no coefficients."""
-    self_weight: Callable[[Floats, Integers, Booleans], Floats] | None = None
-    """The paper's r_n where the rule has one: (weights (R, K), f (R,), present (R, K)) -> (R,)."""
+    coefficients: Callable[[Block], Floats] | None = None
+    """The whole rule as a function of the geometry, where it is one: what pre-aggregators and certificates build on."""
+
+
+def settle(inbox: Inbox, largest_f: Callable[[int], int]) -> tuple[Integers, Booleans]:
+    """Cut f to what arrived: (f (R,), kept (R,)), kept where the rule's condition fails even then.
+
+    Feasibility was checked once on the configured neighbourhood; silent liars must not stop an honest worker.
+    """
+    arrived = inbox.present.sum(axis=1) - 1
+    f = np.minimum(inbox.f, arrived)
+    bound = np.array([largest_f(count) for count in range(inbox.present.shape[1])])
+    kept: Booleans = f > bound[arrived]
+    return f, kept
 
 
 rules: Registry[Rule] = Registry(
@@ -146,6 +160,18 @@ rules: Registry[Rule] = Registry(
     "byzmesh.rules",
     tuple(
         f"byzmesh.rules.{module}"
-        for module in ("mean", "coordinate", "geomed", "krum", "scissor", "clipping", "nearest", "penalty", "simrew", "premix")
+        for module in (
+            "mean",
+            "coordinate",
+            "geomed",
+            "krum",
+            "scissor",
+            "clipping",
+            "nearest",
+            "penalty",
+            "simrew",
+            "premix",
+            "ubar",
+        )
     ),
 )

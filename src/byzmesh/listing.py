@@ -1,0 +1,133 @@
+"""What there is: rules, attacks and topologies with their options, and the doors for third parties' own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from byzmesh.registry import Entry, Registry
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One registered thing, as a listing shows it."""
+
+    name: str
+    aliases: tuple[str, ...]
+    options: dict[str, Any]
+    summary: str
+    published: dict[str, Any]
+    """Options of the published runs where they differ from the text's definition."""
+    uses_f: bool | None = None
+    feasible: str = ""
+    """Condition on f for d neighbours (S = d + 1), rules only."""
+
+
+class Listing(list[Listed]):
+    """A list of `Listed` that prints as a table."""
+
+    def __repr__(self) -> str:
+        rows = [(item.name, ", ".join(item.aliases), _options(item), item.feasible, item.summary) for item in self]
+        rows.insert(0, ("name", "aliases", "options", "feasible f", "what it does"))
+        if not any(row[3] for row in rows[1:]):
+            rows = [(row[0], row[1], row[2], "", row[4]) for row in rows]
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0]) if width or cell) for row in rows
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def _options(item: Listed) -> str:
+    return ", ".join(
+        name if default is inspect.Parameter.empty else f"{name}={default!r}" for name, default in item.options.items()
+    )
+
+
+def _listed(entry: Entry[Any], **facts: Any) -> Listed:
+    return Listed(entry.name, entry.aliases, entry.options, entry.summary, dict(entry.published), **facts)
+
+
+def rules() -> Listing:
+    """All rules: names, aliases, options, whether they use f, and which f is feasible.
+
+    >>> [item.name for item in rules() if item.uses_f][:4]
+    ['bucketing', 'Bulyan', 'FABA', 'IOS']
+    """
+    from byzmesh.rules.base import rules as registry
+
+    return Listing(
+        _listed(
+            entry,
+            uses_f=registry.make(entry.name).uses_f,
+            feasible=entry.facts.get("feasible", "any (f is not used)"),
+        )
+        for entry in registry.entries()
+    )
+
+
+def attacks() -> Listing:
+    """All attacks: names, aliases, options.
+
+    >>> "ALIE" in [item.name for item in attacks()]
+    True
+    """
+    from byzmesh.attacks.base import attacks as registry
+
+    return Listing(_listed(entry) for entry in registry.entries())
+
+
+def topologies() -> Listing:
+    """All topologies: names and parameters.
+
+    >>> "two-castle" in [item.name for item in topologies()]
+    True
+    """
+    from byzmesh.network import topologies as registry
+
+    return Listing(_listed(entry) for entry in registry.entries())
+
+
+Door = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _door(registry: Registry[Any], name: str, aliases: tuple[str, ...], facts: dict[str, str] | None = None) -> Door:
+    return registry.register(name, aliases=aliases, facts=facts)
+
+
+def register_rule(name: str, *, aliases: tuple[str, ...] = (), feasible: str = "") -> Door:
+    """Decorator for a function that returns a `Rule`; its parameters become the rule's options.
+
+    >>> import byzmesh as bm, numpy as np
+    >>> @bm.register_rule("half-and-half")
+    ... def half_and_half(own: float = 0.5) -> bm.Rule:
+    ...     "Own model and the plain mean of the neighbours."
+    ...     def coefficients(block):
+    ...         near = block.present.astype(float)
+    ...         near[:, 0] = 0.0
+    ...         out = (1 - own) * near / np.maximum(near.sum(axis=1, keepdims=True), 1.0)
+    ...         out[:, 0] = 1.0 - out.sum(axis=1)
+    ...         return out
+    ...     return bm.gram_rule("half-and-half", coefficients, options={"own": own})
+    >>> bm.aggregate("half-and-half", np.zeros(1), np.ones((2, 1)), own=0.25)
+    array([0.75])
+    """
+    from byzmesh.rules.base import rules as registry
+
+    return _door(registry, name, aliases, {"feasible": feasible} if feasible else None)
+
+
+def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+    """Decorator for a function that returns an `Attack`; its parameters become the attack's options."""
+    from byzmesh.attacks.base import attacks as registry
+
+    return _door(registry, name, aliases)
+
+
+def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+    """Decorator for a function that returns a networkx graph on 0 .. n-1."""
+    from byzmesh.network import topologies as registry
+
+    return _door(registry, name, aliases)

@@ -1,0 +1,172 @@
+"""One receiver, one call: `aggregate` for people with their own training loop."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError, InfeasibleBound, UnknownOption
+from byzmesh.rules.arrays import Bridge
+from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, rules
+from byzmesh.rules.geometry import Pool
+from byzmesh.rules.premix import as_rule
+
+
+class BadMessage(UserWarning):
+    """A message was not finite or of the wrong shape and counted as silence."""
+
+
+def rule(name: str | Rule | Mapping[str, Any], **options: Any) -> Rule:
+    """A rule by name, with its options.
+
+    >>> rule("cc", tau=0.1).options
+    {'tau': 0.1, 'centre': 'own', 'iterations': 1}
+    """
+    if isinstance(name, str):
+        return rules.make(name, **options)
+    if isinstance(name, Rule):
+        if options:
+            raise UnknownOption(
+                f"rule {name.name} is already built; give its options {sorted(options)} where it is made"
+            )
+        return name
+    return as_rule({**name, **options})
+
+
+def check_feasible(rule: Rule, f: Integers, neighbours: Integers, workers: Integers) -> None:
+    """Raise `InfeasibleBound` for the first worker whose bound the rule cannot bear."""
+    if not rule.uses_f:
+        return
+    counts, place = np.unique(neighbours, return_inverse=True)
+    largest = np.array([rule.largest_f(int(count)) for count in counts], np.int64)[place]
+    for bad in np.flatnonzero(f > largest)[:1]:
+        raise InfeasibleBound(
+            rule=rule.name,
+            worker=int(workers[bad]),
+            f=int(f[bad]),
+            largest=int(largest[bad]),
+            neighbours=int(neighbours[bad]),
+        )
+
+
+def silence(weight: Floats, present: Booleans) -> Floats:
+    """(R, K) the weights with those of absent slots given to the own slot."""
+    kept = np.where(present, weight, 0.0)
+    kept[:, 0] += (weight - kept).sum(axis=1)
+    return kept
+
+
+def aggregate(
+    rule: str | Rule | Mapping[str, Any],
+    own: Any,
+    received: Any,
+    weights: npt.ArrayLike | None = None,
+    f: int = 1,
+    *,
+    previous: Any = None,
+    centre: Any = None,
+    step: float = 1.0,
+    loss: Callable[[Any], float] | None = None,
+    seed: int = 0,
+    round: int = 0,
+    **options: Any,
+) -> Any:
+    """What one worker makes of its own vector and what it received.
+
+    own       (D,) NumPy or torch, on any device; the result is of the same type, dtype and device
+    received  (d, D), or a list of d vectors (None for a message that did not come), in the order of sender ids
+    weights   (d + 1,) mixing weights, own first (default: equal)
+    f         bound on how many of the received vectors are lies
+    previous  (D,) own model before the gradient step (SimRew, DRSA with at="start")
+    centre    (D,) centred clipping's memory, its previous output
+    step      step size (DRSA)
+    loss      vector -> loss on the own batch (UBAR)
+
+    A vector that is not finite or of the wrong shape counts as silence, with a `BadMessage` warning: its weight goes to
+    the own vector.
+
+    >>> aggregate("ios", np.zeros(2), [[1.0, 0.0], [0.0, 1.0], [90.0, 90.0]], f=1)
+    array([0.33333333, 0.33333333])
+    """
+    chosen = as_rule({**rule, **options}) if isinstance(rule, Mapping) else rule
+    if not isinstance(chosen, Rule):
+        chosen = rules.make(chosen, **options)
+    elif options and not isinstance(rule, Mapping):
+        raise UnknownOption(f"rule {chosen.name} is already built; give its options {sorted(options)} where it is made")
+    bridge = Bridge(own, "own")
+    mine = bridge.vector(own)[None, :]
+    messages, arrived = _messages(bridge, received, mine.shape[1])
+    neighbours = len(arrived)
+    weight = _weights(weights, neighbours)
+    if not isinstance(f, (int, np.integer)) or isinstance(f, bool) or f < 0:
+        raise ConfigError(f"f must be an integer of at least 0, got {f!r}")
+    bound = np.array([f], np.int64)
+    check_feasible(chosen, bound, np.array([neighbours]), np.zeros(1, np.int64))
+    start = None if previous is None else bridge.vector(previous)[None, :]
+    if (chosen.needs_previous or chosen.sends == "start") and start is None:
+        raise ConfigError(f"rule {chosen.name} needs the own model before the gradient step: pass previous=")
+    look_back = chosen.sends == "start"
+    pool = Pool(start if look_back else mine, messages=messages)
+    if not pool.usable[0]:
+        raise ConfigError(
+            "own must be finite, got a vector with NaN or infinity; restart this worker from a checkpoint"
+        )
+    present = np.concatenate([[True], arrived & pool.usable[1:]])[None, :]
+    bad = np.flatnonzero(~present[0, 1:])
+    if bad.size:
+        warnings.warn(
+            BadMessage(f"messages {bad.tolist()} are missing, not finite or of the wrong shape: silence"), stacklevel=2
+        )
+    inbox = Inbox(
+        pool,
+        np.arange(neighbours + 1)[None, :],
+        silence(weight, present),
+        present,
+        bound,
+        step=step,
+        previous=start,
+        half=mine if look_back else None,
+        loss=None if loss is None else _losses(loss, bridge),
+        round=round,
+        seed=seed,
+    )
+    state = chosen.init(mine) if centre is None else bridge.vector(centre)[None, :]
+    outcome, _ = chosen.apply(inbox, state)
+    return bridge.back(outcome.models[0])
+
+
+def _messages(bridge: Bridge, received: Any, dimension: int) -> tuple[Any, Booleans]:
+    """(d, D) messages with zeros where none is usable, and which arrived in the right shape."""
+    shape = getattr(received, "shape", None)
+    if shape is not None and len(shape) == 2 and shape[1] == dimension:
+        return bridge.rows(received), np.ones(shape[0], bool)
+    if shape is not None and (len(shape) != 2 or shape[0] > 0):
+        raise ConfigError(f"received must be of shape (d, {dimension}) like own, got {tuple(shape)}")
+    if not isinstance(received, Sequence) and shape is None:
+        raise ConfigError(
+            f"received must be an array (d, {dimension}) or a list of vectors, got {type(received).__name__}"
+        )
+    return bridge.stack(list(received), dimension)
+
+
+def _weights(weights: npt.ArrayLike | None, neighbours: int) -> Floats:
+    if weights is None:
+        return np.full((1, neighbours + 1), 1.0 / (neighbours + 1))
+    weight = np.asarray(weights, np.float64)
+    if weight.shape != (neighbours + 1,):
+        raise ConfigError(f"weights must have d + 1 = {neighbours + 1} entries, own first, got shape {weight.shape}")
+    if not np.all(np.isfinite(weight)) or weight.min() < 0.0 or abs(weight.sum() - 1.0) > 1e-6:
+        raise ConfigError(f"weights must be at least 0 and sum to 1, got a sum of {weight.sum():.6g}; divide by it")
+    return (weight / weight.sum())[None, :]
+
+
+def _losses(loss: Callable[[Any], float], bridge: Bridge) -> Callable[[Any], Floats]:
+    def evaluate(candidates: Any) -> Floats:
+        return np.array([[float(loss(bridge.back(vector))) for vector in line] for line in candidates])
+
+    return evaluate

@@ -1,0 +1,65 @@
+"""The geometric median by Weiszfeld's iteration in Gram space.
+
+    z <- sum_i y_i / ||y_i - z||  /  sum_i 1 / ||y_i - z||,   from the mean of the S vectors,
+
+at most `steps` times or until a step is shorter than `tolerance`. With z = sum_i a_i y_i every distance follows from
+the K x K Gram block, so the iteration never touches D numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.compiled import exact
+from byzmesh.errors import ConfigError
+from byzmesh.rules.base import Block, Booleans, Floats, Rule, rules
+from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.mean import equal_weights
+
+
+@exact
+def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, tolerance: float) -> Floats:
+    """(R, K) coefficients of the geometric median of the present slots."""
+    share = start.copy()
+    receivers, slots = share.shape
+    lean = np.empty(slots)
+    fresh = np.empty(slots)
+    for receiver in range(receivers):
+        gram = inner[receiver]
+        for _ in range(steps):
+            spread = 0.0
+            for i in range(slots):
+                lean[i] = 0.0
+                for j in range(slots):
+                    lean[i] += gram[i, j] * share[receiver, j]
+                spread += share[receiver, i] * lean[i]
+            total = 0.0
+            for slot in range(slots):
+                fresh[slot] = 0.0
+                if present[receiver, slot]:
+                    distance = np.sqrt(max(gram[slot, slot] - 2.0 * lean[slot] + spread, 0.0))
+                    fresh[slot] = 1.0 / max(distance, 1e-30)
+                    total += fresh[slot]
+            moved = 0.0
+            fresh /= total
+            for i in range(slots):
+                for j in range(slots):
+                    moved += (fresh[i] - share[receiver, i]) * (fresh[j] - share[receiver, j]) * gram[i, j]
+            share[receiver] = fresh
+            if moved <= tolerance * tolerance:
+                break
+    return share
+
+
+@rules.register("GeoMed", aliases=("geometric-median", "rfa", "gm"))
+def geomed(steps: int = 80, tolerance: float = 1e-5) -> Rule:
+    """Geometric median: the point with the least sum of distances to the S vectors."""
+    if steps < 1:
+        raise ConfigError(f"GeoMed's steps must be at least 1, got {steps}")
+    if tolerance < 0.0:
+        raise ConfigError(f"GeoMed's tolerance must be at least 0, got {tolerance}")
+
+    def coefficients(block: Block) -> Floats:
+        return weiszfeld(block.inner, equal_weights(block), block.present, steps, tolerance)
+
+    return gram_rule("GeoMed", coefficients, options={"steps": steps, "tolerance": tolerance})

@@ -1,0 +1,100 @@
+"""Rules that are a choice of weights: from a function on the geometry of an inbox to a `Rule`.
+
+A Gram rule is any function `Block -> (R, K) coefficients`. Third parties write only that:
+
+    >>> import numpy as np
+    >>> from byzmesh.rules.base import Block
+    >>> def nearest_only(block: Block) -> np.ndarray:
+    ...     "Half own, half the nearest neighbour."
+    ...     distance = np.where(block.present, block.distance2[:, 0], np.inf)
+    ...     distance[:, 0] = np.inf
+    ...     out = np.zeros_like(block.weight)
+    ...     out[:, 0] = 0.5
+    ...     out[np.arange(len(out)), distance.argmin(axis=1)] += 0.5
+    ...     return out
+    >>> rule = gram_rule("nearest-only", nearest_only)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, no_state, settle
+from byzmesh.rules.geometry import inner_blocks, mix, tie_tolerance
+
+
+def block_of(inbox: Inbox, f: Integers) -> Block:
+    """The geometry of an inbox, with the bound f that holds for what arrived."""
+    return Block(
+        inner_blocks(inbox.pool, inbox.index, inbox.present),
+        inbox.weight,
+        inbox.present,
+        f,
+        tie_tolerance(inbox.pool.dtype),
+        inbox.step,
+        inbox.round,
+        inbox.rounds,
+        inbox.seed,
+        inbox.receiver,
+    )
+
+
+def keep_own(inbox: Inbox, models: Any, kept: Booleans) -> Any:
+    """The models, with the receivers in `kept` back at their own."""
+    if kept.any():
+        rows = np.flatnonzero(kept)
+        models[rows] = inbox.pool.own[inbox.index[rows, 0]]
+    return models
+
+
+def anchored(inbox: Inbox, anchors: Any) -> Inbox:
+    """The inbox with one more slot at its end: each receiver's anchor row, present and of weight 0."""
+    receivers = len(inbox.index)
+    rows = inbox.pool.size + np.arange(receivers)[:, None]
+    return replace(
+        inbox,
+        pool=inbox.pool.with_anchors(anchors),
+        index=np.concatenate([inbox.index, rows], axis=1),
+        weight=np.concatenate([inbox.weight, np.zeros((receivers, 1))], axis=1),
+        present=np.concatenate([inbox.present, np.ones((receivers, 1), bool)], axis=1),
+    )
+
+
+def gram_rule(
+    name: str,
+    coefficients: Callable[[Block], Floats],
+    *,
+    anchor: Callable[[Inbox, State], Any] | None = None,
+    remember: bool = False,
+    self_weight: Callable[[Inbox], Floats] | None = None,
+    init: Callable[[Any], State] = no_state,
+    largest_f: Callable[[int], int] | None = None,
+    **facts: Any,
+) -> Rule:
+    """A rule from its coefficients.
+
+    anchor       (inbox, state) -> (R, D) points that take part as a last slot (centred clipping's centre)
+    remember     the next state is this round's output
+    self_weight  r_n where it is not the coefficient of the own slot
+    facts        the other fields of `Rule`
+    """
+
+    def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
+        f, kept = (inbox.f, np.zeros(len(inbox.f), bool)) if largest_f is None else settle(inbox, largest_f)
+        held = inbox if anchor is None else anchored(inbox, anchor(inbox, state))
+        chosen = coefficients(block_of(held, f))
+        if kept.any():
+            chosen[kept] = 0.0
+            chosen[kept, 0] = 1.0
+        models = keep_own(inbox, mix(held.pool, held.index, chosen), kept)
+        share = None if anchor is None else chosen[:, -1]
+        inside = chosen if anchor is None else chosen[:, :-1]
+        weight = inside[:, 0] if self_weight is None else self_weight(inbox)
+        return Outcome(models, inside, kept, share, weight), models if remember else state
+
+    bound = {} if largest_f is None else {"largest_f": largest_f, "uses_f": True}
+    return Rule(name, apply, init, coefficients=coefficients if anchor is None else None, **bound, **facts)

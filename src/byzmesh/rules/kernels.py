@@ -1,0 +1,243 @@
+"""Compiled passes over the pool: everything in geometry.py that touches D numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.compiled import exact, fast
+
+Array = npt.NDArray[Any]
+
+_BLOCK = 512
+
+
+@fast
+def peak_bits(bits: Array, mask: Any) -> Array:
+    """(P,) largest bit pattern without its sign, rows viewed as integers: orders like |x|, with inf and NaN on top."""
+    kind = bits.dtype.type
+    out = np.zeros(bits.shape[0], bits.dtype)
+    for row in range(bits.shape[0]):
+        top = kind(0)
+        line = bits[row]
+        for column in range(line.size):
+            value = kind(line[column] & mask)
+            if value > top:
+                top = value
+        out[row] = top
+    return out
+
+
+@fast
+def center_columns(
+    own: Array,
+    messages: Array,
+    anchors: Array,
+    share: Array,
+    factor: Array,
+    start: int,
+    centre_row: bool,
+    basis: Array,
+    centre: Array,
+) -> None:
+    """One chunk of columns: centre = sum of share * own, basis rows = (row - centre) * factor, centre last if asked.
+
+    A row with factor 0 is not usable and becomes zero without being read.
+    """
+    count, received, width = own.shape[0], messages.shape[0], centre.size
+    kind = own.dtype.type
+    for left in range(0, width, _BLOCK):
+        size = min(_BLOCK, width - left)
+        middle = centre[left : left + size]
+        middle[:] = kind(0.0)
+        for row in range(count):
+            if share[row] > 0.0:
+                part = kind(share[row])
+                line = own[row, start + left : start + left + size]
+                for column in range(size):
+                    middle[column] += part * line[column]
+        for row in range(basis.shape[0] - int(centre_row)):
+            if row < count:
+                line = own[row, start + left : start + left + size]
+            elif row < count + received:
+                line = messages[row - count, start + left : start + left + size]
+            else:
+                line = anchors[row - count - received, start + left : start + left + size]
+            target = basis[row, left : left + size]
+            shrink = kind(factor[row])
+            if factor[row] == 1.0:
+                for column in range(size):
+                    target[column] = line[column] - middle[column]
+            elif factor[row] == 0.0:
+                target[:] = kind(0.0)
+            else:
+                for column in range(size):
+                    target[column] = line[column] * shrink - middle[column] * shrink
+        if centre_row:
+            basis[basis.shape[0] - 1, left : left + size] = middle
+
+
+@fast
+def neighbourhood_products(
+    own: Array, messages: Array, anchors: Array, index: Array, present: Array, factor: Array, scale: Array, out: Array
+) -> None:
+    """out[r, i, j] = <y_i - own_r, y_j - own_r> for each receiver by itself; zero where a slot is absent."""
+    count, received, width = own.shape[0], messages.shape[0], own.shape[1]
+    slots = index.shape[1]
+    kind = own.dtype.type
+    buffer = np.empty((slots, _BLOCK), own.dtype)
+    held = np.empty(slots, np.int64)
+    for receiver in range(index.shape[0]):
+        out[receiver] = 0.0
+        used = 0
+        for slot in range(1, slots):
+            if present[receiver, slot]:
+                held[used] = slot
+                used += 1
+        for left in range(0, width, _BLOCK):
+            size = min(_BLOCK, width - left)
+            centre = own[index[receiver, 0], left : left + size]
+            for place in range(used):
+                row = index[receiver, held[place]]
+                if row < count:
+                    line = own[row, left : left + size]
+                elif row < count + received:
+                    line = messages[row - count, left : left + size]
+                else:
+                    line = anchors[row - count - received, left : left + size]
+                shrink = kind(factor[row])
+                target = buffer[place, :size]
+                for column in range(size):
+                    target[column] = line[column] * shrink - centre[column] * shrink
+            for i in range(used):
+                one = buffer[i, :size]
+                for j in range(i + 1):
+                    other = buffer[j, :size]
+                    total = kind(0.0)
+                    for column in range(size):
+                        total += one[column] * other[column]
+                    out[receiver, held[i], held[j]] += total
+        for i in range(used):
+            for j in range(i + 1):
+                a, b = held[i], held[j]
+                value = out[receiver, a, b] * scale[index[receiver, a]] * scale[index[receiver, b]]
+                out[receiver, a, b] = value
+                out[receiver, b, a] = value
+
+
+@fast
+def mix_rows(
+    own: Array, messages: Array, anchors: Array, index: Array, coefficient: Array, centred: bool, out: Array
+) -> None:
+    """out[r] = sum_k coefficient[r, k] y_{index[r, k]}, summed as differences from slot 0's row if `centred`."""
+    count, received, width = own.shape[0], messages.shape[0], own.shape[1]
+    kind = own.dtype.type
+    for receiver in range(index.shape[0]):
+        total = 0.0
+        for slot in range(index.shape[1]):
+            total += coefficient[receiver, slot]
+        lead = kind(total) if centred else kind(0.0)
+        for left in range(0, width, _BLOCK):
+            size = min(_BLOCK, width - left)
+            centre = own[index[receiver, 0], left : left + size]
+            target = out[receiver, left : left + size]
+            for column in range(size):
+                target[column] = lead * centre[column]
+            for slot in range(1 if centred else 0, index.shape[1]):
+                if coefficient[receiver, slot] == 0.0:
+                    continue
+                factor = kind(coefficient[receiver, slot])
+                row = index[receiver, slot]
+                if row < count:
+                    line = own[row, left : left + size]
+                elif row < count + received:
+                    line = messages[row - count, left : left + size]
+                else:
+                    line = anchors[row - count - received, left : left + size]
+                if centred:
+                    for column in range(size):
+                        target[column] += factor * (line[column] - centre[column])
+                else:
+                    for column in range(size):
+                        target[column] += factor * line[column]
+
+
+@fast
+def add_products(basis: Array, total: Array) -> None:
+    """total += basis basis^T, four dot products at a time over a block of columns that stays in the cache."""
+    height, width = basis.shape
+    kind = basis.dtype.type
+    for left in range(0, width, _BLOCK):
+        size = min(_BLOCK, width - left)
+        for i in range(height):
+            line = basis[i, left : left + size]
+            for j in range(0, i - 2, 4):
+                b0 = basis[j, left : left + size]
+                b1 = basis[j + 1, left : left + size]
+                b2 = basis[j + 2, left : left + size]
+                b3 = basis[j + 3, left : left + size]
+                s0 = s1 = s2 = s3 = kind(0.0)
+                for column in range(size):
+                    value = line[column]
+                    s0 += value * b0[column]
+                    s1 += value * b1[column]
+                    s2 += value * b2[column]
+                    s3 += value * b3[column]
+                total[i, j] += s0
+                total[i, j + 1] += s1
+                total[i, j + 2] += s2
+                total[i, j + 3] += s3
+            for j in range((i + 1) // 4 * 4, i + 1):
+                other = basis[j, left : left + size]
+                s0 = kind(0.0)
+                for column in range(size):
+                    s0 += line[column] * other[column]
+                total[i, j] += s0
+    for i in range(height):
+        for j in range(i):
+            total[j, i] = total[i, j]
+
+
+@exact
+def gather_blocks(inner: Array, index: Array, present: Array, out: Array) -> None:
+    """out[r, i, j] = <y_i - own, y_j - own> from the pool's inner products; zero where a slot is absent."""
+    for receiver in range(index.shape[0]):
+        own = index[receiver, 0]
+        for i in range(index.shape[1]):
+            for j in range(index.shape[1]):
+                if present[receiver, i] and present[receiver, j]:
+                    p, q = index[receiver, i], index[receiver, j]
+                    out[receiver, i, j] = (inner[p, q] - inner[p, own]) - (inner[own, q] - inner[own, own])
+                else:
+                    out[receiver, i, j] = 0.0
+
+
+@exact
+def scatter(index: Array, coefficient: Array, out: Array) -> None:
+    """out[r, index[r, k]] += coefficient[r, k]."""
+    for receiver in range(index.shape[0]):
+        for slot in range(index.shape[1]):
+            out[receiver, index[receiver, slot]] += coefficient[receiver, slot]
+
+
+@exact
+def lift_combinations(
+    index: Array, coefficient: Array, scale: Array, count: int, centre_row: bool, lift: Array
+) -> None:
+    """Fill lift (P, M): dense rows on the diagonal (own first, anchors last), combinations over the own rows."""
+    messages = index.shape[0]
+    for row in range(lift.shape[0]):
+        if row < count:
+            lift[row, row] = scale[row]
+        elif row < count + messages:
+            total = 0.0
+            for slot in range(index.shape[1]):
+                value = coefficient[row - count, slot]
+                total += value
+                lift[row, index[row - count, slot]] += value * scale[index[row - count, slot]]
+            if centre_row:
+                lift[row, lift.shape[1] - 1] = total - 1.0
+        else:
+            lift[row, row - messages] = scale[row - messages]

@@ -1,0 +1,48 @@
+"""Decentralized RSA: a sign penalty instead of an average.
+
+    x_n <- x_n^{k+1/2} + alpha^k C sum_m sign(y_m - x_n)
+
+Each neighbour moves each coordinate by alpha C at most, whatever it sends. In the text the signs are taken at the half
+steps, r_n = 1 - alpha C; in the published runs at the models before the gradient step, which are what is then sent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.registry import ByPartition
+from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.selection import sign_sum
+
+
+@rules.register("DRSA", aliases=("decentralized-rsa",), published={"at": "start", "penalty": ByPartition(0.001, 0.5)})
+def drsa(penalty: float = 0.001, at: str = "half") -> Rule:
+    """Decentralized RSA: own half step plus step size times penalty times the sum of the neighbours' signs.
+
+    at="half": signs of the differences of the half steps (the text); "start": of the models before the gradient step.
+    """
+    if not (np.isfinite(penalty) and penalty >= 0.0):
+        raise ConfigError(f"DRSA's penalty must be a number of at least 0, got {penalty}")
+    if at not in ("half", "start"):
+        raise ConfigError(f"DRSA's at must be 'half' or 'start', got {at!r}")
+
+    def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
+        rows = inbox.pool.rows()
+        reference = rows[inbox.index[:, 0]]
+        base = reference if inbox.half is None else inbox.half
+        neighbours = inbox.present.copy()
+        neighbours[:, 0] = False
+        signs = sign_sum(rows, inbox.index, neighbours, reference)
+        factor = inbox.step * penalty
+        kept = np.zeros(len(inbox.index), bool)
+        models = base + signs * factor
+        return Outcome(models, None, kept, None, np.full(len(kept), 1.0 - factor)), state
+
+    return Rule(
+        "DRSA",
+        apply,
+        sends=at,
+        coordinatewise=True,
+        options={"penalty": penalty, "at": at},
+    )

@@ -1,0 +1,43 @@
+"""UBAR: two stages of trust, by distance and then by performance on the own data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.geometry import mix, tie_tolerance
+from byzmesh.rules.gram import block_of
+from byzmesh.rules.krum import pick_least
+
+
+@rules.register("UBAR")
+def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
+    """UBAR: of the floor(rho d) nearest neighbours, average those whose loss on the own batch is not above own.
+
+    x_n = alpha x_n + (1 - alpha) mean of the accepted; x_n if none is accepted. The only rule that needs the loss.
+    """
+    if not 0.0 < rho <= 1.0:
+        raise ConfigError(f"UBAR's rho must be in (0, 1], got {rho}")
+    if not 0.0 <= alpha < 1.0:
+        raise ConfigError(f"UBAR's alpha must be in [0, 1), got {alpha}")
+
+    def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
+        if inbox.loss is None:
+            raise ConfigError("UBAR needs the loss of candidate models: pass loss=")
+        receivers, slots = inbox.index.shape
+        block = block_of(inbox, inbox.f)
+        distance = np.where(inbox.present, np.einsum("rkk->rk", block.inner), np.inf)
+        distance[:, 0] = np.inf
+        picks = np.floor(rho * (inbox.present.sum(axis=1) - 1)).astype(np.int64)
+        near = pick_least(distance, picks, tie_tolerance(inbox.pool.dtype))
+        rows = inbox.pool.rows()
+        loss = inbox.loss(rows[inbox.index.ravel()].reshape(receivers, slots, -1))
+        accepted = near & (loss <= loss[:, :1])
+        count = accepted.sum(axis=1, keepdims=True)
+        chosen = (1.0 - alpha) * accepted / np.maximum(count, 1)
+        chosen[:, 0] = np.where(count[:, 0] > 0, alpha, 1.0)
+        models = mix(inbox.pool, inbox.index, chosen)
+        return Outcome(models, chosen, np.zeros(receivers, bool), None, chosen[:, 0]), state
+
+    return Rule("UBAR", apply, needs_loss=True, options={"rho": rho, "alpha": alpha})

@@ -1,0 +1,1 @@
+"""The simulator: Algorithm 1 for all honest workers at once."""

@@ -1,0 +1,255 @@
+"""One exchange of messages over a network: who holds what, what liars send, what a rule makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
+from byzmesh.errors import ConfigError, UnknownOption
+from byzmesh.network import Network, fiedler_vector, metropolis_hastings
+from byzmesh.rules.api import check_feasible, silence
+from byzmesh.rules.api import rule as make_rule
+from byzmesh.rules.arrays import Bridge
+from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, State
+from byzmesh.rules.geometry import Pool
+
+
+def scene_of(network: Network) -> Scene:
+    """The graph as its liars know it."""
+    honest, byzantine = network.honest, network.byzantine
+    links = network.adjacency[np.ix_(honest, honest)]
+    lies = network.adjacency[np.ix_(honest, byzantine)]
+    victims = np.flatnonzero(lies.any(axis=1)).astype(np.int64)
+    pair_victim, pair_liar = np.nonzero(lies)
+    count = links[victims].sum(axis=1)
+    neighbour = np.full((len(victims), int(count.max(initial=0))), -1, np.int64)
+    line, column = np.nonzero(links[victims])
+    first = np.concatenate([[0], np.cumsum(count)[:-1]]) if len(count) else count
+    neighbour[line, np.arange(len(line)) - first[line]] = column
+
+    def weights(mixing: Floats) -> tuple[Floats, Floats, Floats]:
+        block = mixing[np.ix_(honest[victims], honest)]
+        near = np.where(neighbour >= 0, np.take_along_axis(block, np.maximum(neighbour, 0), axis=1), 0.0)
+        own = mixing[honest[victims], honest[victims]]
+        return near, own, (mixing[np.ix_(honest[victims], byzantine)] * lies[victims]).sum(axis=1)
+
+    used = weights(network.mixing)
+    standard = weights(metropolis_hastings(network.adjacency))
+    return Scene(
+        honest,
+        byzantine,
+        byzantine[pair_liar],
+        honest[pair_victim],
+        np.searchsorted(victims, pair_victim),
+        victims,
+        neighbour,
+        *used,
+        *standard,
+        fiedler=lambda: fiedler_vector(network.honest_mixing),
+    )
+
+
+class Exchange:
+    """The inboxes of a network's honest workers, prepared once and filled every round."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        layout = network.layout
+        self.receiver = layout.receiver
+        self.weight = layout.weight
+        self.degree = layout.degree
+        self.valid: Booleans = layout.sender >= 0
+        row = np.full(network.n, -1, np.int64)
+        row[network.honest] = np.arange(len(network.honest))
+        self.honest_row = np.where(self.valid, row[layout.sender], 0)
+        self.sender = layout.sender
+        self.lying = self.valid & (self.honest_row < 0)
+        self._places: tuple[Any, Integers, Booleans] | None = None
+
+    def places(self, forged: Forged | None) -> tuple[Integers, Booleans]:
+        """(index, present) (R, K): the pool row in each slot, and whether a message came."""
+        if forged is None:
+            return np.where(self.lying, 0, self.honest_row), self.valid & ~self.lying
+        if self._places is not None and self._places[0] is forged.row:
+            return self._places[1:]
+        message = np.full((self.network.n, self.network.n), -1, np.int64)
+        message[forged.victim, forged.liar] = forged.row
+        line, slot = np.nonzero(self.lying)
+        found = message[self.receiver[line], self.sender[line, slot]]
+        index, present = self.honest_row.copy(), self.valid.copy()
+        index[line, slot] = np.where(found >= 0, len(self.receiver) + found, 0)
+        present[line, slot] = found >= 0
+        self._places = (forged.row, index, present)
+        return index, present
+
+    def inbox(self, models: Any, forged: Forged | None, f: Integers, **facts: Any) -> Inbox:
+        """What every honest worker holds; `facts` are the other fields of `Inbox`."""
+        index, present = self.places(forged)
+        weight = self.weight
+        if forged is None or len(forged) == 0:
+            pool = Pool(models)
+        elif forged.combination is not None:
+            pool = Pool(models, combination=(forged.combination.index, forged.combination.coefficient))
+        else:
+            pool = Pool(models, messages=forged.rows)
+        if not pool.usable.all():
+            present = present & pool.usable[index]
+        if not np.array_equal(present, self.valid):
+            weight = silence(weight, present)
+        return Inbox(pool, index, weight, present, f, receiver=self.receiver, **facts)
+
+    def silent(self, present: Booleans) -> list[tuple[int, int]]:
+        """(receiver, sender) of every expected message that did not count."""
+        line, slot = np.nonzero(self.valid & ~present)
+        return list(zip(self.receiver[line].tolist(), self.sender[line, slot].tolist(), strict=True))
+
+
+def attack_of(attack: str | Attack | Mapping[str, Any], **options: Any) -> Attack:
+    """An attack from itself, its name, or a mapping with `name` and options."""
+    if isinstance(attack, Attack):
+        if options:
+            raise UnknownOption(f"attack {attack.name} is already built; give {sorted(options)} where it is made")
+        return attack
+    if isinstance(attack, Mapping):
+        if "name" not in attack:
+            raise ConfigError(f"an attack given as a mapping needs the key 'name', got {sorted(attack)}")
+        options = {**{key: value for key, value in attack.items() if key != "name"}, **options}
+        attack = str(attack["name"])
+    return attacks.make(attack, **options)
+
+
+def forge(
+    attack: str | Attack | Mapping[str, Any],
+    network: Network,
+    models: Any,
+    *,
+    round: int = 0,
+    seed: int = 0,
+    **options: Any,
+) -> Forged:
+    """What the liars of a network send when the honest workers hold these models.
+
+    models  (N, D) in the order of `network.honest`, NumPy or torch
+
+    Returns the messages by (liar, victim): `forged[7, 0]` is what worker 7 tells worker 0.
+
+    >>> import byzmesh as bm
+    >>> net = bm.network("paper/two-castle")
+    >>> forged = bm.forge("sign-flipping", net, np.ones((10, 3)))
+    >>> forged[7, 0]
+    array([-1., -1., -1.])
+    """
+    chosen = attack_of(attack, **options)
+    bridge = Bridge(models, "models")
+    rows = _models(bridge, models, network)
+    view = View(_frozen(rows), scene_of(network), round, seed)
+    forged, _ = chosen.forge(view, chosen.init(view.scene))
+    if bridge.torch is None:
+        return forged
+    return Forged(forged.liar, forged.victim, forged.row, models, rows=bridge.back(forged.dense()))
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """The outcome of one exchange over a whole network.
+
+    models        (N, D) new models of the honest workers, in the order of `network.honest`
+    coefficients  (N, K) how much each slot of `network.layout.sender` counted; None for coordinate-wise rules
+    state         what the next round needs: pass it back
+    kept          (N,) where too few messages arrived and the worker kept its own model
+    silent        (receiver, sender) of the messages that were missing or not usable
+    self_weight   (N,) the paper's r_n, where the rule has that form
+    """
+
+    models: Any
+    coefficients: Floats | None
+    state: State
+    kept: Booleans
+    silent: list[tuple[int, int]]
+    self_weight: Floats | None
+
+
+def aggregate_all(
+    rule: str | Rule | Mapping[str, Any],
+    network: Network,
+    models: Any,
+    forged: Forged | None = None,
+    f: Any = "exact",
+    state: State = None,
+    *,
+    previous: Any = None,
+    step: float = 1.0,
+    loss: Callable[[Any], Floats] | None = None,
+    seed: int = 0,
+    round: int = 0,
+    **options: Any,
+) -> Aggregated:
+    """All honest workers aggregate at once.
+
+    models    (N, D) what the honest workers send, in the order of `network.honest`: their half steps
+    forged    messages of the liars (`bm.forge`); None: the liars are silent
+    f         bound on the lying neighbours: an integer, one per worker, "exact" or "max"
+    state     of rules with memory, from the previous call
+    previous  (N, D) models before the gradient step (SimRew; DRSA with at="start" exchanges these)
+
+    >>> import byzmesh as bm
+    >>> net = bm.network("paper/two-castle")
+    >>> models = np.random.default_rng(0).normal(size=(10, 5))
+    >>> out = bm.aggregate_all("ios", net, models, bm.forge("huge", net, models))
+    >>> bool(np.abs(out.models).max() < 4), out.coefficients.shape
+    (True, (10, 11))
+    """
+    chosen = make_rule(rule, **options)
+    bridge = Bridge(models, "models")
+    rows = _models(bridge, models, network)
+    bound = network.bounds(f)
+    exchange = Exchange(network)
+    check_feasible(chosen, bound, exchange.degree, exchange.receiver)
+    start = None if previous is None else _models(bridge, previous, network)
+    if (chosen.needs_previous or chosen.sends == "start") and start is None:
+        raise ConfigError(f"rule {chosen.name} needs the models before the gradient step: pass previous=")
+    look_back = chosen.sends == "start"
+    if forged is not None and bridge.torch is not None and forged.rows is not None:
+        forged = Forged(forged.liar, forged.victim, forged.row, rows, rows=bridge.rows(forged.rows))
+    inbox = exchange.inbox(
+        start if look_back else rows,
+        forged,
+        bound,
+        step=step,
+        previous=start,
+        half=rows if look_back else None,
+        loss=loss,
+        seed=seed,
+        round=round,
+    )
+    bad = np.flatnonzero(~inbox.pool.usable[: len(rows)])
+    if bad.size:
+        raise ConfigError(f"models must be finite, got NaN or infinity at worker {int(network.honest[bad[0]])}")
+    outcome, after = chosen.apply(inbox, chosen.init(rows) if state is None else state)
+    return Aggregated(
+        bridge.back(outcome.models),
+        outcome.coefficients,
+        after,
+        outcome.kept,
+        exchange.silent(inbox.present),
+        outcome.self_weight,
+    )
+
+
+def _models(bridge: Bridge, models: Any, network: Network) -> Any:
+    rows = bridge.rows(models)
+    if rows.ndim != 2 or len(rows) != len(network.honest):
+        raise ConfigError(
+            f"models must be of shape (N, D) with N = {len(network.honest)} honest workers, got {tuple(rows.shape)}"
+        )
+    return rows
+
+
+def _frozen(rows: Any) -> Any:
+    view = rows.view()
+    view.setflags(write=False)
+    return view
