@@ -55,7 +55,7 @@ def sample_duplicating(together: bool = False) -> Attack:
     def forge(view: View, draws: Draws) -> tuple[Forged, Draws]:
         key = rng.key(view.seed, rng.ATTACK, CHOICE)
         column = rng.integers(key, draws.ids, view.round, 1, draws.count)
-        chosen = np.take_along_axis(draws.sample, column, axis=1)
+        chosen = draws.sample[np.arange(len(column))[:, None], column]
         return send(view, Plan(draws.row, Combination(chosen, np.ones(chosen.shape)))), draws
 
     return Attack("sample-duplicating", forge, init, {"together": together})

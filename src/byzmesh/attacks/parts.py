@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Combination, Floats, Forged, Integers, Scene, View, require
+from byzmesh.errors import ConfigError
 
 BLOCK = 512
 """Coordinates per block of a kernel: a block of a dozen rows fits the first-level cache."""
@@ -103,10 +104,9 @@ def against(scene: Scene, weight: Floats, lie: Floats, attack: str, way_out: str
     """(V, J) w'_nm / sum_b w'_nb: honest weights as multiples of the weight the liars can move."""
     if not np.all(lie > 0.0):
         worker = int(scene.honest[scene.victims[int(np.argmin(lie))]])
-        require(
-            False,
+        raise ConfigError(
             f"attack {attack} needs a positive mixing weight on the lying neighbours of worker {worker}, "
-            f"got {float(lie.min()):g}; {way_out}",
+            f"got {float(lie.min()):g}; {way_out}"
         )
     return weight / lie[:, None]
 
