@@ -24,7 +24,7 @@ import numpy as np
 
 from byzmesh.errors import StoreError
 from byzmesh.store.database import explained, transaction
-from byzmesh.store.writing import index_fields, write_series
+from byzmesh.store.writing import FieldIds, index_fields, write_series
 
 VERSION = 2
 APPLICATION = 0x62797A6D
@@ -107,8 +107,9 @@ def _migrate_from_1(connection: sqlite3.Connection) -> None:
         "SELECT key, CASE status WHEN 'running' THEN 'interrupted' ELSE status END, config, failure, started, ended "
         "FROM runs_1 ORDER BY rowid"
     )
+    known: FieldIds = {}
     for run, config in connection.execute("SELECT id, config FROM runs").fetchall():
-        index_fields(connection, run, json.loads(config))
+        index_fields(connection, run, json.loads(config), known)
     points: Iterable[tuple[int, str, float | None]] = connection.execute(
         "SELECT runs.id, metric, value FROM points_1 JOIN runs USING (key) ORDER BY runs.id, metric, position"
     )

@@ -111,7 +111,7 @@ class Store:
     def plan_all(self, configs: Iterable[Where]) -> Keys:
         """Add many runs in one transaction; their keys in the order given."""
         with self._writing() as connection:
-            return [writing.add_run(connection, config) for config in configs]
+            return writing.add_runs(connection, configs)
 
     def claim(
         self, key: str, owner: Owner, lease_seconds: float = LEASE_SECONDS, *, retry_failed: bool = False

@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,29 +19,35 @@ from byzmesh.store.records import Owner, RunRecord
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+FieldIds = dict[tuple[str, int | float | str], int]
 
 ENDED = ("finished", "diverged")
 """Results: never overwritten."""
 
 
-def add_run(connection: sqlite3.Connection, config: Mapping[str, Any]) -> str:
-    """Plan a run unless it is there; its key."""
-    text = canonical(config)
-    key = key_of(text)
-    added = connection.execute("INSERT OR IGNORE INTO runs (key, status, config) VALUES (?, 'planned', ?)", (key, text))
-    if added.rowcount:
-        index_fields(connection, int(added.lastrowid or 0), json.loads(text))
-    return key
+def add_runs(connection: sqlite3.Connection, configs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Plan the runs that are not there yet; the keys of all."""
+    keys: list[str] = []
+    known: FieldIds = {}
+    for config in configs:
+        text = canonical(config)
+        keys.append(key_of(text))
+        added = connection.execute(
+            "INSERT OR IGNORE INTO runs (key, status, config) VALUES (?, 'planned', ?)", (keys[-1], text)
+        )
+        if added.rowcount:
+            index_fields(connection, int(added.lastrowid or 0), json.loads(text), known)
+    return keys
 
 
-def index_fields(connection: sqlite3.Connection, run: int, config: Mapping[str, Any]) -> None:
-    """Add the leaves of a run's config to the index."""
+def index_fields(connection: sqlite3.Connection, run: int, config: Mapping[str, Any], known: FieldIds) -> None:
+    """Add the leaves of a run's config to the index; `known` keeps the ids of (path, value) pairs between runs."""
     pairs = [(path, indexed(value)) for path, value in flatten(config).items()]
-    connection.executemany("INSERT OR IGNORE INTO fields (path, value) VALUES (?, ?)", pairs)
-    connection.executemany(
-        "INSERT INTO run_fields SELECT id, ? FROM fields WHERE path = ? AND value = ?",
-        [(run, path, value) for path, value in pairs],
-    )
+    for pair in pairs:
+        if pair not in known:
+            connection.execute("INSERT OR IGNORE INTO fields (path, value) VALUES (?, ?)", pair)
+            known[pair] = connection.execute("SELECT id FROM fields WHERE path = ? AND value = ?", pair).fetchone()[0]
+    connection.executemany("INSERT INTO run_fields VALUES (?, ?)", [(known[pair], run) for pair in pairs])
 
 
 def take(connection: sqlite3.Connection, key: str, owner: Owner, lease_seconds: float, *, retry_failed: bool) -> bool:
