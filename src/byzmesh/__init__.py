@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import byzmesh.attacks
-import byzmesh.rules  # loaded before the functions `rules` and `attacks` take these names
+import byzmesh.rules  # noqa: F401  loaded before the functions `rules` and `attacks` take these names
 from byzmesh._version import __version__
 from byzmesh.attacks import Attack, Forged, View, attack
 from byzmesh.listing import attacks, register_attack, register_rule, register_topology, rules, topologies

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, InfeasibleBound, UnknownOption
 from byzmesh.rules.arrays import Bridge
-from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, rules
+from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, normalised, rules
 from byzmesh.rules.geometry import Pool
 from byzmesh.rules.premix import as_rule
 
@@ -162,7 +161,7 @@ def _weights(weights: npt.ArrayLike | None, neighbours: int) -> Floats:
         raise ConfigError(f"weights must have d + 1 = {neighbours + 1} entries, own first, got shape {weight.shape}")
     if not np.all(np.isfinite(weight)) or weight.min() < 0.0 or abs(weight.sum() - 1.0) > 1e-6:
         raise ConfigError(f"weights must be at least 0 and sum to 1, got a sum of {weight.sum():.6g}; divide by it")
-    return (weight / weight.sum())[None, :]
+    return normalised(weight[None, :])
 
 
 def _losses(loss: Callable[[Any], float], bridge: Bridge) -> Callable[[Any], Floats]:

@@ -1,7 +1,7 @@
 """What a rule is: the records that every rule file shares.
 
-A *rule* maps what each receiver holds (an `Inbox`) to each receiver's new model. It is a pair of pure functions, like an
-optimiser: `init` makes the state of the first round, `apply` turns inbox and state into an `Outcome` and the next state.
+A *rule* maps what each receiver holds (an `Inbox`) to each receiver's new model. It is a pair of pure functions, like
+an optimiser: `init` makes the first round's state, `apply` turns inbox and state into an `Outcome` and the next state.
 
     slot          0     own vector
                   1..d  one vector per neighbour, by sender id (so "the first" is the lowest id, which settles ties)
@@ -106,6 +106,16 @@ class Outcome:
     anchor: Floats | None = None
     self_weight: Floats | None = None
     """(R,) the paper's r_n in A_n = (1 - r_n) A + r_n x_n, where the rule has this form."""
+
+
+def normalised(weight: Any) -> Floats:
+    """(R, K) each row divided by its sum.
+
+    >>> normalised(np.array([[True, True, False]]))
+    array([[0.5, 0.5, 0. ]])
+    """
+    shares: Floats = weight / weight.sum(axis=1, keepdims=True)
+    return shares
 
 
 def no_state(models: Any) -> State:

@@ -15,9 +15,8 @@ import numpy as np
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
 from byzmesh.registry import ByPartition
-from byzmesh.rules.base import Block, Floats, Inbox, Rule, State, no_state, rules
+from byzmesh.rules.base import Block, Floats, Inbox, Rule, State, no_state, normalised, rules
 from byzmesh.rules.gram import gram_rule
-from byzmesh.rules.mean import equal_weights
 
 
 @exact
@@ -74,12 +73,10 @@ def cc(tau: float = 0.3, centre: str = "own", iterations: int = 1) -> Rule:
     def coefficients(block: Block) -> Floats:
         start = np.zeros(block.weight.shape)
         start[:, -1 if memory else 0] = 1.0
-        if not memory:
-            return clip_towards(block.inner, start, equal_weights(block), tau, iterations)
         held = block.present.copy()
-        held[:, -1] = False
-        weight = held / held.sum(axis=1, keepdims=True)
-        return clip_towards(block.inner, start, weight, tau, iterations)
+        if memory:
+            held[:, -1] = False
+        return clip_towards(block.inner, start, normalised(held), tau, iterations)
 
     def previous_output(inbox: Inbox, state: State) -> Any:
         return state

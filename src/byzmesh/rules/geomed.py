@@ -12,9 +12,8 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Rule, rules
+from byzmesh.rules.base import Block, Booleans, Floats, Rule, normalised, rules
 from byzmesh.rules.gram import gram_rule
-from byzmesh.rules.mean import equal_weights
 
 
 @exact
@@ -60,6 +59,6 @@ def geomed(steps: int = 80, tolerance: float = 1e-5) -> Rule:
         raise ConfigError(f"GeoMed's tolerance must be at least 0, got {tolerance}")
 
     def coefficients(block: Block) -> Floats:
-        return weiszfeld(block.inner, equal_weights(block), block.present, steps, tolerance)
+        return weiszfeld(block.inner, normalised(block.present), block.present, steps, tolerance)
 
     return gram_rule("GeoMed", coefficients, options={"steps": steps, "tolerance": tolerance})

@@ -130,7 +130,7 @@ class Pool:
 
     @cached_property
     def peak(self) -> Floats:
-        """(P,) largest absolute value of each row, infinity if it is not finite. A combination is as large as it can be."""
+        """(P,) largest absolute value of each row, infinity if it is not finite; for combinations an upper bound."""
         parts = [peaks(self.own)]
         if self.combination is not None:
             index, coefficient = self.combination

@@ -96,5 +96,6 @@ def gram_rule(
         weight = inside[:, 0] if self_weight is None else self_weight(inbox)
         return Outcome(models, inside, kept, share, weight), models if remember else state
 
-    bound = {} if largest_f is None else {"largest_f": largest_f, "uses_f": True}
-    return Rule(name, apply, init, coefficients=coefficients if anchor is None else None, **bound, **facts)
+    if largest_f is not None:
+        facts |= {"largest_f": largest_f, "uses_f": True}
+    return Rule(name, apply, init, coefficients=coefficients if anchor is None else None, **facts)

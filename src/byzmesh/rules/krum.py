@@ -10,7 +10,7 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, rules
+from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, normalised, rules
 from byzmesh.rules.gram import gram_rule
 
 
@@ -42,9 +42,10 @@ def pick_least(scores: Floats, picks: Integers, tie: float) -> Booleans:
         for _ in range(picks[receiver]):
             best = -1
             for slot in range(slots):
-                if not chosen[receiver, slot] and np.isfinite(scores[receiver, slot]):
-                    if best < 0 or scores[receiver, slot] < scores[receiver, best] * (1.0 - tie):
-                        best = slot
+                score = scores[receiver, slot]
+                open_slot = not chosen[receiver, slot] and np.isfinite(score)
+                if open_slot and (best < 0 or score < scores[receiver, best] * (1.0 - tie)):
+                    best = slot
             if best >= 0:
                 chosen[receiver, best] = True
     return chosen
@@ -75,7 +76,6 @@ def multikrum(m: int | None = None) -> Rule:
     def coefficients(block: Block) -> Floats:
         held = block.present.sum(axis=1)
         picks = held - block.f if m is None else np.minimum(m, held)
-        chosen = pick_least(krum_scores(block.distance2, block.present, block.f), picks, block.tie)
-        return chosen / chosen.sum(axis=1, keepdims=True)
+        return normalised(pick_least(krum_scores(block.distance2, block.present, block.f), picks, block.tie))
 
     return gram_rule("MultiKrum", coefficients, largest_f=largest_krum, options={"m": m})

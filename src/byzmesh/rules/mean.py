@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.rules.base import Block, Floats, Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.geometry import mix
 
 
@@ -31,8 +31,3 @@ def nocomm() -> Rule:
         return Outcome(inbox.pool.own[inbox.index[:, 0]], coefficients, kept, None, coefficients[:, 0]), state
 
     return Rule("NoComm", apply)
-
-
-def equal_weights(block: Block) -> Floats:
-    """(R, K) one over the number of vectors at hand, 0 where absent."""
-    return block.present / block.present.sum(axis=1, keepdims=True)

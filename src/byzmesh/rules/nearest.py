@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, rules
+from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, normalised, rules
 from byzmesh.rules.gram import gram_rule
 from byzmesh.rules.krum import pick_least
 from byzmesh.rules.scissor import below_neighbours
@@ -23,8 +23,7 @@ def nna() -> Rule:
     def coefficients(block: Block) -> Floats:
         distance = np.where(block.present, np.einsum("rkk->rk", block.inner), np.inf)
         distance[:, 0] = -1.0  # the own vector comes first even where another equals it
-        chosen = pick_least(distance, block.present.sum(axis=1) - block.f, block.tie)
-        return chosen / chosen.sum(axis=1, keepdims=True)
+        return normalised(pick_least(distance, block.present.sum(axis=1) - block.f, block.tie))
 
     return gram_rule("NNA", coefficients, largest_f=below_neighbours)
 
@@ -75,7 +74,6 @@ def mda() -> Rule:
     """Minimum-diameter averaging: the plain mean of the S - f vectors with the least diameter (exhaustive search)."""
 
     def coefficients(block: Block) -> Floats:
-        chosen = tightest(block.distance2, block.present, block.f, block.tie)
-        return chosen / chosen.sum(axis=1, keepdims=True)
+        return normalised(tightest(block.distance2, block.present, block.f, block.tie))
 
     return gram_rule("MDA", coefficients, largest_f=largest_searchable)

@@ -4,7 +4,7 @@ Both replace the K slots of an inbox by K' linear combinations of them, y' = A y
 A Gram rule then sees the block A G A^T and its coefficients come back as A^T c; for other rules the mixed vectors
 are built. The own vector stays in slot 0.
 
-    bucketing(s)   neighbours in random groups of s, each replaced by its mean; own stays alone. f liars spoil at most f groups
+    bucketing(s)   neighbours in random groups of s, each replaced by its mean; f liars spoil at most f groups
     NNM            every vector, own included, becomes the mean of its S - f nearest (itself included); equal weights
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from byzmesh import rng
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, rules, settle
+from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, normalised, rules, settle
 from byzmesh.rules.geometry import Pool, mix
 from byzmesh.rules.gram import block_of, keep_own
 from byzmesh.rules.krum import pick_least
@@ -129,7 +129,7 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
     rule = as_rule(inner)
 
     def mixing(block: Block) -> Mixed:
-        receivers, slots = block.present.shape
+        slots = block.present.shape[1]
         both = block.present[:, :, None] & block.present[:, None, :]
         distance = np.where(both, block.distance2, np.inf)
         distance[:, np.arange(slots), np.arange(slots)] = -1.0  # itself first, even where another equals it
@@ -137,8 +137,7 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
         picks = np.repeat(block.present.sum(axis=1) - block.f, slots)
         chosen = pick_least(distance.reshape(-1, slots), picks, block.tie).reshape(distance.shape)
         matrix = chosen / np.maximum(chosen.sum(axis=2, keepdims=True), 1)
-        weight = block.present / block.present.sum(axis=1, keepdims=True)
-        return matrix, weight, block.present
+        return matrix, normalised(block.present), block.present
 
     def largest_f(neighbours: int) -> int:
         return min(max(0, neighbours - 1), rule.largest_f(neighbours))

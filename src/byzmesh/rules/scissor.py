@@ -15,7 +15,7 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, rules
+from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, normalised, rules
 from byzmesh.rules.gram import gram_rule
 
 
@@ -73,8 +73,7 @@ def ios() -> Rule:
 
     def coefficients(block: Block) -> Floats:
         trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
-        kept = np.where(trusted, block.weight, 0.0)
-        return kept / kept.sum(axis=1, keepdims=True)
+        return normalised(np.where(trusted, block.weight, 0.0))
 
     return gram_rule("IOS", coefficients, largest_f=below_neighbours, uses_weights=True)
 
@@ -92,6 +91,6 @@ def faba(own: str = "inside") -> Rule:
     def coefficients(block: Block) -> Floats:
         equal = np.ones(block.weight.shape)
         trusted = cut_farthest(block.inner, equal, block.present, block.f, block.tie, own == "inside")
-        return trusted / trusted.sum(axis=1, keepdims=True)
+        return normalised(trusted)
 
     return gram_rule("FABA", coefficients, largest_f=below_neighbours, options={"own": own})

@@ -1,0 +1,268 @@
+"""Compiled passes of selection.py: sorting networks, means of ranks and counts of signs, block by block.
+
+Loops run over blocks of coordinates outside and receivers inside, so that a block of a small pool is read from memory
+once. `held` are the pool rows of a receiver's present slots; `lines` is the work buffer of the network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.compiled import exact
+
+Array = npt.NDArray[Any]
+
+_BLOCK = 512
+
+
+@exact
+def _line(first: Array, second: Array, row: int, left: int, size: int) -> Array:
+    if row < first.shape[0]:
+        return first[row, left : left + size]
+    return second[row - first.shape[0], left : left + size]
+
+
+@exact
+def _exchange(a: Array, b: Array, low: Array, high: Array) -> None:
+    for lane in range(a.size):
+        x, y = a[lane], b[lane]
+        low[lane] = x if x < y else y
+        high[lane] = x if x > y else y
+
+
+@exact
+def _least(a: Array, b: Array, low: Array) -> None:
+    for lane in range(a.size):
+        x, y = a[lane], b[lane]
+        low[lane] = x if x < y else y
+
+
+@exact
+def _largest(a: Array, b: Array, high: Array) -> None:
+    for lane in range(a.size):
+        x, y = a[lane], b[lane]
+        high[lane] = x if x > y else y
+
+
+@exact
+def _run(
+    first: Array, second: Array, held: Array, steps: Array, start: int, stop: int, left: int, size: int, lines: Array
+) -> None:
+    """One receiver's network on one block; `held` are the rows of its present slots."""
+    for step in range(start, stop):
+        source_a, source_b, low, high = steps[step, 0], steps[step, 1], steps[step, 2], steps[step, 3]
+        a = lines[source_a, :size] if source_a >= 0 else _line(first, second, held[-1 - source_a], left, size)
+        b = lines[source_b, :size] if source_b >= 0 else _line(first, second, held[-1 - source_b], left, size)
+        if low >= 0 and high >= 0:
+            _exchange(a, b, lines[low, :size], lines[high, :size])
+        elif low >= 0:
+            _least(a, b, lines[low, :size])
+        else:
+            _largest(a, b, lines[high, :size])
+
+
+@exact
+def _wire(first: Array, second: Array, held: Array, place: int, left: int, size: int, lines: Array) -> Array:
+    """The values at a place of a program: a line of the work buffer, or an input that no comparator touched."""
+    if place >= 0:
+        return lines[place, :size]
+    return _line(first, second, held[-1 - place], left, size)
+
+
+@exact
+def _collect(index: Array, present: Array, receiver: int, held: Array) -> None:
+    count = 0
+    for slot in range(index.shape[1]):
+        if present[receiver, slot]:
+            held[count] = index[receiver, slot]
+            count += 1
+
+
+@exact
+def _add(total: Array, weight: float, a: Array) -> None:
+    for lane in range(a.size):
+        total[lane] += weight * a[lane]
+
+
+@exact
+def _add_two(total: Array, weight: float, a: Array, b: Array) -> None:
+    for lane in range(a.size):
+        total[lane] += weight * a[lane] + weight * b[lane]
+
+
+@exact
+def _store_between(total: Array, bottom: Array, top: Array, result: Array) -> None:
+    """The mean, held between bottom and top against rounding and overflow by rounding."""
+    kind = result.dtype.type
+    for lane in range(result.size):
+        value = kind(total[lane])
+        low, high = bottom[lane], top[lane]
+        value = value if value > low else low
+        result[lane] = value if value < high else high
+
+
+@exact
+def rank_mean(
+    first: Array,
+    second: Array,
+    index: Array,
+    ranked: Array,
+    steps: Array,
+    step_start: Array,
+    step_stop: Array,
+    places: Array,
+    place_start: Array,
+    counts: Array,
+    apart: bool,
+    lines: Array,
+    out: Array,
+) -> None:
+    """Mean of the ranks at `places`, with the own value where `apart`."""
+    width = lines.shape[1]
+    held = np.empty(index.shape[1], np.int64)
+    total = np.empty(width)
+    bottom, top = np.empty(width, first.dtype), np.empty(width, first.dtype)
+    for left in range(0, first.shape[1], width):
+        size = min(width, first.shape[1] - left)
+        for receiver in range(index.shape[0]):
+            _collect(index, ranked, receiver, held)
+            _run(first, second, held, steps, step_start[receiver], step_stop[receiver], left, size, lines)
+            result = out[receiver, left : left + size]
+            count, place = counts[receiver], place_start[receiver]
+            own = _line(first, second, index[receiver, 0], left, size)
+            if count == 0:
+                result[:] = own
+                continue
+            low = _wire(first, second, held, places[place], left, size, lines)
+            high = _wire(first, second, held, places[place + count - 1], left, size, lines)
+            if not apart and count == 1:
+                result[:] = low
+                continue
+            weight = 1.0 / (count + int(apart))
+            for lane in range(size):
+                total[lane] = weight * own[lane] if apart else 0.0
+            for rank in range(0, count - 1, 2):
+                a = _wire(first, second, held, places[place + rank], left, size, lines)
+                b = _wire(first, second, held, places[place + rank + 1], left, size, lines)
+                _add_two(total, weight, a, b)
+            if count % 2 == 1:
+                _add(total, weight, high)
+            if apart:
+                _least(low, own, bottom[:size])
+                _largest(high, own, top[:size])
+                _store_between(total, bottom[:size], top[:size], result)
+            else:
+                _store_between(total, low, high, result)
+
+
+@exact
+def _middle(a: Array, b: Array, middle: Array) -> None:
+    half = a.dtype.type(0.5)
+    for lane in range(a.size):
+        middle[lane] = half * a[lane] + half * b[lane]
+
+
+@exact
+def _nearer(middle: Array, a: Array, b: Array, chosen: Array) -> None:
+    """Of a <= b the one nearer the middle, a on a tie."""
+    for lane in range(a.size):
+        x, y = a[lane], b[lane]
+        chosen[lane] = x if middle[lane] - x <= y - middle[lane] else y
+
+
+@exact
+def near_median_mean(
+    first: Array,
+    second: Array,
+    index: Array,
+    present: Array,
+    steps: Array,
+    step_start: Array,
+    step_stop: Array,
+    places: Array,
+    place_start: Array,
+    sizes: Array,
+    keep: Array,
+    lines: Array,
+    out: Array,
+) -> None:
+    """Mean of the `keep` values nearest the median.
+
+    They are a window of the sorted values, and a window of `keep` ranks holds exactly one of l, l + keep, l + 2 keep,
+    ... for every l < keep: the one nearest the median. So the window needs no searching, and no sum is corrected
+    afterwards by subtracting what left it (which would lose everything next to a huge value).
+    """
+    width = lines.shape[1]
+    held = np.empty(index.shape[1], np.int64)
+    total = np.empty(width)
+    middle = np.empty(width, first.dtype)
+    chosen = np.empty((2, width), first.dtype)
+    for left in range(0, first.shape[1], width):
+        size = min(width, first.shape[1] - left)
+        for receiver in range(index.shape[0]):
+            _collect(index, present, receiver, held)
+            _run(first, second, held, steps, step_start[receiver], step_stop[receiver], left, size, lines)
+            count, place = sizes[receiver], place_start[receiver]
+            low = _wire(first, second, held, places[place + (count - 1) // 2], left, size, lines)
+            high = _wire(first, second, held, places[place + count // 2], left, size, lines)
+            _middle(low, high, middle[:size])
+            total[:size] = 0.0
+            for residue in range(keep[receiver]):
+                current = _wire(first, second, held, places[place + residue], left, size, lines)
+                turn = 0
+                for rank in range(residue + keep[receiver], count, keep[receiver]):
+                    rival = _wire(first, second, held, places[place + rank], left, size, lines)
+                    _nearer(middle, current, rival, chosen[turn, :size])
+                    current = chosen[turn, :size]
+                    turn = 1 - turn
+                _add(total, 1.0 / keep[receiver], current)
+            bottom = _wire(first, second, held, places[place], left, size, lines)
+            top = _wire(first, second, held, places[place + count - 1], left, size, lines)
+            _store_between(total, bottom, top, out[receiver, left : left + size])
+
+
+@exact
+def _add_signs(a: Array, reference: Array, total: Array) -> None:
+    kind = total.dtype.type
+    for lane in range(a.size):
+        x, y = a[lane], reference[lane]
+        total[lane] += kind(x > y) - kind(x < y)
+
+
+@exact
+def sign_sum(first: Array, second: Array, index: Array, present: Array, reference: Array, out: Array) -> None:
+    """Add the signs of the present rows minus the reference to `out`."""
+    for left in range(0, first.shape[1], _BLOCK):
+        size = min(_BLOCK, first.shape[1] - left)
+        for receiver in range(index.shape[0]):
+            for slot in range(index.shape[1]):
+                if present[receiver, slot]:
+                    a = _line(first, second, index[receiver, slot], left, size)
+                    _add_signs(a, reference[receiver, left : left + size], out[receiver, left : left + size])
+
+
+@exact
+def _count_signs(a: Array, reference: Array) -> tuple[np.int32, np.int32]:
+    negative, positive = np.int32(0), np.int32(0)
+    for lane in range(a.size):
+        negative += np.int32(a[lane] < reference[lane])
+        positive += np.int32(a[lane] > reference[lane])
+    return negative, positive
+
+
+@exact
+def sign_histogram(first: Array, second: Array, index: Array, present: Array, reference: Array, out: Array) -> None:
+    """Add the counts of negative, zero and positive differences to `out`."""
+    for left in range(0, first.shape[1], _BLOCK):
+        size = min(_BLOCK, first.shape[1] - left)
+        for receiver in range(index.shape[0]):
+            for slot in range(index.shape[1]):
+                if present[receiver, slot]:
+                    a = _line(first, second, index[receiver, slot], left, size)
+                    negative, positive = _count_signs(a, reference[receiver, left : left + size])
+                    out[receiver, slot, 0] += negative
+                    out[receiver, slot, 1] += size - negative - positive
+                    out[receiver, slot, 2] += positive

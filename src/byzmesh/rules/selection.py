@@ -1,0 +1,152 @@
+"""Ranks and signs per coordinate: what coordinate-wise rules need, without building an (R, K, D) array.
+
+    rows     (P, D) the pool, or a pair of arrays that continue each other (own models, messages)
+    index    (R, K) row of each receiver's slot, slot 0 its own
+    present  (R, K) which slots take part; their values are finite
+
+For a receiver and a block of coordinates the present rows run through a sorting network that is pruned to the ranks
+wanted (networks.py): each comparator is a vectorised minimum and maximum over the block, which stays in the first
+level cache. Cost O(R D K log^2 K), no copies. Means are taken in float64 with the weights first, so that huge values
+do not overflow, and stay between the least and the largest value, so that equal inputs return exactly that input.
+
+Above `LARGEST_NETWORK` values and for arrays outside this machine's memory a library sort takes over (rank_arrays.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.rules import rank_arrays, rank_kernels
+from byzmesh.rules.networks import selection_program
+
+Array = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+Rows = Any
+
+LARGEST_NETWORK = 256
+"""Number of values above which a library sort is faster than the network."""
+
+_BLOCK_BYTES = 2048
+
+
+def rank_mean(
+    rows: Rows, index: Integers, present: Booleans, lower: Integers, upper: Integers, *, apart: bool = False
+) -> Any:
+    """(R, D) per coordinate the mean of the values of ranks lower .. upper - 1; `lower` and `upper` are (R,).
+
+    With `apart` the own value is not ranked but counts as one more value of the mean.
+
+    >>> rows = np.array([[0.0], [1.0], [5.0], [100.0]])
+    >>> index, present = np.arange(4)[None, :], np.ones((1, 4), bool)
+    >>> rank_mean(rows, index, present, np.array([1]), np.array([3]))              # of 0, 1, 5, 100
+    array([[3.]])
+    >>> rank_mean(rows, index, present, np.array([1]), np.array([2]), apart=True)  # own 0 with the middle of 1, 5, 100
+    array([[2.5]])
+    """
+    first, second = _parts(rows)
+    ranked = present.copy()
+    if apart:
+        ranked[:, 0] = False
+    sizes = ranked.sum(axis=1)
+    if _elsewhere(first, sizes):
+        return rank_arrays.rank_mean(first, second, index, ranked, lower, upper, apart=apart)
+    out = np.empty((len(index), first.shape[1]), first.dtype)
+    rank_kernels.rank_mean(
+        *(first, second, index, ranked),
+        *_programs(sizes, lower, upper),
+        *(upper - lower, apart, _work_lines(sizes, first), out),
+    )
+    return out
+
+
+def near_median_mean(rows: Rows, index: Integers, present: Booleans, keep: Integers) -> Any:
+    """(R, D) per coordinate the mean of the `keep` (R,) values nearest the median.
+
+    The median of an even number of values is the middle of the two; on a tie the smaller value counts as nearer.
+
+    >>> rows = np.array([[0.0], [1.0], [2.0], [4.0], [10.0]])
+    >>> near_median_mean(rows, np.arange(5)[None, :], np.ones((1, 5), bool), np.array([3]))    # 0, 1, 2 and not 4
+    array([[1.]])
+    """
+    first, second = _parts(rows)
+    sizes = present.sum(axis=1)
+    if _elsewhere(first, sizes):
+        return rank_arrays.near_median_mean(first, second, index, present, keep)
+    out = np.empty((len(index), first.shape[1]), first.dtype)
+    rank_kernels.near_median_mean(
+        *(first, second, index, present),
+        *_programs(sizes, np.zeros_like(sizes), sizes),
+        *(sizes, keep, _work_lines(sizes, first), out),
+    )
+    return out
+
+
+def sign_sum(rows: Rows, index: Integers, present: Booleans, reference: Any) -> Any:
+    """(R, D) per coordinate the sum over the present slots of sign(y - reference); `reference` is (R, D).
+
+    >>> rows = np.array([[0.0, 0.0], [1.0, -2.0], [3.0, 0.0]])
+    >>> sign_sum(rows, np.array([[0, 1, 2]]), np.ones((1, 3), bool), rows[:1])
+    array([[ 2., -1.]])
+    """
+    first, second = _parts(rows)
+    if not isinstance(first, np.ndarray):
+        return rank_arrays.sign_sum(first, second, index, present, reference)
+    out = np.zeros((len(index), first.shape[1]), first.dtype)
+    rank_kernels.sign_sum(first, second, index, present, np.ascontiguousarray(reference, first.dtype), out)
+    return out
+
+
+def sign_histogram(rows: Rows, index: Integers, present: Booleans, reference: Any) -> Integers:
+    """(R, K, 3) how many coordinates of y - reference are negative, zero and positive; zeros where absent.
+
+    >>> rows = np.array([[0.0, 0.0], [1.0, -2.0], [3.0, 0.0]])
+    >>> sign_histogram(rows, np.array([[0, 1, 2]]), np.ones((1, 3), bool), rows[:1]).tolist()
+    [[[0, 2, 0], [1, 0, 1], [0, 1, 1]]]
+    """
+    first, second = _parts(rows)
+    if not isinstance(first, np.ndarray):
+        return rank_arrays.sign_histogram(first, second, index, present, reference)
+    out = np.zeros((*index.shape, 3), np.int64)
+    rank_kernels.sign_histogram(first, second, index, present, np.ascontiguousarray(reference, first.dtype), out)
+    return out
+
+
+def _parts(rows: Rows) -> tuple[Any, Any]:
+    first, second = rows if isinstance(rows, tuple) else (rows, rows[:0])
+    if isinstance(first, np.ndarray):
+        return np.ascontiguousarray(first), np.ascontiguousarray(second)
+    return first, second
+
+
+def _elsewhere(first: Any, sizes: Integers) -> bool:
+    return not isinstance(first, np.ndarray) or int(sizes.max(initial=0)) > LARGEST_NETWORK
+
+
+def _programs(
+    sizes: Integers, lower: Integers, upper: Integers
+) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+    """Each distinct program once, end to end: steps, each receiver's start and stop in them, places, its start in them."""
+    keys = list(zip(sizes.tolist(), lower.tolist(), upper.tolist()))
+    spans: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+    steps, places = [], []
+    step_count = place_count = 0
+    for key in keys:
+        if key not in spans:
+            program, ranks = selection_program(*key)
+            spans[key] = (step_count, step_count + len(program), place_count)
+            step_count, place_count = step_count + len(program), place_count + len(ranks)
+            steps.append(program)
+            places.append(ranks)
+    span = np.array([spans[key] for key in keys], np.int64).reshape(-1, 3)
+    return np.concatenate(steps), span[:, 0], span[:, 1], np.concatenate(places), span[:, 2]
+
+
+def _work_lines(sizes: Integers, first: Array) -> Array:
+    """The work buffer: two lines more than the largest number of values, as long as fits the first level cache."""
+    count = int(sizes.max(initial=0)) + 2
+    width = max(_BLOCK_BYTES if count <= 24 else _BLOCK_BYTES // 4, 64 * first.itemsize) // first.itemsize
+    return np.empty((count, width), first.dtype)

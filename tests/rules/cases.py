@@ -1,0 +1,70 @@
+"""What the tests of rules share: inboxes of one receiver and how each rule is called by oracle and by library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.rules.base import rules
+
+WRAPPERS = ("bucketing", "NNM")
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("WeiMean", {}),
+    ("NoComm", {}),
+    ("CooMed", {"even": "middle"}),
+    ("CooMed", {"even": "lower"}),
+    ("GeoMed", {}),
+    ("Krum", {}),
+    ("MultiKrum", {}),
+    ("MultiKrum", {"m": 2}),
+    ("TriMean", {}),
+    ("FABA", {"own": "inside"}),
+    ("FABA", {"own": "outside"}),
+    ("IOS", {}),
+    ("CC", {"tau": 0.7}),
+    ("CC", {"tau": 0.7, "iterations": 3}),
+    ("CC", {"tau": 0.7, "centre": "memory"}),
+    ("SCC", {"tau": 0.7}),
+    ("DRSA", {"penalty": 0.3, "at": "half"}),
+    ("DRSA", {"penalty": 0.3, "at": "start"}),
+    ("SimRew", {"divergence": "kl"}),
+    ("SimRew", {"divergence": "published"}),
+    ("Bulyan", {}),
+    ("MeaMed", {}),
+    ("NNA", {}),
+    ("MDA", {}),
+    ("UBAR", {"rho": 0.6, "alpha": 0.4}),
+]
+
+
+def loss(vector: Any) -> float:
+    """A loss on the receiver's own batch, for UBAR."""
+    return float(np.sum(np.asarray(vector, np.float64)[: len(vector) // 2 + 1] ** 2))
+
+
+def extras(name: str, options: dict[str, Any], previous: Any, memory: Any, step: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Further keywords for the oracle and for `bm.aggregate`."""
+    if name == "DRSA":
+        both = {"step": step} | ({"previous": previous} if options["at"] == "start" else {})
+        return both, both
+    if name == "SimRew":
+        return {"previous": previous}, {"previous": previous}
+    if name == "CC" and options.get("centre") == "memory":
+        return {"memory": memory}, {"centre": memory}
+    if name == "UBAR":
+        return {"loss": loss}, {"loss": loss}
+    return {}, {}
+
+
+def largest_f(name: str, neighbours: int) -> int:
+    """Largest f a test should try: the rule's own bound, or d - 1 for rules that ignore f."""
+    bound = rules.make(name).largest_f(neighbours)
+    return min(bound, max(0, neighbours - 1))
+
+
+def random_weights(random: np.random.Generator, size: int) -> np.ndarray:
+    """Mixing weights with a mind of their own."""
+    weight = random.uniform(0.2, 1.0, size)
+    return weight / weight.sum()

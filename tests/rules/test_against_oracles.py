@@ -1,0 +1,139 @@
+"""Every rule equals its slow, loop-written definition: one receiver, whole networks, both precisions, NumPy and torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import byzmesh as bm
+from byzmesh.rules.base import rules
+from tests.rules.cases import VARIANTS, WRAPPERS, extras, largest_f, loss, random_weights
+from tests.rules.oracles import ORACLES
+
+TOLERANCE = {np.float32: 2e-5, np.float64: 1e-10}
+
+
+def test_every_registered_rule_has_an_oracle() -> None:
+    built_in = {name for name in rules.names() if rules.entry(name).factory.__module__.startswith("byzmesh.")}
+    assert built_in - {"half-and-half"} <= set(ORACLES)
+    assert {name for name, _ in VARIANTS} | set(WRAPPERS) >= built_in - {"half-and-half"}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
+def test_one_receiver(name: str, options: dict[str, Any], dtype: Any) -> None:
+    random = np.random.default_rng(7)
+    for neighbours in (1, 2, 3, 4, 6, 7, 9, 12):
+        for f in range(largest_f(name, neighbours) + 1):
+            own, previous, memory = random.normal(size=(3, 17)).astype(dtype)
+            received = random.normal(size=(neighbours, 17)).astype(dtype)
+            received[: f // 2] *= 30.0
+            weights = random_weights(random, neighbours + 1)
+            for_oracle, for_us = extras(name, options, previous, memory, 0.25)
+            want = ORACLES[name](own, received, weights, f, **for_oracle, **options)
+            got = bm.aggregate(name, own, received, weights, f, **for_us, **options)
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got, want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_torch_equals_numpy(name: str, options: dict[str, Any], dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+    own, previous, memory = torch.randn(3, 9, dtype=dtype)
+    received = torch.randn(8, 9, dtype=dtype)
+    _, for_us = extras(name, options, previous, memory, 0.5)
+    as_numpy = {key: value.numpy() if isinstance(value, torch.Tensor) else value for key, value in for_us.items()}
+    got = bm.aggregate(name, own, received, f=1, **for_us, **options)
+    want = bm.aggregate(name, own.numpy(), received.numpy(), f=1, **as_numpy, **options)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got.numpy(), want)
+
+
+NETWORKS = [
+    ("paper/two-castle", {}),
+    ("paper/er-12", {}),
+    ("complete", {"n": 9, "byzantine": [2, 8]}),
+    ("ring", {"n": 8, "byzantine": [3]}),
+    ("chain", {"n": 7, "byzantine": [3]}),
+    ("star", {"n": 9, "byzantine": [4]}),
+    ("torus", {"rows": 4, "columns": 4, "byzantine": [5]}),
+    ("k-regular", {"n": 40, "k": 6, "byzantine": 5}),
+    ("watts-strogatz", {"n": 14, "k": 4, "p": 0.3, "byzantine": [0, 7]}),
+    ("erdos-renyi", {"n": 13, "p": 0.6, "byzantine": [1, 6]}),
+    ("dumbbell", {"k": 5, "byzantine": [0]}),
+    ("two-worlds", {"n": 12, "k": 2, "byzantine": [4]}),
+    ("random-geometric", {"n": 14, "radius": 0.6, "byzantine": [9]}),
+    ("paper/octopus", {}),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("topology", "parameters"), NETWORKS, ids=lambda value: str(value))
+def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters: dict[str, Any], dtype: Any) -> None:
+    network = bm.network(topology, **parameters)
+    random = np.random.default_rng(3)
+    models, previous = random.normal(size=(2, len(network.honest), 11)).astype(dtype)
+    row_of = {int(worker): row for row, worker in enumerate(network.honest)}
+    for attack in ("isolation", "alie", "gaussian"):
+        forged = bm.forge(attack, network, models)
+        for name, options in VARIANTS:
+            smallest = min(rules.make(name).largest_f(int(degree)) for degree in network.layout.degree)
+            if smallest < 0:
+                continue
+            f = int(min(smallest, 2))
+            sent = previous if options.get("at") == "start" else models
+            lies = bm.forge(attack, network, sent) if options.get("at") == "start" else forged
+
+            def losses(candidates: Any) -> Any:
+                return np.array([[loss(vector) for vector in line] for line in candidates])
+
+            out = bm.aggregate_all(
+                name, network, models, lies, f=f, previous=previous, step=0.25, loss=losses, **options
+            )
+            for row, worker in enumerate(network.honest):
+                inbox = [
+                    sent[row_of[int(other)]] if int(other) in row_of else lies[int(other), int(worker)]
+                    for other in network.neighbours(int(worker))
+                ]
+                weights = network.layout.weight[row, : len(inbox) + 1]
+                for_oracle, _ = extras(name, options, previous[row], np.zeros(11), 0.25)
+                want = ORACLES[name](models[row], np.array(inbox), weights, f, **for_oracle, **options)
+                scale = 1.0 + np.abs(inbox).max()
+                np.testing.assert_allclose(
+                    out.models[row], want, rtol=0, atol=TOLERANCE[dtype] * scale, err_msg=f"{name} {attack} {worker}"
+                )
+
+
+@pytest.mark.parametrize(("name", "options"), [case for case in VARIANTS if case[0] not in ("UBAR", "SimRew", "DRSA")], ids=str)
+def test_wrappers(name: str, options: dict[str, Any]) -> None:
+    random = np.random.default_rng(5)
+    own, received = random.normal(size=6), random.normal(size=(9, 6))
+    weights = random_weights(random, 10)
+    memory = np.zeros(6)
+    for_oracle, _ = extras(name, options, None, memory, 1.0)
+    f = 1 if largest_f(name, 5) >= 1 else 0
+    inner = {"name": name, **options}
+    want = ORACLES["NNM"](own, received, weights, f, rule=name, **for_oracle, **options)
+    np.testing.assert_allclose(bm.aggregate("NNM", own, received, weights, f, inner=inner), want, rtol=1e-9, atol=1e-9)
+    groups = _groups(9, 2, seed=4, round=3)
+    want = ORACLES["bucketing"](own, received, weights, f, groups=groups, rule=name, **for_oracle, **options)
+    got = bm.aggregate("bucketing", own, received, weights, f, inner=inner, s=2, seed=4, round=3)
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+
+
+def _groups(neighbours: int, size: int, *, seed: int, round: int) -> list[list[int]]:
+    """Which neighbours bucketing puts together, read off its coefficients: each group's mean gives its members 1/size."""
+    unit = np.eye(neighbours + 1)
+    mean_of = {}
+    for member in range(neighbours):
+        out = bm.aggregate("bucketing", unit[0], unit[1:] + 100 * unit[1 + member], f=0, inner="WeiMean", s=size, seed=seed, round=round)
+        mean_of[member] = out
+    from byzmesh import rng
+
+    draw = rng.uniforms(rng.key(seed, rng.RULE), [0], round, neighbours)[0]
+    order = np.argsort(draw, kind="stable").tolist()
+    return [order[start : start + size] for start in range(0, neighbours, size)]
