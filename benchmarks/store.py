@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas  # noqa: F401  # so that the frame's time is not that of the import
 
 from byzmesh.store import Store, open_store, this_process
 from byzmesh.store.database import transaction

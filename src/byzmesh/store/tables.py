@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,14 +31,13 @@ def frame(records: Sequence[RunRecord]) -> pandas.DataFrame:
     import pandas
 
     columns: dict[str, list[Any]] = {name: [getattr(run, name) for run in records] for name in FIXED}
-    settings: dict[str, list[Any]] = {}
-    finals: dict[str, list[float]] = {}
+    settings: dict[str, list[Any]] = defaultdict(lambda: [None] * len(records))
+    finals: dict[str, list[float]] = defaultdict(lambda: [math.nan] * len(records))
     for line, run in enumerate(records):
         for path, value in flatten(run.config).items():
-            cell = dump(value) if isinstance(value, list | dict) else value
-            settings.setdefault(path, [None] * len(records))[line] = cell
+            settings[path][line] = dump(value) if isinstance(value, list | dict) else value
         for name, last in run.final.items():
-            finals.setdefault(name, [math.nan] * len(records))[line] = last
+            finals[name][line] = last
     for path in sorted(settings):
         columns[f"config.{path}" if path in columns else path] = settings[path]
     for name in sorted(finals):
