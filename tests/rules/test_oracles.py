@@ -83,8 +83,8 @@ def test_geo_med_of_a_triangle_is_its_fermat_point() -> None:
 def test_bulyan() -> None:
     # S = 7, f = 1: five picks, 5 and 100 are left over; then the three nearest the median 2
     received = [[1.0], [2.0], [3.0], [4.0], [5.0], [100.0]]
-    # scores 30, 15, 10, 10, 15, 30 -> 2 (tie with 3); of 0 1 3 4 5 100, three nearest: 26, 14, 9, 11, 21 -> 3;
-    # of 0 1 4 5 100, two nearest: 17, 10, 10, 17 -> 1; of 0 4 5 100, one nearest: 16, 1, 1 -> 4; of 0 5 100: 25, 25 -> 0
+    # scores 30, 15, 10, 10, 15, 30 -> 2 (tie with 3); of 0 1 3 4 5 100, 3 nearest: 26, 14, 9, 11, 21 -> 3;
+    # of 0 1 4 5 100, 2 nearest: 17, 10, 10, 17 -> 1; of 0 4 5 100, 1 nearest: 16, 1, 1 -> 4; of 0 5 100: 25, 25 -> 0
     assert ORACLES["Bulyan"]([0.0], received, [1 / 7] * 7, 1)[0] == pytest.approx((1.0 + 2.0 + 3.0) / 3)
 
 

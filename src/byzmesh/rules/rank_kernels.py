@@ -94,14 +94,13 @@ def _add_two(total: Array, weight: float, a: Array, b: Array) -> None:
 
 
 @exact
-def _store_between(total: Array, bottom: Array, top: Array, result: Array) -> None:
-    """The mean, held between bottom and top against rounding and overflow by rounding."""
+def _store(total: Array, result: Array, largest: Any) -> None:
+    """The mean in the result's precision; rounding of values at the very end of the range must not make it infinite."""
     kind = result.dtype.type
     for lane in range(result.size):
         value = kind(total[lane])
-        low, high = bottom[lane], top[lane]
-        value = value if value > low else low
-        result[lane] = value if value < high else high
+        value = value if value < largest else largest
+        result[lane] = value if value > -largest else -largest
 
 
 @exact
@@ -122,9 +121,9 @@ def rank_mean(
 ) -> None:
     """Mean of the ranks at `places`, with the own value where `apart`."""
     width = lines.shape[1]
+    largest = np.finfo(first.dtype).max
     held = np.empty(index.shape[1], np.int64)
     total = np.empty(width)
-    bottom, top = np.empty(width, first.dtype), np.empty(width, first.dtype)
     for left in range(0, first.shape[1], width):
         size = min(width, first.shape[1] - left)
         for receiver in range(index.shape[0]):
@@ -136,10 +135,9 @@ def rank_mean(
             if count == 0:
                 result[:] = own
                 continue
-            low = _wire(first, second, held, places[place], left, size, lines)
-            high = _wire(first, second, held, places[place + count - 1], left, size, lines)
+            last = _wire(first, second, held, places[place + count - 1], left, size, lines)
             if not apart and count == 1:
-                result[:] = low
+                result[:] = last
                 continue
             weight = 1.0 / (count + int(apart))
             for lane in range(size):
@@ -149,13 +147,8 @@ def rank_mean(
                 b = _wire(first, second, held, places[place + rank + 1], left, size, lines)
                 _add_two(total, weight, a, b)
             if count % 2 == 1:
-                _add(total, weight, high)
-            if apart:
-                _least(low, own, bottom[:size])
-                _largest(high, own, top[:size])
-                _store_between(total, bottom[:size], top[:size], result)
-            else:
-                _store_between(total, low, high, result)
+                _add(total, weight, last)
+            _store(total, result, largest)
 
 
 @exact
@@ -196,6 +189,7 @@ def near_median_mean(
     afterwards by subtracting what left it (which would lose everything next to a huge value).
     """
     width = lines.shape[1]
+    largest = np.finfo(first.dtype).max
     held = np.empty(index.shape[1], np.int64)
     total = np.empty(width)
     middle = np.empty(width, first.dtype)
@@ -219,9 +213,7 @@ def near_median_mean(
                     current = chosen[turn, :size]
                     turn = 1 - turn
                 _add(total, 1.0 / keep[receiver], current)
-            bottom = _wire(first, second, held, places[place], left, size, lines)
-            top = _wire(first, second, held, places[place + count - 1], left, size, lines)
-            _store_between(total, bottom, top, out[receiver, left : left + size])
+            _store(total, out[receiver, left : left + size], largest)
 
 
 @exact

@@ -7,7 +7,7 @@
 For a receiver and a block of coordinates the present rows run through a sorting network that is pruned to the ranks
 wanted (networks.py): each comparator is a vectorised minimum and maximum over the block, which stays in the first
 level cache. Cost O(R D K log^2 K), no copies. Means are taken in float64 with the weights first, so that huge values
-do not overflow, and stay between the least and the largest value, so that equal inputs return exactly that input.
+do not overflow.
 
 Above `LARGEST_NETWORK` values and for arrays outside this machine's memory a library sort takes over (rank_arrays.py).
 """
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.rules import rank_arrays, rank_kernels
-from byzmesh.rules.networks import selection_program
+from byzmesh.rules.networks import Program, selecting, sorting
 
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
@@ -57,7 +57,7 @@ def rank_mean(
     out = np.empty((len(index), first.shape[1]), first.dtype)
     rank_kernels.rank_mean(
         *(first, second, index, ranked),
-        *_programs(sizes, lower, upper),
+        *_joined([selecting(*key) for key in zip(sizes.tolist(), lower.tolist(), upper.tolist())]),
         *(upper - lower, apart, _work_lines(sizes, first), out),
     )
     return out
@@ -79,7 +79,7 @@ def near_median_mean(rows: Rows, index: Integers, present: Booleans, keep: Integ
     out = np.empty((len(index), first.shape[1]), first.dtype)
     rank_kernels.near_median_mean(
         *(first, second, index, present),
-        *_programs(sizes, np.zeros_like(sizes), sizes),
+        *_joined([sorting(size) for size in sizes.tolist()]),
         *(sizes, keep, _work_lines(sizes, first), out),
     )
     return out
@@ -126,22 +126,18 @@ def _elsewhere(first: Any, sizes: Integers) -> bool:
     return not isinstance(first, np.ndarray) or int(sizes.max(initial=0)) > LARGEST_NETWORK
 
 
-def _programs(
-    sizes: Integers, lower: Integers, upper: Integers
-) -> tuple[Integers, Integers, Integers, Integers, Integers]:
-    """Each distinct program once, end to end: steps, each receiver's start and stop in them, places, its start in them."""
-    keys = list(zip(sizes.tolist(), lower.tolist(), upper.tolist()))
-    spans: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+def _joined(programs: list[Program]) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+    """Distinct programs end to end: steps, each receiver's start and stop in them, places, its start in them."""
+    spans: dict[int, tuple[int, int, int]] = {}
     steps, places = [], []
     step_count = place_count = 0
-    for key in keys:
-        if key not in spans:
-            program, ranks = selection_program(*key)
-            spans[key] = (step_count, step_count + len(program), place_count)
-            step_count, place_count = step_count + len(program), place_count + len(ranks)
-            steps.append(program)
-            places.append(ranks)
-    span = np.array([spans[key] for key in keys], np.int64).reshape(-1, 3)
+    for program in programs:
+        if id(program) not in spans:
+            spans[id(program)] = (step_count, step_count + len(program[0]), place_count)
+            step_count, place_count = step_count + len(program[0]), place_count + len(program[1])
+            steps.append(program[0])
+            places.append(program[1])
+    span = np.array([spans[id(program)] for program in programs], np.int64).reshape(-1, 3)
     return np.concatenate(steps), span[:, 0], span[:, 1], np.concatenate(places), span[:, 2]
 
 

@@ -1,0 +1,200 @@
+"""Ranks and signs per coordinate against library sorts, for the compiled path and the array path alike."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byzmesh.rules import networks, selection
+from tests.rules.oracles import mean_near_median
+
+
+def run(steps: Any, places: Any, values: np.ndarray) -> np.ndarray:
+    """A program on columns (n, lanes) -> (wanted, lanes), by the definition of a step."""
+    lines: dict[int, np.ndarray] = {-1 - wire: column for wire, column in enumerate(values)}
+    for a, b, low, high in steps.tolist():
+        least, largest = np.minimum(lines[a], lines[b]), np.maximum(lines[a], lines[b])
+        for target, result in ((low, least), (high, largest)):
+            if target != networks.NOWHERE:
+                assert target not in (a, b)
+                lines[target] = result
+    return np.array([lines[place] for place in places.tolist()]).reshape(-1, values.shape[1])
+
+
+def zeros_and_ones(size: int) -> np.ndarray:
+    """(size, 2^size): a network that sorts all of these sorts everything."""
+    return np.array(list(itertools.product([0, 1], repeat=size))).T
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_sorting_programs_by_the_zero_one_principle(size: int) -> None:
+    values = zeros_and_ones(size)
+    assert np.array_equal(run(*networks.sorting(size), values), np.sort(values, axis=0))
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_selecting_programs_by_the_zero_one_principle(size: int) -> None:
+    values = zeros_and_ones(size)
+    ordered = np.sort(values, axis=0)
+    for lower in range(size):
+        for upper in range(lower + 1, size + 1):
+            for halves, wanted in (
+                (networks.peeling(size, lower, upper)),
+                (list(networks.merging(size)), list(range(lower, upper))),
+            ):
+                pruned = networks.pruned(halves, size, wanted, ordered=False)
+                chosen = run(*networks.program(pruned, size, wanted), values)
+                assert np.array_equal(np.sort(chosen, axis=0), ordered[lower:upper]), (lower, upper)
+
+
+def test_pruning_pays() -> None:
+    def stored(program: Any) -> int:
+        return int((program[0][:, 2:] >= 0).sum())
+
+    assert stored(networks.selecting(11, 5, 6)) <= 48
+    assert stored(networks.selecting(10, 2, 8)) <= 42
+    assert stored(networks.sorting(11)) == 76
+
+
+Case = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def make_case(seed: int, receivers: int, slots: int, columns: int, dtype: Any = np.float64) -> Case:
+    """Rows with ties, an index with repeated rows, and slots that are absent at random (own never)."""
+    random = np.random.default_rng(seed)
+    rows = np.round(random.normal(size=(receivers + slots, columns)) * 4) / 4
+    noise = random.normal(size=rows.shape) * random.integers(0, 2, size=rows.shape)
+    index = random.integers(0, len(rows), size=(receivers, slots))
+    present = random.random((receivers, slots)) < 0.8
+    present[:, 0] = True
+    return (rows + noise).astype(dtype), index, present
+
+
+PATHS = ["compiled", "pair", "numpy", "torch"]
+
+
+def through(path: str, function: str, rows: np.ndarray, *arguments: Any, **options: Any) -> np.ndarray:
+    """The function by one of the paths: compiled on one or two arrays, or the array path with NumPy or torch."""
+    if path == "compiled":
+        return getattr(selection, function)(rows, *arguments, **options)
+    cut = len(rows) // 2
+    if path == "pair":
+        return getattr(selection, function)((rows[:cut], rows[cut:]), *arguments, **options)
+    if path == "numpy":
+        if function == "rank_mean":
+            index, present, lower, upper = arguments
+            ranked = present.copy()
+            ranked[:, 0] &= not options.get("apart", False)
+            arguments, options = (index, ranked, lower, upper), {"apart": options.get("apart", False)}
+        return getattr(selection.rank_arrays, function)(rows[:cut], rows[cut:], *arguments, **options)
+    tensors = (torch.from_numpy(rows[:cut]), torch.from_numpy(rows[cut:]))
+    if function.startswith("sign"):
+        arguments = (*arguments[:-1], torch.from_numpy(arguments[-1]))
+    result = getattr(selection, function)(tensors, *arguments, **options)
+    if function == "sign_histogram":
+        return result
+    assert isinstance(result, torch.Tensor)
+    return result.numpy()
+
+
+@pytest.mark.parametrize("path", PATHS)
+@given(seed=st.integers(0, 10**6), slots=st.integers(1, 14), columns=st.sampled_from([1, 3, 70, 600]))
+@settings(max_examples=15, deadline=None)
+def test_rank_mean(path: str, seed: int, slots: int, columns: int) -> None:
+    dtype = (np.float32, np.float64)[seed % 2]
+    rows, index, present = make_case(seed, 3, slots, columns, dtype)
+    random = np.random.default_rng(seed)
+    for apart in (False, True):
+        counts = present.sum(axis=1) - apart
+        lower = np.array([random.integers(0, max(count, 1)) for count in counts])
+        upper = np.array([random.integers(low + 1, count + 1) if count else 0 for low, count in zip(lower, counts)])
+        result = through(path, "rank_mean", rows, index, present, lower, upper, apart=apart)
+        assert result.dtype == dtype
+        for receiver in range(3):
+            held = rows[index[receiver, present[receiver]]].astype(np.float64)
+            kept = np.sort(held[int(apart) :], axis=0)[lower[receiver] : upper[receiver]]
+            expected = np.concatenate([kept, held[:1]] if apart else [kept]).mean(axis=0)
+            assert result[receiver] == pytest.approx(expected, rel=2e-7 if dtype == np.float32 else 1e-14, abs=1e-14)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@given(seed=st.integers(0, 10**6), slots=st.integers(1, 14))
+@settings(max_examples=15, deadline=None)
+def test_near_median_mean(path: str, seed: int, slots: int) -> None:
+    rows, index, present = make_case(seed, 3, slots, 40)
+    keep = np.random.default_rng(seed).integers(1, present.sum(axis=1) + 1)
+    result = through(path, "near_median_mean", rows, index, present, keep)
+    for receiver in range(3):
+        held = rows[index[receiver, present[receiver]]]
+        expected = [mean_near_median(column, int(keep[receiver])) for column in held.T]
+        assert result[receiver] == pytest.approx(np.array(expected), rel=1e-13, abs=1e-14)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_signs(path: str, dtype: Any) -> None:
+    rows, index, present = make_case(3, 4, 7, 1100, dtype)
+    reference = np.round(np.random.default_rng(1).normal(size=(4, 1100))).astype(dtype)
+    rows = np.round(rows)
+    gap = rows[index] - reference[:, None, :]
+    signs = np.where(present[:, :, None], np.sign(gap), 0.0).sum(axis=1)
+    assert np.array_equal(through(path, "sign_sum", rows, index, present, reference), signs)
+    counts = np.stack([(gap < 0).sum(axis=2), (gap == 0).sum(axis=2), (gap > 0).sum(axis=2)], axis=2)
+    counts[~present] = 0
+    assert counts[:, :, 1].any()
+    assert np.array_equal(through(path, "sign_histogram", rows, index, present, reference), counts)
+
+
+@pytest.mark.parametrize("count", [selection.LARGEST_NETWORK, selection.LARGEST_NETWORK + 1])
+def test_many_values(count: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(count, 130)).astype(np.float32)
+    index = np.stack([np.arange(count), np.roll(np.arange(count), 1)])
+    present = np.ones((2, count), bool)
+    present[1, 5:] = False
+    held = present.sum(axis=1)
+    median = selection.rank_mean(rows, index, present, (held - 1) // 2, held // 2 + 1)
+    assert median[0] == pytest.approx(np.median(rows.astype(np.float64), axis=0), rel=2e-7)
+    assert np.array_equal(median[1], np.median(rows[index[1, :5]], axis=0))
+    near = selection.near_median_mean(rows, index, present, held - 2)
+    assert near[0, 0] == pytest.approx(mean_near_median(rows[:, 0], count - 2), rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_ends_of_the_range_stay_finite(path: str, dtype: Any) -> None:
+    largest = np.finfo(dtype).max
+    rows = np.array([[0, largest], [largest, largest], [largest, largest], [-largest, largest]], dtype)
+    index, present = np.arange(4)[None, :], np.ones((1, 4), bool)
+    everything = through(path, "rank_mean", rows, index, present, np.array([0]), np.array([4]))
+    assert everything[0] == pytest.approx(np.array([largest / 4, largest]))
+    inner = through(path, "near_median_mean", rows, index, present, np.array([3]))
+    assert np.isfinite(inner).all()
+    assert inner[0, 1] == pytest.approx(largest)
+
+
+def test_equal_values_return_exactly_that_value_in_float32() -> None:
+    value = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    for count in range(1, 12):
+        rows = np.tile(value, (count, 1))
+        index, present = np.arange(count)[None, :], np.ones((1, count), bool)
+        result = selection.rank_mean(rows, index, present, np.array([0]), np.array([count]))
+        assert np.array_equal(result[0], value)
+
+
+def test_inputs_may_be_read_only_and_are_not_changed() -> None:
+    rows, index, present = make_case(0, 3, 6, 50)
+    before = rows.copy()
+    for array in (rows, index, present):
+        array.flags.writeable = False
+    held = present.sum(axis=1)
+    selection.rank_mean((rows[:4], rows[4:].copy()), index, present, held // 2, held // 2 + 1)
+    selection.near_median_mean(rows, index, present, held)
+    selection.sign_sum(rows, index, present, rows[:3])
+    selection.sign_histogram(rows, index, present, rows[:3])
+    assert np.array_equal(rows, before)
