@@ -1,0 +1,143 @@
+"""What a problem is: a spec that is bound to workers, and the task that the engine then calls.
+
+    problem = make_problem("softmax", partition="one-class")      options only, nothing loaded
+    task = problem.bind(workers=10, seed=0)                       data, shares, dtype
+
+A task has `rows` rows: the honest workers, then the liars that train on flipped labels (usually none). All randomness
+is a function of (seed, row, round), so any subset of rows can be computed anywhere and at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+from byzmesh.registry import Registry
+from byzmesh.rng import INITIAL, key, normals
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+INITS = ("zero", "common", "normal")
+
+
+class Task(Protocol):
+    """A problem bound to workers. D is `dimension`; models are arrays of `dtype`."""
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """Number N of honest workers, the first rows."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """N plus the liars with data."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the models."""
+        ...
+
+    def initial(self, kind: str | None = None) -> Array:
+        """(rows, D) first models."""
+        ...
+
+    def gradients(self, models: Array, round: int, out: Array | None = None, rows: Integers | None = None) -> Array:
+        """(R, D) gradients of the round's batch losses at models (R, D) of `rows` (default: the first R)."""
+        ...
+
+    def losses(self, models: Array, round: int, rows: Integers | None = None) -> Floats:
+        """(R, K) losses of candidates (R, K, D) on each row's own batch of the round."""
+        ...
+
+    def evaluate(self, models: Array) -> dict[str, Floats]:
+        """Measures of K models (K, D): `loss` (K,) and, where it has a meaning, `accuracy` (K,)."""
+        ...
+
+    def full_gradient(self, model: Array) -> Floats:
+        """(D,) gradient of the average of the honest workers' whole losses at one model (D,)."""
+        ...
+
+    def describe(self) -> Integers:
+        """(rows, classes) samples of each class a row holds."""
+        ...
+
+    def draw(self, path: str | Path) -> None:
+        """Picture of what each row holds."""
+        ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What to train on and how the data are split; nothing is loaded before `bind`."""
+
+    name: str
+    options: Mapping[str, Any]
+    binder: Callable[..., Task] = field(repr=False)
+
+    def bind(self, *, workers: int, seed: int = 0, dtype: str = "float32", liars: int = 0) -> Task:
+        """The task of `workers` honest workers and `liars` label-flipping ones."""
+        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ConfigError(f"dtype must be float32 or float64, got {dtype!r}")
+        for name, count, least in (("workers", workers, 1), ("liars", liars, 0)):
+            if not isinstance(count, (int, np.integer)) or count < least:
+                raise ConfigError(f"{name} must be an integer of at least {least}, got {count!r}")
+        return self.binder(workers=int(workers), seed=seed, dtype=np.dtype(dtype), liars=int(liars))
+
+
+problems: Registry[Problem] = Registry(
+    "problem", "byzmesh.problems", ("byzmesh.problems.linear", "byzmesh.problems.quadratic")
+)
+
+
+def make_problem(name: str, **options: Any) -> Problem:
+    """The problem of a name with its options.
+
+    >>> make_problem("softmax", partition="one-class").options["batch"]
+    32
+    >>> make_problem("softmax", partitions="iid")
+    Traceback (most recent call last):
+    byzmesh.errors.UnknownOption: problem softmax has no option 'partitions': did you mean 'partition'?
+    """
+    return problems.make(name, **options)
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise `ConfigError` unless the option's value is one of the choices."""
+    if value not in choices:
+        raise ConfigError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def check_positive(name: str, value: Any, *, whole: bool = False) -> None:
+    """Raise `ConfigError` unless the option is a positive number (a whole one)."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < np.inf:
+        raise ConfigError(f"{name} must be a positive {'integer' if whole else 'number'}, got {value!r}")
+
+
+def first_models(kind: str, scale: float, rows: int, dimension: int, dtype: Any, seed: int) -> Array:
+    """(rows, D) initial models: `zero`; `common`, one N(0, scale^2) vector for all; `normal`, one per row.
+
+    >>> first_models("common", 6.0, 2, 3, "float32", 0).std(axis=0).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    check_choice("init", kind, INITS)
+    if kind == "zero":
+        return np.zeros((rows, dimension), dtype)
+    # row -1 is nobody's: the common vector is not worker 0's
+    ids = np.full(rows, -1) if kind == "common" else np.arange(rows)
+    models = normals(key(seed, INITIAL), ids, 0, dimension, dtype)
+    models *= models.dtype.type(scale)
+    return models

@@ -1,0 +1,196 @@
+"""Data sets by name or path.
+
+    mnist            embedded in the package
+    fashion-mnist    four IDX files in `data_dir`, `BYZMESH_DATA` or a folder of that name in it; else downloaded
+    cifar-10         the binary version, found or downloaded likewise
+    path.npz, .csv   the user's own (see tables.py)
+
+Bytes are scaled to [-1, 1] (mean 0.5, standard deviation 0.5 of p / 255); other numbers are taken as they are.
+Byte images that are mostly black are also kept as their non-zero pixels, for the sparse products.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError, DataError, nearest
+from byzmesh.problems.cache import Arrays, cache_dir, cached
+from byzmesh.problems.cifar import read_cifar_folder
+from byzmesh.problems.idx import FILES, read_idx_folder
+from byzmesh.problems.tables import read_table
+from byzmesh.registry import fold
+
+_EMBEDDED = Path(__file__).parent / "data" / "mnist"
+_DENSE = ("train_x", "train_y", "test_x", "test_y")
+_SPARSE = tuple(f"{part}_{array}" for part in ("train", "test") for array in ("start", "column", "value"))
+_FULL = 0.4  # share of non-zero pixels above which dense products are faster (benchmarks/gradients.py)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Samples and labels, in the order of their files.
+
+    train_x, test_x  (M, F), (T, F) bytes or numbers; a feature's value is scale * x + offset
+    train_y, test_y  (M,), (T,) class numbers, or numeric targets if `classes` is 0
+    nonzero          start (M + 1,), column and value (nnz,) of each part's non-zero bytes, empty if not mostly black
+    """
+
+    name: str
+    train_x: npt.NDArray[Any] = field(repr=False)
+    train_y: npt.NDArray[Any] = field(repr=False)
+    test_x: npt.NDArray[Any] = field(repr=False)
+    test_y: npt.NDArray[Any] = field(repr=False)
+    classes: int
+    scale: float = 1.0
+    offset: float = 0.0
+    nonzero: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def features(self) -> int:
+        """F."""
+        return int(self.train_x.shape[1])
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a public data set comes from."""
+
+    read: Callable[[Path], Arrays]
+    url: str
+    files: dict[str, str]
+    """File name -> checksum."""
+    archive: bool = False
+
+
+_SOURCES = {
+    "fashion-mnist": _Source(
+        read_idx_folder,
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        {
+            f"{FILES['train_x']}.gz": "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+            f"{FILES['train_y']}.gz": "md5:25c81989df183df01b3e8a0aad5dffbe",
+            f"{FILES['test_x']}.gz": "md5:bef4ecab320f06d8554ea6380940ec79",
+            f"{FILES['test_y']}.gz": "md5:bb300cfdad3c16e7a12a480ee83cd310",
+        },
+    ),
+    "cifar-10": _Source(
+        read_cifar_folder,
+        "https://www.cs.toronto.edu/~kriz/",
+        {"cifar-10-binary.tar.gz": "md5:c32a1d4ab5d03f1284b67883e8d87530"},
+        archive=True,
+    ),
+}
+DATASETS = ("mnist", *_SOURCES)
+"""Names of the data sets."""
+
+
+def dataset(name: str, data_dir: str | None = None) -> Dataset:
+    """The data set of a name (`mnist`, `fashion-mnist`, `cifar-10`) or of a path to a .npz or .csv file.
+
+    >>> digits = dataset("mnist")
+    >>> digits.train_x.shape, digits.test_x.shape, digits.classes
+    ((60000, 784), (10000, 784), 10)
+    """
+    if not isinstance(name, str):
+        raise ConfigError(f"data must be a name or a path, got {type(name).__name__} {name!r}")
+    if name.endswith((".npz", ".csv")):
+        path = Path(name).expanduser()
+        return _record(path.name, read_table(path if data_dir is None else Path(data_dir).expanduser() / path))
+    known = {fold(word): word for word in DATASETS}
+    if fold(name) not in known:
+        raise ConfigError(f"unknown data set {name!r}: {nearest(name, DATASETS)}, or a path ending in .npz or .csv")
+    name = known[fold(name)]
+    if name == "mnist":
+        return _stored("mnist-1", name, lambda: read_idx_folder(_EMBEDDED))
+    folder = _local_folder(name, data_dir)
+    if folder is not None:
+        return _record(name, _SOURCES[name].read(folder))
+    return _stored(f"{name}-1", name, lambda: _SOURCES[name].read(_download(name)))
+
+
+def _stored(entry: str, name: str, read: Callable[[], Arrays]) -> Dataset:
+    """A data set through the cache of decoded arrays."""
+    arrays = cached(entry, _DENSE, read)
+    sparse = cached(f"{entry}-nonzero", _SPARSE, lambda: nonzero(arrays["train_x"], arrays["test_x"]))
+    return _record(name, arrays, sparse)
+
+
+def _record(name: str, arrays: Arrays, sparse: Arrays | None = None) -> Dataset:
+    arrays = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+    arrays |= {f"{part}_x": arrays[f"{part}_x"].reshape(len(arrays[f"{part}_x"]), -1) for part in ("train", "test")}
+    bytes_ = arrays["train_x"].dtype == np.uint8 and arrays["test_x"].dtype == np.uint8
+    labels = arrays["train_y"]
+    classes = 0 if labels.dtype.kind == "f" else int(max(labels.max(), arrays["test_y"].max())) + 1
+    if sparse is None:
+        sparse = nonzero(arrays["train_x"], arrays["test_x"]) if bytes_ else {}
+    empty = not sparse or len(sparse["train_start"]) == 0
+    scaling = (2 / 255, -1.0) if bytes_ else (1.0, 0.0)
+    return Dataset(
+        name,
+        arrays["train_x"],
+        arrays["train_y"],
+        arrays["test_x"],
+        arrays["test_y"],
+        classes,
+        *scaling,
+        nonzero={} if empty else sparse,
+    )
+
+
+def nonzero(train: npt.NDArray[Any], test: npt.NDArray[Any]) -> Arrays:
+    """The non-zero bytes of two (samples, features) arrays by rows; empty arrays if the first is mostly not zero."""
+    arrays: Arrays = {}
+    black = train.shape[1] < 1 << 16 and np.count_nonzero(train) < _FULL * train.size
+    for part, x in (("train", train), ("test", test)):
+        rows, columns = np.nonzero(x if black else x[:0])
+        counts = np.bincount(rows, minlength=len(x)) if black else np.zeros(0, np.int64)
+        arrays[f"{part}_start"] = np.concatenate([np.zeros(int(black), np.int64), np.cumsum(counts, dtype=np.int64)])
+        arrays[f"{part}_column"] = columns.astype(np.uint16)
+        arrays[f"{part}_value"] = x[rows, columns].astype(np.uint8)
+    return arrays
+
+
+def _local_folder(name: str, data_dir: str | None) -> Path | None:
+    """The folder with the data set's files, if the user has one; an explicit `data_dir` must have it."""
+    given = data_dir or os.environ.get("BYZMESH_DATA")
+    if not given:
+        return None
+    parent = Path(given).expanduser()
+    for folder in (parent / name, parent):
+        if folder.is_dir():
+            try:
+                _SOURCES[name].read(folder)
+            except DataError:
+                if folder == parent and data_dir:
+                    raise
+            else:
+                return folder
+    if data_dir:
+        raise DataError(f"data_dir {parent} is not a folder; give the folder that holds {name}'s files")
+    return None
+
+
+def _download(name: str) -> Path:
+    """The folder of the downloaded files; checksums are compared."""
+    import pooch
+
+    source = _SOURCES[name]
+    folder = cache_dir() / "downloads" / name
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        for file, checksum in source.files.items():
+            unpack = pooch.Untar(extract_dir=".") if source.archive else None
+            pooch.retrieve(source.url + file, checksum, fname=file, path=folder, processor=unpack)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(
+            f"cannot download {name}: {reason}; put {', '.join(source.files)} into a folder and give it as data_dir"
+        ) from error
+    return folder

@@ -1,0 +1,148 @@
+"""Who holds which training samples.
+
+A partition is a function (labels (M,), workers, generator) -> one array of sample numbers per worker. Together they
+hold every sample once; every worker holds at least one. Written in a config as a name or as a mapping:
+
+    partition: iid
+    partition: {name: dirichlet, alpha: 0.1}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+from byzmesh.registry import Registry
+
+Integers = npt.NDArray[np.int64]
+Shares = list[Integers]
+Partition = Callable[[npt.NDArray[Any], int, np.random.Generator], Shares]
+
+partitions: Registry[Partition] = Registry("partition", "byzmesh.partitions")
+
+
+def make_partition(spec: str | Mapping[str, Any]) -> Partition:
+    """The partition of a name or of a mapping with a name and options.
+
+    >>> shares = make_partition("one-class")(np.array([0, 1, 0, 1]), 2, np.random.default_rng(0))
+    >>> [share.tolist() for share in shares]
+    [[0, 2], [1, 3]]
+    """
+    if isinstance(spec, str):
+        return partitions.make(spec)
+    if not isinstance(spec, Mapping) or "name" not in spec:
+        raise ConfigError(f"partition must be a name or a mapping with a name, got {spec!r}")
+    options = dict(spec)
+    return partitions.make(options.pop("name"), **options)
+
+
+@partitions.register("iid")
+def iid() -> Partition:
+    """Shuffled and split evenly."""
+
+    def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
+        return np.array_split(generator.permutation(len(labels)), workers)
+
+    return split
+
+
+@partitions.register("one-class", aliases=("non-iid",))
+def one_class() -> Partition:
+    """One class per worker, in the order of the file.
+
+    With more workers than classes a class is split evenly within a consecutive group of workers; with fewer, a worker
+    holds a consecutive group of classes. Groups differ by at most one.
+    """
+
+    def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
+        by_class = _by_class(labels)
+        if workers <= len(by_class):
+            return [np.concatenate(group) for group in _groups(by_class, workers)]
+        members = [len(group) for group in _groups(list(range(workers)), len(by_class))]
+        return [share for samples, count in zip(by_class, members) for share in np.array_split(samples, count)]
+
+    return split
+
+
+@partitions.register("shards")
+def shards(k: int = 2) -> Partition:
+    """Sorted by class, cut into k shards per worker, shards dealt at random."""
+    _require(isinstance(k, int) and k >= 1, f"k of partition shards must be an integer of at least 1, got {k!r}")
+
+    def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
+        pieces = np.array_split(np.concatenate(_by_class(labels)), workers * k)
+        dealt = generator.permutation(workers * k).reshape(workers, k)
+        return [np.concatenate([pieces[piece] for piece in hand]) for hand in dealt]
+
+    return split
+
+
+@partitions.register("dirichlet")
+def dirichlet(alpha: float = 0.5) -> Partition:
+    """Each class is shared out by proportions drawn from Dirichlet(alpha): small alpha, few classes per worker.
+
+    A worker left with nothing gets one sample of the worker that has most.
+    """
+    _positive("dirichlet", alpha)
+
+    def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
+        hands: list[list[Integers]] = [[] for _ in range(workers)]
+        for samples in _by_class(labels):
+            share = generator.dirichlet(np.full(workers, float(alpha)))
+            cuts = np.round(np.cumsum(share)[:-1] * len(samples)).astype(np.int64)
+            for hand, piece in zip(hands, np.split(generator.permutation(samples), cuts)):
+                hand.append(piece)
+        return _nobody_empty([np.concatenate(hand) for hand in hands])
+
+    return split
+
+
+@partitions.register("quantity")
+def quantity(alpha: float = 0.5) -> Partition:
+    """Shuffled; sizes drawn from Dirichlet(alpha). A worker left with nothing gets one sample of the largest."""
+    _positive("quantity", alpha)
+
+    def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
+        share = generator.dirichlet(np.full(workers, float(alpha)))
+        cuts = np.round(np.cumsum(share)[:-1] * len(labels)).astype(np.int64)
+        return _nobody_empty(np.split(generator.permutation(len(labels)), cuts))
+
+    return split
+
+
+def _by_class(labels: npt.NDArray[Any]) -> Shares:
+    """Sample numbers of each class that occurs, in the order of the file."""
+    _require(labels.dtype.kind != "f", "this partition needs class labels, the data have numeric targets; use iid")
+    order = np.argsort(labels, kind="stable")
+    _, first = np.unique(labels[order], return_index=True)
+    return np.split(order, first[1:])
+
+
+def _groups(items: list[Any], count: int) -> list[list[Any]]:
+    """`count` consecutive groups whose sizes differ by at most one, item i in group floor(i count / len)."""
+    groups: list[list[Any]] = [[] for _ in range(count)]
+    for place, item in enumerate(items):
+        groups[place * count // len(items)].append(item)
+    return groups
+
+
+def _nobody_empty(shares: Shares) -> Shares:
+    for worker, share in enumerate(shares):
+        if len(share) == 0:
+            largest = int(np.argmax([len(other) for other in shares]))
+            shares[worker], shares[largest] = shares[largest][-1:], shares[largest][:-1]
+    return shares
+
+
+def _positive(name: str, alpha: float) -> None:
+    number = isinstance(alpha, (int, float)) and not isinstance(alpha, bool)
+    _require(number and 0 < alpha < np.inf, f"alpha of partition {name} must be a positive number, got {alpha!r}")
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ConfigError(message)

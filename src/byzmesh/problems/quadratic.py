@@ -1,0 +1,134 @@
+"""Quadratic losses without noise: f_n(x) = s/2 ||x - z_n||^2, for examples whose answer is known by hand.
+
+The gradient of f_n is s (x - z_n); the average over the honest workers is least at the mean of their centres z_n. The
+paper's two examples:
+
+    two-castle problem              targets="halves", curvature=2, init="targets": f_n(x) = (x - z)^2, z = -1 for the
+                                    first half of the workers and 1 for the second, everybody at its own minimum
+    non-doubly stochastic weights   targets="normal" or given, curvature=1: f_n(x) = 1/2 ||x - z_n||^2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.problems.base import (
+    INITS,
+    Array,
+    Floats,
+    Integers,
+    Problem,
+    check_choice,
+    check_positive,
+    first_models,
+    problems,
+)
+from byzmesh.problems.shares import draw_counts
+from byzmesh.rng import PARTITION, key, normals
+
+_TARGETS = ("halves", "normal")
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticTask:
+    """Quadratics bound to workers; see `byzmesh.problems.base.Task`. `targets` (rows, D) are the centres."""
+
+    dimension: int
+    workers: int
+    rows: int
+    dtype: np.dtype[Any]
+    seed: int
+    curvature: float
+    init: str
+    scale: float
+    targets: Array = field(repr=False)
+
+    def initial(self, kind: str | None = None) -> Array:
+        """(rows, D) first models: as for other problems, or `targets`, everybody at its own minimum."""
+        if (kind or self.init) == "targets":
+            return self.targets.copy()
+        return first_models(kind or self.init, self.scale, self.rows, self.dimension, self.dtype, self.seed)
+
+    def gradients(self, models: Array, round: int, out: Array | None = None, rows: Integers | None = None) -> Array:
+        """(R, D) gradients s (x - z_n)."""
+        out = np.subtract(models, self.targets[: len(models)] if rows is None else self.targets[rows], out=out)
+        out *= self.dtype.type(self.curvature)
+        return out
+
+    def losses(self, models: Array, round: int, rows: Integers | None = None) -> Floats:
+        """(R, K) losses f_n of candidates (R, K, D)."""
+        centres = self.targets[: len(models)] if rows is None else self.targets[rows]
+        return self._loss(models - centres[:, None])
+
+    def evaluate(self, models: Array) -> dict[str, Floats]:
+        """`loss` (K,): the average of the honest workers' f_n at each model (K, D)."""
+        gaps = np.asarray(models)[:, None] - self.targets[None, : self.workers]
+        return {"loss": self._loss(gaps).mean(axis=1)}
+
+    def full_gradient(self, model: Array) -> Floats:
+        """(D,) gradient of that average."""
+        mean = self.targets[: self.workers].mean(axis=0, dtype=np.float64)
+        gradient: Floats = self.curvature * (np.asarray(model, np.float64) - mean)
+        return gradient
+
+    def describe(self) -> Integers:
+        """(rows, 1) ones: each row holds its centre."""
+        return np.ones((self.rows, 1), np.int64)
+
+    def draw(self, path: str | Path) -> None:
+        """Picture of what each row holds."""
+        draw_counts(self.describe(), path)
+
+    def _loss(self, gaps: Array) -> Floats:
+        wide = gaps.astype(np.float64)
+        loss: Floats = 0.5 * self.curvature * np.einsum("...d,...d->...", wide, wide)
+        return loss
+
+
+@problems.register("quadratic")
+def quadratic(
+    targets: str | Sequence[Sequence[float]] = "halves",
+    dimension: int = 1,
+    curvature: float = 1.0,
+    init: str = "zero",
+    scale: float = 1.0,
+) -> Problem:
+    """Deterministic s/2 ||x - z_n||^2: centres `halves` (-1, then 1), `normal` (drawn) or one list per worker."""
+    options = dict(locals())
+    check_positive("curvature", curvature)
+    check_positive("dimension", dimension, whole=True)
+    check_positive("scale", scale)
+    check_choice("init", init, (*INITS, "targets"))
+    if isinstance(targets, str):
+        check_choice("targets", targets, _TARGETS)
+        given = None
+    else:
+        try:
+            given = np.array(targets, np.float64)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"targets must be {', '.join(_TARGETS)} or one list of numbers per worker") from error
+        if given.ndim != 2 or not np.isfinite(given).all():
+            raise ConfigError(f"targets must be one list of finite numbers per worker, got shape {given.shape}")
+
+    def bind(*, workers: int, seed: int, dtype: np.dtype[Any], liars: int) -> QuadraticTask:
+        if given is not None:
+            centres = given
+            if len(centres) != workers:
+                raise ConfigError(f"targets has {len(centres)} rows for {workers} workers; give one per worker")
+        elif targets == "halves":
+            sign = np.where(np.arange(workers) < workers // 2, -1.0, 1.0)
+            centres = np.repeat(sign[:, None], dimension, axis=1)
+        else:
+            centres = normals(key(seed, PARTITION), np.arange(workers), 0, dimension, np.float64)
+        # a liar that flips its labels pulls to the mirror image of an honest centre
+        centres = np.concatenate([centres, -centres[np.arange(liars) % workers]]).astype(dtype)
+        rows, size = centres.shape
+        return QuadraticTask(size, workers, rows, dtype, seed, curvature, init, scale, centres)
+
+    return Problem("quadratic", options, bind)

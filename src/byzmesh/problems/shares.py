@@ -1,0 +1,136 @@
+"""The training samples of every worker, and the batch each draws in a round.
+
+    order  (M',)      sample numbers, worker after worker
+    start  (rows + 1,) row n holds order[start[n] : start[n + 1]]
+
+Rows beyond the honest workers belong to liars that follow the protocol on flipped labels. They get shares of a second
+split of the same kind over as many workers, so the honest shares do not depend on them; samples may be held twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.compiled import exact
+from byzmesh.errors import ConfigError
+from byzmesh.problems.partition import make_partition
+from byzmesh.rng import BATCH, PARTITION, below, generator, key, stream
+
+Integers = npt.NDArray[np.int64]
+BATCHINGS = ("uniform", "consecutive")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Who holds what."""
+
+    order: Integers
+    start: Integers
+    honest: int
+    mirror: Any
+    """A liar's label is `mirror` - y: C - 1 - y for classes."""
+    key: np.uint64
+    """Key of the batches."""
+
+    def share(self, row: int) -> Integers:
+        """Sample numbers of a row."""
+        return self.order[self.start[row] : self.start[row + 1]]
+
+
+def split_samples(
+    spec: str | Mapping[str, Any],
+    labels: npt.NDArray[Any],
+    subset: Integers,
+    *,
+    mirror: Any,
+    workers: int,
+    liars: int,
+    seed: int,
+) -> Split:
+    """Share out the samples `subset`, whose labels are `labels`, among honest workers, then among liars."""
+    if workers < 1 or liars < 0:
+        raise ConfigError(f"workers must be at least 1 and liars at least 0, got {workers} and {liars}")
+    if len(subset) < max(workers, liars):
+        raise ConfigError(f"{len(subset)} samples cannot be shared among {max(workers, liars)} workers; use fewer")
+    divide = make_partition(spec)
+    shares = divide(labels, workers, generator(seed, PARTITION))
+    if liars:
+        shares = shares + divide(labels, max(workers, liars), generator(seed, PARTITION, 1))[:liars]
+    sizes = [len(share) for share in shares]
+    if min(sizes) == 0:
+        raise ConfigError(f"partition {spec!r} leaves worker {sizes.index(0)} without samples; use fewer workers")
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    order = np.ascontiguousarray(subset[np.concatenate(shares)], np.int64)
+    return Split(order, start, workers, mirror, key(seed, BATCH))
+
+
+def draw_batches(
+    split: Split, target: npt.NDArray[Any], rows: Integers, round: int, batch: int, batching: str
+) -> tuple[Integers, npt.NDArray[Any]]:
+    """(R, batch) sample numbers and targets of the rows' batches in a round."""
+    picks = np.empty((len(rows), batch), np.int64)
+    labels = np.empty((len(rows), batch), target.dtype)
+    consecutive = batching == "consecutive"
+    _draw(
+        split.key, rows, round, split.order, split.start, split.honest, split.mirror, target, consecutive, picks, labels
+    )
+    return picks, labels
+
+
+@exact
+def _draw(
+    key: Any,
+    rows: Any,
+    round: Any,
+    order: Any,
+    start: Any,
+    honest: Any,
+    mirror: Any,
+    target: Any,
+    consecutive: Any,
+    picks: Any,
+    labels: Any,
+) -> None:
+    for r in range(rows.shape[0]):
+        row = rows[r]
+        low, count = start[row], start[row + 1] - start[row]
+        state = stream(key, row, round)
+        first = below(state, 0, count)
+        for s in range(picks.shape[1]):
+            place = (first + s) % count if consecutive else below(state, s, count)
+            sample = order[low + place]
+            picks[r, s] = sample
+            labels[r, s] = target[sample] if row < honest else mirror - target[sample]
+
+
+def count_classes(split: Split, labels: npt.NDArray[Any], classes: int) -> Integers:
+    """(rows, classes) how many samples of each class a row holds."""
+    rows = len(split.start) - 1
+    holder = np.repeat(np.arange(rows), np.diff(split.start))
+    flat = np.bincount(holder * classes + labels[split.order].astype(np.int64), minlength=rows * classes)
+    return flat.reshape(rows, classes).astype(np.int64)
+
+
+def draw_counts(counts: Integers, path: str | Path) -> None:
+    """Picture of what each row holds: one bar per row, one colour per class."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows, classes = counts.shape
+    figure = Figure(figsize=(max(4.0, min(0.35 * rows + 2.5, 20.0)), 3.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    bottom = np.zeros(rows)
+    for label in range(classes):
+        axes.bar(np.arange(rows), counts[:, label], bottom=bottom, width=0.8, label=str(label))
+        bottom += counts[:, label]
+    axes.set(xlabel="worker", ylabel="training samples")
+    if classes <= 20:
+        axes.legend(title="class", fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.savefig(path, dpi=150)
