@@ -176,6 +176,18 @@ def test_without_permission_to_write(public_folder, readonly):
     assert line.startswith(f"StoreError store {path} cannot be read")
 
 
+def test_a_log_that_cannot_be_read_is_not_passed_over(public_folder, tmp_path):
+    path = public_folder / "runs.db"
+    open_store(tmp_path / "runs.db").close()
+    with open_store(tmp_path / "runs.db") as store:
+        store.plan(OLD)
+        for name in ("runs.db", "runs.db-wal"):  # as a copy of a store in use may be: the run is in the log
+            shutil.copyfile(tmp_path / name, public_folder / name)
+    public_folder.chmod(0o555)
+    (line,) = run_worker("open", path, "read")
+    assert line.startswith(f"StoreError store {path}")
+
+
 @contextlib.contextmanager
 def small_disk(folder: Path):
     """A disk of 512 kB; where mounting is not allowed, the folder itself and a limit on the size of a file instead."""

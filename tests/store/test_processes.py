@@ -79,7 +79,7 @@ def test_an_owner_is_dead_only_if_it_certainly_is():
     me = this_process()
     assert me.process
     assert is_dead(Owner(me.host, me.pid, me.process + "1"))  # the number now belongs to a later process
-    assert not is_dead(Owner(me.host, me.pid, "another-boot/1/" + me.process.rpartition("/")[2]))
+    assert not is_dead(Owner(me.host, me.pid, "another-boot/" + me.process.partition("/")[2] + "1"))
     assert not is_dead(Owner("another-host", 2**22 + 1, me.process))
 
 

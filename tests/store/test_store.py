@@ -3,7 +3,7 @@
 import os
 import pickle
 import sqlite3
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -218,16 +218,12 @@ def test_claiming_needs_a_planned_run_and_a_positive_lease(store):
 
 def test_threads_share_a_store(store):
     keys = store.plan_all({"seed": seed} for seed in range(40))
-    claimed: list[str] = []
 
-    def work():
-        claimed.extend(key for key in keys if store.claim(key, this_process()))
+    def work(_: int) -> list[str]:
+        return [key for key in keys if store.claim(key, this_process())]
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        claimed = [key for share in pool.map(work, range(4)) for key in share]
     assert sorted(claimed) == sorted(keys)
 
 
