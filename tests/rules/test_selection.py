@@ -151,8 +151,10 @@ def test_signs(path: str, dtype: Any) -> None:
     assert np.array_equal(through(path, "sign_histogram", rows, index, present, reference), counts)
 
 
-@pytest.mark.parametrize("count", [selection.LARGEST_NETWORK, selection.LARGEST_NETWORK + 1])
-def test_many_values(count: int) -> None:
+@pytest.mark.parametrize("largest", [400, 399])
+def test_many_values(largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "LARGEST_NETWORK", largest)
+    count = 400
     rows = np.random.default_rng(0).normal(size=(count, 130)).astype(np.float32)
     index = np.stack([np.arange(count), np.roll(np.arange(count), 1)])
     present = np.ones((2, count), bool)

@@ -88,9 +88,9 @@ def _add(total: Array, weight: float, a: Array) -> None:
 
 
 @exact
-def _add_two(total: Array, weight: float, a: Array, b: Array) -> None:
+def _add_three(total: Array, weight: float, more: float, most: float, a: Array, b: Array, c: Array) -> None:
     for lane in range(a.size):
-        total[lane] += weight * a[lane] + weight * b[lane]
+        total[lane] += weight * a[lane] + (more * b[lane] + most * c[lane])
 
 
 @exact
@@ -142,12 +142,13 @@ def rank_mean(
             weight = 1.0 / (count + int(apart))
             for lane in range(size):
                 total[lane] = weight * own[lane] if apart else 0.0
-            for rank in range(0, count - 1, 2):
+            for rank in range(0, count, 3):
+                # past the end the last rank is read again, with weight 0
+                more, most = weight if rank + 1 < count else 0.0, weight if rank + 2 < count else 0.0
                 a = _wire(first, second, held, places[place + rank], left, size, lines)
-                b = _wire(first, second, held, places[place + rank + 1], left, size, lines)
-                _add_two(total, weight, a, b)
-            if count % 2 == 1:
-                _add(total, weight, last)
+                b = _wire(first, second, held, places[place + min(rank + 1, count - 1)], left, size, lines)
+                c = _wire(first, second, held, places[place + min(rank + 2, count - 1)], left, size, lines)
+                _add_three(total, weight, more, most, a, b, c)
             _store(total, result, largest)
 
 

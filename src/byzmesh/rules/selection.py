@@ -27,8 +27,8 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 Rows = Any
 
-LARGEST_NETWORK = 256
-"""Number of values above which a library sort is faster than the network."""
+LARGEST_NETWORK = 2048
+"""Number of values above which building a network costs more than it saves over a library sort."""
 
 _BLOCK_BYTES = 2048
 
