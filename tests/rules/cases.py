@@ -44,7 +44,9 @@ def loss(vector: Any) -> float:
     return float(np.sum(np.asarray(vector, np.float64)[: len(vector) // 2 + 1] ** 2))
 
 
-def extras(name: str, options: dict[str, Any], previous: Any, memory: Any, step: float) -> tuple[dict[str, Any], dict[str, Any]]:
+def extras(
+    name: str, options: dict[str, Any], previous: Any, memory: Any, step: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Further keywords for the oracle and for `bm.aggregate`."""
     if name == "DRSA":
         both = {"step": step} | ({"previous": previous} if options["at"] == "start" else {})

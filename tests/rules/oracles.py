@@ -283,18 +283,18 @@ def mda(own: Any, received: Any, weights: Any, f: int) -> Vector:
 
 
 def bucketing(
-    own: Any, received: Any, weights: Any, f: int, *, groups: Sequence[Sequence[int]], rule: str, **options: Any
+    mine: Any, received: Any, weights: Any, f: int, *, groups: Sequence[Sequence[int]], rule: str, **options: Any
 ) -> Vector:
     """`rule` on own and the plain mean of each group of neighbours, numbered from 0; a group's weights add up."""
-    neighbours = stack(own, received)[1:]
+    neighbours = stack(mine, received)[1:]
     means = np.array([neighbours[list(group)].mean(axis=0) for group in groups])
     summed = [float(weights[0]), *(sum(float(weights[1 + m]) for m in group) for group in groups)]
-    return ORACLES[rule](own, means, summed, f, **options)
+    return ORACLES[rule](mine, means, summed, f, **options)
 
 
-def nnm(own: Any, received: Any, weights: Any, f: int, *, rule: str, **options: Any) -> Vector:
+def nnm(mine: Any, received: Any, weights: Any, f: int, *, rule: str, **options: Any) -> Vector:
     """`rule` with equal weights after each vector became the mean of its S - f nearest, itself included."""
-    vectors = stack(own, received)
+    vectors = stack(mine, received)
     mixed = []
     for i, vector in enumerate(vectors):
         gaps = [distance2(vector, other) for other in vectors]

@@ -1,4 +1,4 @@
-"""Every rule equals its slow, loop-written definition: one receiver, whole networks, both precisions, NumPy and torch."""
+"""Every rule equals its slow, loop-written definition: one receiver, networks, both precisions, NumPy and torch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import byzmesh as bm
+from byzmesh import rng
 from byzmesh.rules.base import rules
 from tests.rules.cases import VARIANTS, WRAPPERS, extras, largest_f, loss, random_weights
 from tests.rules.oracles import ORACLES
@@ -34,7 +35,7 @@ def test_one_receiver(name: str, options: dict[str, Any], dtype: Any) -> None:
             weights = random_weights(random, neighbours + 1)
             for_oracle, for_us = extras(name, options, previous, memory, 0.25)
             want = ORACLES[name](own, received, weights, f, **for_oracle, **options)
-            got = bm.aggregate(name, own, received, weights, f, **for_us, **options)
+            got = bm.aggregate(name, own, received, weights, f, **{**options, **for_us})
             assert got.dtype == dtype
             np.testing.assert_allclose(got, want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
@@ -47,8 +48,8 @@ def test_torch_equals_numpy(name: str, options: dict[str, Any], dtype: torch.dty
     received = torch.randn(8, 9, dtype=dtype)
     _, for_us = extras(name, options, previous, memory, 0.5)
     as_numpy = {key: value.numpy() if isinstance(value, torch.Tensor) else value for key, value in for_us.items()}
-    got = bm.aggregate(name, own, received, f=1, **for_us, **options)
-    want = bm.aggregate(name, own.numpy(), received.numpy(), f=1, **as_numpy, **options)
+    got = bm.aggregate(name, own, received, f=1, **{**options, **for_us})
+    want = bm.aggregate(name, own.numpy(), received.numpy(), f=1, **{**options, **as_numpy})
     assert got.dtype == dtype
     np.testing.assert_array_equal(got.numpy(), want)
 
@@ -108,7 +109,9 @@ def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters:
                 )
 
 
-@pytest.mark.parametrize(("name", "options"), [case for case in VARIANTS if case[0] not in ("UBAR", "SimRew", "DRSA")], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"), [case for case in VARIANTS if case[0] not in ("UBAR", "SimRew", "DRSA")], ids=str
+)
 def test_wrappers(name: str, options: dict[str, Any]) -> None:
     random = np.random.default_rng(5)
     own, received = random.normal(size=6), random.normal(size=(9, 6))
@@ -126,14 +129,7 @@ def test_wrappers(name: str, options: dict[str, Any]) -> None:
 
 
 def _groups(neighbours: int, size: int, *, seed: int, round: int) -> list[list[int]]:
-    """Which neighbours bucketing puts together, read off its coefficients: each group's mean gives its members 1/size."""
-    unit = np.eye(neighbours + 1)
-    mean_of = {}
-    for member in range(neighbours):
-        out = bm.aggregate("bucketing", unit[0], unit[1:] + 100 * unit[1 + member], f=0, inner="WeiMean", s=size, seed=seed, round=round)
-        mean_of[member] = out
-    from byzmesh import rng
-
+    """Which neighbours bucketing puts together: its documented draw, in groups of `size`."""
     draw = rng.uniforms(rng.key(seed, rng.RULE), [0], round, neighbours)[0]
     order = np.argsort(draw, kind="stable").tolist()
     return [order[start : start + size] for start in range(0, neighbours, size)]

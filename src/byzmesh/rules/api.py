@@ -20,21 +20,24 @@ class BadMessage(UserWarning):
     """A message was not finite or of the wrong shape and counted as silence."""
 
 
-def rule(name: str | Rule | Mapping[str, Any], **options: Any) -> Rule:
+def rule(name: str | Rule | Mapping[str, Any], /, **options: Any) -> Rule:
     """A rule by name, with its options.
 
     >>> rule("cc", tau=0.1).options
     {'tau': 0.1, 'centre': 'own', 'iterations': 1}
     """
-    if isinstance(name, str):
-        return rules.make(name, **options)
+    if isinstance(name, Mapping):
+        return as_rule({**name, **options})
     if isinstance(name, Rule):
         if options:
             raise UnknownOption(
                 f"rule {name.name} is already built; give its options {sorted(options)} where it is made"
             )
         return name
-    return as_rule({**name, **options})
+    return rules.make(name, **options)
+
+
+make_rule = rule  # `rule` is also the name of arguments below
 
 
 def check_feasible(rule: Rule, f: Integers, neighbours: Integers, workers: Integers) -> None:
@@ -64,6 +67,7 @@ def aggregate(
     rule: str | Rule | Mapping[str, Any],
     own: Any,
     received: Any,
+    /,
     weights: npt.ArrayLike | None = None,
     f: int = 1,
     *,
@@ -82,7 +86,7 @@ def aggregate(
     weights   (d + 1,) mixing weights, own first (default: equal)
     f         bound on how many of the received vectors are lies
     previous  (D,) own model before the gradient step (SimRew, DRSA with at="start")
-    centre    (D,) centred clipping's memory, its previous output
+    centre    (D,) centred clipping's memory, its previous output (a string is CC's option of that name)
     step      step size (DRSA)
     loss      vector -> loss on the own batch (UBAR)
 
@@ -92,11 +96,11 @@ def aggregate(
     >>> aggregate("ios", np.zeros(2), [[1.0, 0.0], [0.0, 1.0], [90.0, 90.0]], f=1)
     array([0.33333333, 0.33333333])
     """
-    chosen = as_rule({**rule, **options}) if isinstance(rule, Mapping) else rule
-    if not isinstance(chosen, Rule):
-        chosen = rules.make(chosen, **options)
-    elif options and not isinstance(rule, Mapping):
-        raise UnknownOption(f"rule {chosen.name} is already built; give its options {sorted(options)} where it is made")
+    if isinstance(centre, str):
+        options, centre = {**options, "centre": centre}, None
+    elif centre is not None and not isinstance(rule, Rule):
+        options = {"centre": "memory", **options}
+    chosen = make_rule(rule, **options)
     bridge = Bridge(own, "own")
     mine = bridge.vector(own)[None, :]
     messages, arrived = _messages(bridge, received, mine.shape[1])

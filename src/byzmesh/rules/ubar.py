@@ -40,4 +40,4 @@ def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
         models = mix(inbox.pool, inbox.index, chosen)
         return Outcome(models, chosen, np.zeros(receivers, bool), None, chosen[:, 0]), state
 
-    return Rule("UBAR", apply, needs_loss=True, options={"rho": rho, "alpha": alpha})
+    return Rule("UBAR", apply, needs_loss=True, translates=False, options={"rho": rho, "alpha": alpha})

@@ -1,0 +1,222 @@
+"""What every rule promises, as checks that raise AssertionError: run over the registry and, to show that they can fail,
+over mutants of IOS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.rules.api import silence
+from byzmesh.rules.base import Inbox, Outcome, Rule
+from byzmesh.rules.geometry import Pool
+from tests.rules.cases import loss
+
+DIMENSION = 6
+
+WITHOUT_TIES = {"MDA": 0, "Bulyan": 0}
+"""Largest f without built-in ties: MDA's subsets share a diameter, Bulyan's last picks are each other's nearest."""
+
+
+def inbox_of(
+    rule: Rule,
+    own: np.ndarray,
+    received: np.ndarray,
+    weights: np.ndarray,
+    f: int,
+    *,
+    present: np.ndarray | None = None,
+    previous: np.ndarray | None = None,
+) -> Inbox:
+    """One receiver's inbox, as the library builds it."""
+    here = np.ones(len(received) + 1, bool) if present is None else np.concatenate([[True], present])
+    start = (np.zeros_like(own) if previous is None else previous)[None, :]
+    look_back = rule.sends == "start"
+    pool = Pool(start if look_back else own[None, :], messages=received)
+    usable = (here & pool.usable)[None, :]
+    return Inbox(
+        pool,
+        np.arange(len(received) + 1)[None, :],
+        silence(weights[None, :], usable),
+        usable,
+        np.array([f]),
+        step=0.5,
+        previous=start,
+        half=own[None, :] if look_back else None,
+        loss=lambda candidates: np.array([[loss(vector) for vector in line] for line in candidates]),
+    )
+
+
+def run(rule: Rule, inbox: Inbox) -> Outcome:
+    """The rule's first round."""
+    outcome, _ = rule.apply(inbox, rule.init(inbox.pool.own if inbox.half is None else inbox.half))
+    return outcome
+
+
+def random_inbox(seed: int, neighbours: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(own, received, weights) without ties."""
+    random = np.random.default_rng(seed)
+    weights = random.uniform(0.2, 1.0, neighbours + 1)
+    return random.normal(size=DIMENSION), random.normal(size=(neighbours, DIMENSION)), weights / weights.sum()
+
+
+def permutation(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """The order of the neighbours does not matter (where the rule itself makes no ties, which go by sender id)."""
+    f = min(f, WITHOUT_TIES.get(rule.name, f))
+    own, received, weights = random_inbox(seed, neighbours)
+    order = np.random.default_rng(seed + 1).permutation(neighbours)
+    one = run(rule, inbox_of(rule, own, received, weights, f))
+    other = run(rule, inbox_of(rule, own, received[order], np.concatenate([weights[:1], weights[1:][order]]), f))
+    np.testing.assert_allclose(one.models, other.models, rtol=1e-9, atol=1e-9)
+
+
+def translation(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """A shift of everything shifts the result."""
+    own, received, weights = random_inbox(seed, neighbours)
+    shift = np.random.default_rng(seed + 1).normal(size=DIMENSION) * 10.0
+    one = run(rule, inbox_of(rule, own, received, weights, f, previous=np.zeros(DIMENSION)))
+    moved = inbox_of(rule, own + shift, received + shift, weights, f, previous=shift)
+    np.testing.assert_allclose(run(rule, moved).models, one.models + shift, rtol=1e-8, atol=1e-8)
+
+
+def identical(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """Identical inputs return that input."""
+    own, _, weights = random_inbox(seed, neighbours)
+    out = run(rule, inbox_of(rule, own, np.tile(own, (neighbours, 1)), weights, f, previous=own))
+    np.testing.assert_allclose(out.models[0], own, rtol=1e-12, atol=1e-12)
+
+
+def finite(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """Whatever liars send, the result is finite, and lies that are not finite count as silence."""
+    for dtype in (np.float32, np.float64):
+        own, received, weights = random_inbox(seed, neighbours)
+        own, received = own.astype(dtype), received.astype(dtype)
+        top = np.finfo(dtype).max
+        for lie in (np.nan, np.inf, -np.inf, top, -top, 1e38, -1e38, 1e20):
+            bad = received.copy()
+            bad[: max(1, f)] = dtype(lie)
+            out = run(rule, inbox_of(rule, own, bad, weights, f))
+            assert np.isfinite(out.models).all(), (lie, dtype)
+            if not np.isfinite(lie):
+                gone = np.arange(neighbours) >= max(1, f)
+                quiet = run(rule, inbox_of(rule, own, received, weights, f, present=gone))
+                np.testing.assert_array_equal(out.models, quiet.models)
+
+
+def bounded(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """A quarter of far lies moves the result no farther than the honest vectors reach (rules that use f only)."""
+    own, received, _ = random_inbox(seed, neighbours)
+    weights = np.full(neighbours + 1, 1.0 / (neighbours + 1))
+    f = min(f, -(-neighbours // int(rule.options.get("s", 1))) // 4)
+    bad = received.copy()
+    bad[:f] += 1e6 * np.sign(np.random.default_rng(seed).normal(size=(f, DIMENSION)))
+    reach = max(np.abs(own).max(), np.abs(received).max())
+    out = run(rule, inbox_of(rule, own, bad, weights, f))
+    assert np.abs(out.models).max() <= reach * 1.001
+
+
+def silent(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """Silence of any subset of the neighbours is survived; nobody heard means own (except for memory and gradients)."""
+    own, received, weights = random_inbox(seed, neighbours)
+    heard = np.random.default_rng(seed + 2).random(neighbours) < 0.5
+    for present in (heard, np.zeros(neighbours, bool)):
+        out = run(rule, inbox_of(rule, own, received, weights, f, present=present))
+        assert np.isfinite(out.models).all()
+    if rule.idempotent:
+        np.testing.assert_allclose(out.models[0], own, rtol=1e-12, atol=1e-12)
+
+
+def ties(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """Of two senders of the same vector the lower one is treated first: swapping their weights changes the result the
+    same way every time, in both precisions."""
+    own, received, _ = random_inbox(seed, neighbours)
+    received[1] = received[0]
+    weights = np.arange(1.0, neighbours + 2)
+    weights /= weights.sum()
+    double = run(rule, inbox_of(rule, own, received, weights, f))
+    single = run(rule, inbox_of(rule, own.astype(np.float32), received.astype(np.float32), weights, f))
+    np.testing.assert_allclose(single.models, double.models, rtol=3e-4, atol=3e-4)
+
+
+def unchanged(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """Inputs are not written to."""
+    own, received, weights = random_inbox(seed, neighbours)
+    inbox = inbox_of(rule, own, received, weights, f)
+    held = (inbox.pool.own, inbox.pool.messages, inbox.weight, inbox.present, inbox.f, inbox.index)
+    before = [array.copy() for array in held]
+    run(rule, inbox)
+    for array, old in zip(held, before):
+        np.testing.assert_array_equal(array, old)
+
+
+def coefficients(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """Coefficients reproduce the result and, where declared, sum to 1."""
+    own, received, weights = random_inbox(seed, neighbours)
+    inbox = inbox_of(rule, own, received, weights, f)
+    out = run(rule, inbox)
+    if out.coefficients is None:
+        return
+    rebuilt = out.coefficients[0] @ np.vstack([own, received])
+    total = out.coefficients[0].sum()
+    if out.anchor is not None:
+        total += out.anchor[0]  # the anchor is the origin in these inboxes: it adds nothing to the sum
+    np.testing.assert_allclose(out.models[0], rebuilt, rtol=1e-9, atol=1e-9)
+    if rule.affine:
+        np.testing.assert_allclose(total, 1.0, rtol=1e-12)
+
+
+def own_counts(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """The own vector is never cut by a rule that declares a self weight above zero."""
+    own, received, weights = random_inbox(seed, neighbours)
+    far = run(rule, inbox_of(rule, own + 1e3, received, weights, f))
+    if far.coefficients is not None and far.self_weight is not None and rule.name in ("IOS", "FABA", "NNA"):
+        assert far.coefficients[0, 0] > 1e-9
+
+
+def weighted(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """A rule that declares to use the weights depends on them, any other does not."""
+    own, received, weights = random_inbox(seed, neighbours)
+    tilted = weights * np.linspace(1.0, 4.0, neighbours + 1)
+    one = run(rule, inbox_of(rule, own, received, weights, 0))
+    other = run(rule, inbox_of(rule, own, received, tilted / tilted.sum(), 0))
+    assert rule.uses_weights == (np.abs(one.models - other.models).max() > 1e-9)
+
+
+def cuts_nothing_at_zero(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """With f = 0 a cutting rule keeps everything: every coefficient is positive."""
+    own, received, weights = random_inbox(seed, neighbours)
+    out = run(rule, inbox_of(rule, own, received, weights, 0))
+    if rule.name in ("IOS", "FABA", "NNA", "MDA", "MultiKrum", "WeiMean"):
+        assert out.coefficients is not None
+        assert (out.coefficients > 0.0).all()
+
+
+CHECKS = [
+    permutation,
+    translation,
+    identical,
+    finite,
+    bounded,
+    silent,
+    ties,
+    unchanged,
+    coefficients,
+    own_counts,
+    weighted,
+    cuts_nothing_at_zero,
+]
+
+
+def applies(check: Any, rule: Rule) -> bool:
+    """Whether the rule declares the property."""
+    if check is translation:
+        return rule.translates
+    if check is identical:
+        return rule.idempotent
+    if check is bounded:
+        return rule.uses_f
+    if check is weighted:
+        return rule.name not in ("NoComm",) and not rule.needs_loss
+    if check is permutation:
+        return not rule.name.startswith("bucketing")
+    return True

@@ -1,0 +1,166 @@
+"""The contract over every registered rule, by hypothesis, and mutants that it catches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byzmesh.rules.base import Block, Inbox, Rule, normalised, rules
+from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.scissor import cut_farthest
+from tests.rules.contract import CHECKS, applies
+
+SMALL = 5
+"""Every rule is feasible with this many neighbours (Bulyan and bucketing with f = 0)."""
+
+BUILT = [rules.make(name) for name in rules.names() if name != "half-and-half"] + [
+    rules.make("CC", centre="memory"),
+    rules.make("DRSA", at="start"),
+    rules.make("FABA", own="outside"),
+    rules.make("CooMed", even="lower"),
+    rules.make("SimRew", divergence="published"),
+    rules.make("NNM", inner="Krum"),
+    rules.make("bucketing", inner="GeoMed", s=3),
+]
+
+
+def label(rule: Rule) -> str:
+    return f"{rule.name}{dict(rule.options)}"
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("rule", BUILT, ids=label)
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), neighbours=st.integers(SMALL, 11), share=st.floats(0.0, 1.0))
+def test_contract(rule: Rule, check: Any, seed: int, neighbours: int, share: float) -> None:
+    if not applies(check, rule):
+        return
+    largest = min(rule.largest_f(neighbours), (neighbours - 1) // 2)
+    check(rule, seed, neighbours, round(share * max(0, largest)))
+
+
+def nearest_cut(block: Block) -> np.ndarray:
+    far = np.einsum("rkk->rk", block.inner).max() * 2.0
+    flipped = far * np.eye(block.inner.shape[1])[None] - block.inner
+    trusted = cut_farthest(flipped, block.weight, block.present, block.f, block.tie, True)
+    return normalised(np.where(trusted, block.weight, 0.0))
+
+
+def trusted_by_ios(block: Block) -> np.ndarray:
+    return cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
+
+
+def own_cut(block: Block) -> np.ndarray:
+    kept = np.where(trusted_by_ios(block), block.weight, 0.0)
+    kept[:, 0] = 1e-300
+    return normalised(kept)
+
+
+def nothing_cut(block: Block) -> np.ndarray:
+    return block.weight
+
+
+def weights_forgotten(block: Block) -> np.ndarray:
+    return normalised(trusted_by_ios(block))
+
+
+def not_renormalised(block: Block) -> np.ndarray:
+    return np.where(trusted_by_ios(block), block.weight, 0.0)
+
+
+def one_too_many_cut(block: Block) -> np.ndarray:
+    trusted = cut_farthest(block.inner, block.weight, block.present, block.f + 1, block.tie, True)
+    return normalised(np.where(trusted, block.weight, 0.0))
+
+
+def first_slots_cut(block: Block) -> np.ndarray:
+    trusted = block.present.copy()
+    trusted[:, 1 : 1 + int(block.f.max())] = False
+    return normalised(np.where(trusted, block.weight, 0.0))
+
+
+def last_of_ties(block: Block) -> np.ndarray:
+    turned = np.concatenate([[0], np.arange(block.present.shape[1] - 1, 0, -1)])
+    in_float32 = block.tie > 1e-9
+    trusted = cut_farthest(
+        np.ascontiguousarray(block.inner[:, turned][:, :, turned]),
+        np.ascontiguousarray(block.weight[:, turned]),
+        np.ascontiguousarray(block.present[:, turned]),
+        block.f,
+        block.tie,
+        True,
+    )[:, turned]
+    return normalised(np.where(trusted if in_float32 else trusted_by_ios(block), block.weight, 0.0))
+
+
+def silence_counted(block: Block) -> np.ndarray:
+    return np.where(block.present.all(axis=1, keepdims=True), block.weight, np.nan)
+
+
+def weights_overwritten(block: Block) -> np.ndarray:
+    block.weight[:, 0] += 1.0
+    return normalised(block.weight)
+
+
+def infinite(block: Block) -> np.ndarray:
+    reach = np.einsum("rkk->rk", block.inner).max(axis=1, keepdims=True)
+    return np.where(reach > 1e30, np.inf, block.weight)
+
+
+def ios_with(change: Any) -> Rule:
+    """A mutant of IOS by its coefficients."""
+    real = rules.make("IOS")
+    return gram_rule("IOS", change, largest_f=real.largest_f, uses_weights=True)
+
+
+def wrong_report() -> Rule:
+    """IOS that reports other coefficients than it used."""
+    real = rules.make("IOS")
+
+    def apply(inbox: Inbox, state: Any) -> Any:
+        outcome, state = real.apply(inbox, state)
+        return replace(outcome, coefficients=inbox.weight), state
+
+    return replace(real, apply=apply)
+
+
+CATCHES = {
+    "permutation": ios_with(first_slots_cut),
+    "translation": ios_with(not_renormalised),
+    "identical": ios_with(not_renormalised),
+    "finite": ios_with(infinite),
+    "bounded": ios_with(nothing_cut),
+    "silent": ios_with(silence_counted),
+    "ties": ios_with(last_of_ties),
+    "unchanged": ios_with(weights_overwritten),
+    "coefficients": wrong_report(),
+    "own_counts": ios_with(own_cut),
+    "weighted": ios_with(weights_forgotten),
+    "cuts_nothing_at_zero": ios_with(one_too_many_cut),
+}
+
+
+def notices(check: Any, rule: Rule) -> bool:
+    """Whether the check fails on the rule for one of a few inboxes."""
+    for seed in range(12):
+        try:
+            check(rule, seed, 8, 2)
+        except (AssertionError, ValueError, RuntimeWarning):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_check_can_fail(check: Any) -> None:
+    assert notices(check, CATCHES[check.__name__])
+    assert not notices(check, rules.make("IOS"))
+
+
+@pytest.mark.parametrize("mutant", [nearest_cut, own_cut, nothing_cut, weights_forgotten], ids=lambda m: m.__name__)
+def test_the_contract_catches_mutants_of_ios(mutant: Any) -> None:
+    assert any(notices(check, ios_with(mutant)) for check in CHECKS)
