@@ -119,8 +119,8 @@ class Store:
         """Take a run for computing: True for exactly one caller, who then holds it for `lease_seconds`.
 
         Free are runs that are planned or interrupted, running ones whose lease ran out or whose owner is a process of
-        this machine that ended, and, with `retry_failed`, failed ones. Hosts compare their clocks here: a lease should
-        be much longer than the clocks differ.
+        this machine that ended, and, with `retry_failed`, failed ones. Leases go by the wall clock: a lease should be
+        much longer than the clock may be set forward.
         """
         if not lease_seconds > 0:
             raise ConfigError(f"lease_seconds = {lease_seconds} must be positive; {LEASE_SECONDS:.0f} is the default")
