@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.compiled import exact
+from byzmesh.compiled import exact, fast
 
 Array = npt.NDArray[Any]
 
@@ -81,13 +81,13 @@ def _collect(index: Array, present: Array, receiver: int, held: Array) -> None:
             count += 1
 
 
-@exact
+@fast
 def _add(total: Array, weight: float, a: Array) -> None:
     for lane in range(a.size):
         total[lane] += weight * a[lane]
 
 
-@exact
+@fast
 def _add_three(total: Array, weight: float, more: float, most: float, a: Array, b: Array, c: Array) -> None:
     for lane in range(a.size):
         total[lane] += weight * a[lane] + (more * b[lane] + most * c[lane])
@@ -121,7 +121,7 @@ def rank_mean(
 ) -> None:
     """Mean of the ranks at `places`, with the own value where `apart`."""
     width = lines.shape[1]
-    largest = np.finfo(first.dtype).max
+    largest = first.dtype.type(np.finfo(first.dtype).max)
     held = np.empty(index.shape[1], np.int64)
     total = np.empty(width)
     for left in range(0, first.shape[1], width):
@@ -190,7 +190,7 @@ def near_median_mean(
     afterwards by subtracting what left it (which would lose everything next to a huge value).
     """
     width = lines.shape[1]
-    largest = np.finfo(first.dtype).max
+    largest = first.dtype.type(np.finfo(first.dtype).max)
     held = np.empty(index.shape[1], np.int64)
     total = np.empty(width)
     middle = np.empty(width, first.dtype)
