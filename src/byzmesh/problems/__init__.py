@@ -1,20 +1,7 @@
 """Data sets, partitions, losses and gradients for all workers at once."""
 
-from byzmesh.problems.base import Problem, Task, make_problem, problems
+from byzmesh.problems.base import Problem, Task, problem, problems
 from byzmesh.problems.datasets import DATASETS, Dataset, dataset
 from byzmesh.problems.partition import make_partition, partitions
 
-__all__ = [
-    "DATASETS",
-    "Dataset",
-    "Problem",
-    "Task",
-    "dataset",
-    "make_partition",
-    "make_problem",
-    "partitions",
-    "problem",
-    "problems",
-]
-
-problem = make_problem
+__all__ = ["DATASETS", "Dataset", "Problem", "Task", "dataset", "make_partition", "partitions", "problem", "problems"]

@@ -1,6 +1,6 @@
 """What a problem is: a spec that is bound to workers, and the task that the engine then calls.
 
-    problem = make_problem("softmax", partition="one-class")      options only, nothing loaded
+    problem = problem("softmax", partition="one-class")      options only, nothing loaded
     task = problem.bind(workers=10, seed=0)                       data, shares, dtype
 
 A task has `rows` rows: the honest workers, then the liars that train on flipped labels (usually none). All randomness
@@ -87,27 +87,32 @@ class Problem:
     options: Mapping[str, Any]
     binder: Callable[..., Task] = field(repr=False)
 
-    def bind(self, *, workers: int, seed: int = 0, dtype: str = "float32", liars: int = 0) -> Task:
-        """The task of `workers` honest workers and `liars` label-flipping ones."""
-        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+    def bind(self, *, workers: int, seed: int = 0, dtype: str = "float32", liars: int = 0, threads: int = 1) -> Task:
+        """The task of `workers` honest workers and `liars` label-flipping ones.
+
+        `threads` may share the rows of a large call; the numbers do not depend on it.
+        """
+        if dtype not in ("float32", "float64"):
             raise ConfigError(f"dtype must be float32 or float64, got {dtype!r}")
-        for name, count, least in (("workers", workers, 1), ("liars", liars, 0)):
+        for name, count, least in (("workers", workers, 1), ("liars", liars, 0), ("threads", threads, 1)):
             if not isinstance(count, (int, np.integer)) or count < least:
                 raise ConfigError(f"{name} must be an integer of at least {least}, got {count!r}")
-        return self.binder(workers=int(workers), seed=seed, dtype=np.dtype(dtype), liars=int(liars))
+        return self.binder(
+            workers=int(workers), seed=seed, dtype=np.dtype(dtype), liars=int(liars), threads=int(threads)
+        )
 
 
 problems: Registry[Problem] = Registry(
-    "problem", "byzmesh.problems", ("byzmesh.problems.linear", "byzmesh.problems.quadratic")
+    "problem", "byzmesh.problems", ("byzmesh.problems.regression", "byzmesh.problems.quadratic")
 )
 
 
-def make_problem(name: str, **options: Any) -> Problem:
+def problem(name: str, **options: Any) -> Problem:
     """The problem of a name with its options.
 
-    >>> make_problem("softmax", partition="one-class").options["batch"]
+    >>> problem("softmax", partition="one-class").options["batch"]
     32
-    >>> make_problem("softmax", partitions="iid")
+    >>> problem("softmax", partitions="iid")
     Traceback (most recent call last):
     byzmesh.errors.UnknownOption: problem softmax has no option 'partitions': did you mean 'partition'?
     """

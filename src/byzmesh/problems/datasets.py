@@ -30,7 +30,9 @@ from byzmesh.registry import fold
 _EMBEDDED = Path(__file__).parent / "data" / "mnist"
 _DENSE = ("train_x", "train_y", "test_x", "test_y")
 _SPARSE = tuple(f"{part}_{array}" for part in ("train", "test") for array in ("start", "column", "value"))
-_FULL = 0.4  # share of non-zero pixels above which dense products are faster (benchmarks/gradients.py)
+_FULL = 0.6  # share of non-zero pixels above which dense products are faster (benchmarks/gradients.py)
+
+_MOST_CLASSES = 1000  # whole-number labels beyond are taken for numeric targets
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,9 @@ def dataset(name: str, data_dir: str | None = None) -> Dataset:
     name = known[fold(name)]
     if name == "mnist":
         return _stored("mnist-1", name, lambda: read_idx_folder(_EMBEDDED))
-    folder = _local_folder(name, data_dir)
-    if folder is not None:
-        return _record(name, _SOURCES[name].read(folder))
+    local = _local(name, data_dir)
+    if local is not None:
+        return _record(name, local)
     return _stored(f"{name}-1", name, lambda: _SOURCES[name].read(_download(name)))
 
 
@@ -128,6 +130,7 @@ def _record(name: str, arrays: Arrays, sparse: Arrays | None = None) -> Dataset:
     bytes_ = arrays["train_x"].dtype == np.uint8 and arrays["test_x"].dtype == np.uint8
     labels = arrays["train_y"]
     classes = 0 if labels.dtype.kind == "f" else int(max(labels.max(), arrays["test_y"].max())) + 1
+    classes = 0 if classes > _MOST_CLASSES else classes
     if sparse is None:
         sparse = nonzero(arrays["train_x"], arrays["test_x"]) if bytes_ else {}
     empty = not sparse or len(sparse["train_start"]) == 0
@@ -144,10 +147,10 @@ def _record(name: str, arrays: Arrays, sparse: Arrays | None = None) -> Dataset:
     )
 
 
-def nonzero(train: npt.NDArray[Any], test: npt.NDArray[Any]) -> Arrays:
-    """The non-zero bytes of two (samples, features) arrays by rows; empty arrays if the first is mostly not zero."""
+def nonzero(train: npt.NDArray[Any], test: npt.NDArray[Any], full: float = _FULL) -> Arrays:
+    """The non-zero bytes of two (samples, features) arrays by rows; empty arrays if the first is too full."""
     arrays: Arrays = {}
-    black = train.shape[1] < 1 << 16 and np.count_nonzero(train) < _FULL * train.size
+    black = train.shape[1] < 1 << 16 and np.count_nonzero(train) < full * train.size
     for part, x in (("train", train), ("test", test)):
         rows, columns = np.nonzero(x if black else x[:0])
         counts = np.bincount(rows, minlength=len(x)) if black else np.zeros(0, np.int64)
@@ -157,23 +160,20 @@ def nonzero(train: npt.NDArray[Any], test: npt.NDArray[Any]) -> Arrays:
     return arrays
 
 
-def _local_folder(name: str, data_dir: str | None) -> Path | None:
-    """The folder with the data set's files, if the user has one; an explicit `data_dir` must have it."""
+def _local(name: str, data_dir: str | None) -> Arrays | None:
+    """The arrays from the user's folder, if there is one; an explicit `data_dir` must have them."""
     given = data_dir or os.environ.get("BYZMESH_DATA")
     if not given:
         return None
     parent = Path(given).expanduser()
-    for folder in (parent / name, parent):
-        if folder.is_dir():
-            try:
-                _SOURCES[name].read(folder)
-            except DataError:
-                if folder == parent and data_dir:
-                    raise
-            else:
-                return folder
-    if data_dir:
+    if data_dir and not parent.is_dir():
         raise DataError(f"data_dir {parent} is not a folder; give the folder that holds {name}'s files")
+    for folder in (parent / name, parent):
+        try:
+            return _SOURCES[name].read(folder)
+        except DataError:
+            if data_dir and folder == parent:
+                raise
     return None
 
 

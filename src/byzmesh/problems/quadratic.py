@@ -116,7 +116,7 @@ def quadratic(
         if given.ndim != 2 or not np.isfinite(given).all():
             raise ConfigError(f"targets must be one list of finite numbers per worker, got shape {given.shape}")
 
-    def bind(*, workers: int, seed: int, dtype: np.dtype[Any], liars: int) -> QuadraticTask:
+    def bind(*, workers: int, seed: int, dtype: np.dtype[Any], liars: int, threads: int) -> QuadraticTask:
         if given is not None:
             centres = given
             if len(centres) != workers:

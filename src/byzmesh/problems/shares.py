@@ -1,6 +1,6 @@
 """The training samples of every worker, and the batch each draws in a round.
 
-    order  (M',)      sample numbers, worker after worker
+    order  (M',)      sample numbers, worker after worker; 32 bits, as batches look it up at random
     start  (rows + 1,) row n holds order[start[n] : start[n + 1]]
 
 Rows beyond the honest workers belong to liars that follow the protocol on flipped labels. They get shares of a second
@@ -30,7 +30,7 @@ BATCHINGS = ("uniform", "consecutive")
 class Split:
     """Who holds what."""
 
-    order: Integers
+    order: npt.NDArray[np.int32]
     start: Integers
     honest: int
     mirror: Any
@@ -38,7 +38,7 @@ class Split:
     key: np.uint64
     """Key of the batches."""
 
-    def share(self, row: int) -> Integers:
+    def share(self, row: int) -> npt.NDArray[np.int32]:
         """Sample numbers of a row."""
         return self.order[self.start[row] : self.start[row + 1]]
 
@@ -66,7 +66,7 @@ def split_samples(
     if min(sizes) == 0:
         raise ConfigError(f"partition {spec!r} leaves worker {sizes.index(0)} without samples; use fewer workers")
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    order = np.ascontiguousarray(subset[np.concatenate(shares)], np.int64)
+    order = subset[np.concatenate(shares)].astype(np.int32)
     return Split(order, start, workers, mirror, key(seed, BATCH))
 
 

@@ -25,7 +25,7 @@ from byzmesh.compiled import fast
 from byzmesh.problems.lanes import axpy, load, pieces, prefetch, store
 
 _U = np.uint64
-_AHEAD = 8  # samples; their index entries twice as far
+_AHEAD = 4  # samples; their index entries twice as far
 
 
 @fast

@@ -1,0 +1,172 @@
+"""Regression problems on data: softmax, binary logistic, least squares. Options in, bound `LinearTask` out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.problems.base import INITS, Array, Problem, check_choice, check_positive, problems
+from byzmesh.problems.datasets import Dataset, dataset
+from byzmesh.problems.linear import LinearTask
+from byzmesh.problems.links import LOGISTIC, SOFTMAX, SQUARES, Link
+from byzmesh.problems.partition import make_partition
+from byzmesh.problems.rows import rows_of
+from byzmesh.problems.shares import BATCHINGS, split_samples
+
+_PUBLISHED = {"batching": "consecutive", "init": "normal", "scale": 6.0}
+
+
+@problems.register("softmax", aliases=("softmax-regression",), published=_PUBLISHED)
+def softmax(
+    data: str = "mnist",
+    data_dir: str | None = None,
+    partition: str | Mapping[str, Any] = "iid",
+    batch: int = 32,
+    batching: str = "uniform",
+    init: str = "zero",
+    scale: float = 1.0,
+) -> Problem:
+    """Softmax regression with bias: loss = log sum_c exp s_c - s_y."""
+    options = dict(locals())
+
+    def bind(**given: Any) -> LinearTask:
+        held = dataset(data, data_dir)
+        if held.classes < 2:
+            raise ConfigError(f"softmax needs class labels of at least two classes, {held.name} has {held.classes}")
+        targets = held.train_y.astype(np.int16), held.test_y.astype(np.int16)
+        return _bind(options, held, SOFTMAX, held.classes, _everything(held), targets, held.classes - 1, **given)
+
+    return _problem("softmax", options, bind)
+
+
+@problems.register("logistic", aliases=("logistic-regression",), published=_PUBLISHED)
+def logistic(
+    data: str = "mnist",
+    data_dir: str | None = None,
+    classes: str | Sequence[int] = "parity",
+    partition: str | Mapping[str, Any] = "iid",
+    batch: int = 32,
+    batching: str = "uniform",
+    init: str = "zero",
+    scale: float = 1.0,
+) -> Problem:
+    """Binary logistic regression: odd against even classes (`parity`), or a pair [a, b] of classes, b the positive."""
+    options = dict(locals())
+
+    def bind(**given: Any) -> LinearTask:
+        held = dataset(data, data_dir)
+        subsets, targets = _two_classes(held, classes)
+        return _bind(options, held, LOGISTIC, 1, subsets, targets, 1, **given)
+
+    return _problem("logistic", options, bind)
+
+
+@problems.register("least-squares", aliases=("linear-regression",), published=_PUBLISHED)
+def least_squares(
+    data: str = "mnist",
+    data_dir: str | None = None,
+    classes: str | Sequence[int] | None = "parity",
+    partition: str | Mapping[str, Any] = "iid",
+    batch: int = 32,
+    batching: str = "uniform",
+    init: str = "zero",
+    scale: float = 1.0,
+) -> Problem:
+    """Least squares (x w + bias - y)^2 / 2: y is -1 or 1 for two classes as in `logistic`, the label itself if null."""
+    options = dict(locals())
+
+    def bind(**given: Any) -> LinearTask:
+        held = dataset(data, data_dir)
+        if held.classes and classes is not None:
+            subsets, labels = _two_classes(held, classes)
+            targets = 2.0 * labels[0] - 1.0, 2.0 * labels[1] - 1.0
+            return _bind(options, held, SQUARES, 1, subsets, targets, 0.0, **given)
+        targets = held.train_y.astype(np.float64), held.test_y.astype(np.float64)
+        mirror = float(targets[0].min() + targets[0].max())
+        return _bind(options, held, SQUARES, 1, _everything(held), targets, mirror, **given, has_accuracy=False)
+
+    return _problem("least-squares", options, bind)
+
+
+def _problem(name: str, options: dict[str, Any], bind: Any) -> Problem:
+    """Check the options that the three problems share."""
+    make_partition(options["partition"])
+    check_positive("batch", options["batch"], whole=True)
+    check_positive("scale", options["scale"])
+    check_choice("batching", options["batching"], BATCHINGS)
+    check_choice("init", options["init"], INITS)
+    return Problem(name, options, bind)
+
+
+def _everything(held: Dataset) -> tuple[Array, Array]:
+    return np.arange(len(held.train_y)), np.arange(len(held.test_y))
+
+
+def _two_classes(held: Dataset, classes: str | Sequence[int]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Samples of each part that count, and every sample's label 0 or 1."""
+    if held.classes < 2:
+        raise ConfigError(f"two classes are needed, {held.name} has numeric targets; use least-squares")
+    if classes == "parity":
+        return _everything(held), (held.train_y.astype(np.int16) % 2, held.test_y.astype(np.int16) % 2)
+    pair = () if isinstance(classes, str) else tuple(classes)
+    if len(pair) != 2 or pair[0] == pair[1] or not all(0 <= label < held.classes for label in pair):
+        raise ConfigError(
+            f"classes must be parity or a pair of different classes below {held.classes}, got {classes!r}"
+        )
+    subsets = tuple(np.flatnonzero((y == pair[0]) | (y == pair[1])) for y in (held.train_y, held.test_y))
+    targets = tuple((y == pair[1]).astype(np.int16) for y in (held.train_y, held.test_y))
+    return (subsets[0], subsets[1]), (targets[0], targets[1])
+
+
+def _bind(
+    options: Mapping[str, Any],
+    held: Dataset,
+    link: Link,
+    outputs: int,
+    subsets: tuple[Array, Array],
+    targets: tuple[Array, Array],
+    mirror: float,
+    *,
+    workers: int,
+    seed: int,
+    dtype: np.dtype[Any],
+    liars: int,
+    threads: int,
+    has_accuracy: bool = True,
+) -> LinearTask:
+    train, test = subsets
+    split = split_samples(
+        options["partition"],
+        held.train_y[train] if held.classes else targets[0],
+        train,
+        mirror=mirror,
+        workers=workers,
+        liars=liars,
+        seed=seed,
+    )
+    return LinearTask(
+        dimension=(held.features + 1) * outputs,
+        workers=workers,
+        rows=workers + liars,
+        dtype=dtype,
+        seed=seed,
+        outputs=outputs,
+        batch=options["batch"],
+        batching=options["batching"],
+        init=options["init"],
+        scale=options["scale"],
+        link=link,
+        split=split,
+        train=rows_of(held, "train", outputs, dtype),
+        test=rows_of(held, "test", outputs, dtype),
+        target=targets[0],
+        test_picks=test,
+        test_target=targets[1][test],
+        labels=held.train_y if held.classes else np.zeros(len(held.train_y), np.int64),
+        classes=max(held.classes, 1),
+        has_accuracy=has_accuracy,
+        threads=threads,
+    )
