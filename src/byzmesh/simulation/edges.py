@@ -1,0 +1,88 @@
+"""Who was trusted how much by whom, over a run: the sums that forensics and certificates read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.compiled import exact
+from byzmesh.simulation.exchange import Exchange
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Per directed edge into an honest worker, over all rounds.
+
+    sender, receiver  (E,) ids
+    cut               (E,) rounds in which the message counted nothing although it came
+    rounds            (E,) rounds in which it came
+    trust             (E,) mean coefficient over the rounds in which it came
+    lying             (E,) whether the sender is a liar: the simulator's knowledge
+    """
+
+    sender: Integers
+    receiver: Integers
+    cut: Integers
+    rounds: Integers
+    trust: Floats
+    lying: npt.NDArray[np.bool_]
+
+    @property
+    def mistakes(self) -> float:
+        """Share of honest neighbours' messages that were cut."""
+        honest = ~self.lying
+        came = int(self.rounds[honest].sum())
+        return float(self.cut[honest].sum() / came) if came else 0.0
+
+
+@exact
+def _add(coefficient: Any, present: Any, trust: Any, cut: Any, came: Any) -> None:
+    for receiver in range(coefficient.shape[0]):
+        for slot in range(coefficient.shape[1]):
+            if present[receiver, slot]:
+                came[receiver, slot] += 1
+                trust[receiver, slot] += coefficient[receiver, slot]
+                if coefficient[receiver, slot] == 0.0:
+                    cut[receiver, slot] += 1
+
+
+class EdgeCounts:
+    """Running sums (R, K) over the slots of an exchange."""
+
+    def __init__(
+        self, exchange: Exchange, trust: Floats | None = None, cut: Integers | None = None, came: Integers | None = None
+    ) -> None:
+        shape = exchange.sender.shape
+        self.exchange = exchange
+        self.trust = np.zeros(shape) if trust is None else trust
+        self.cut = np.zeros(shape, np.int64) if cut is None else cut
+        self.came = np.zeros(shape, np.int64) if came is None else came
+
+    def add(self, coefficient: Floats, present: Any) -> None:
+        """Count one round."""
+        _add(coefficient, present, self.trust, self.cut, self.came)
+
+    def arrays(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        return {"trust": self.trust, "cut": self.cut, "came": self.came}
+
+    def edges(self, byzantine: Integers) -> Edges:
+        """The sums per edge; own slots and label-flipping receivers are left out."""
+        exchange = self.exchange
+        line, slot = np.nonzero(exchange.valid & ~np.isin(exchange.receiver, byzantine)[:, None])
+        line, slot = line[slot > 0], slot[slot > 0]
+        came = self.came[line, slot]
+        return Edges(
+            exchange.sender[line, slot],
+            exchange.receiver[line],
+            self.cut[line, slot],
+            came,
+            self.trust[line, slot] / np.maximum(came, 1),
+            np.isin(exchange.sender[line, slot], byzantine),
+        )

@@ -1,0 +1,278 @@
+"""The round loop: Algorithm 1 for all honest workers at once.
+
+    k-th round    g = gradients at the models          (problems: one batched call)
+                  half = models - step g               (training: local update)
+                  forged = what liars send             (attacks)
+                  models = rule(half, forged)          (rules: all receivers at once)
+
+No Python loop over workers or neighbours. Every draw is a function of (seed, purpose, worker, round), so the state of a
+run is its models, the small states of rule, local update and attack, and the series measured so far: a checkpoint holds
+these, and a resumed run equals an uninterrupted one bit for bit (same CPU type and number of threads).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.attacks.base import Attack, Forged, View
+from byzmesh.compiled import keep_memory, limit_threads
+from byzmesh.errors import ConfigError, DataError
+from byzmesh.network import Network
+from byzmesh.problems.base import Task
+from byzmesh.rules.api import check_feasible
+from byzmesh.rules.base import Rule
+from byzmesh.simulation.edges import EdgeCounts, Edges
+from byzmesh.simulation.exchange import Exchange, scene_of
+from byzmesh.training import LocalUpdate, Schedule, load_checkpoint, save_checkpoint, summarise
+
+FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
+MEASURES = ("gradient",)
+"""What can be measured on request: `gradient`, the squared gradient norm at the average model (Theorem 1's left side)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a simulation gave.
+
+    metrics  name -> (E,) array over the evaluations: `round`, `accuracy`, `worst_accuracy`, `loss`, `consensus_error`
+             (the paper's CE), `disagreement` (H), on request `gradient`
+    workers  name -> (E, N) the same per honest worker, where a measure has that
+    models   (N, D) final models of the honest workers, in the order of `network.honest`
+    edges    how often each neighbour was cut and how much it counted; None for coordinate-wise rules
+    status   finished, diverged (an honest model is not finite any more) or running (stopped half-way)
+    """
+
+    config: Mapping[str, Any]
+    metrics: dict[str, np.ndarray[Any, Any]]
+    workers: dict[str, np.ndarray[Any, Any]]
+    models: np.ndarray[Any, Any]
+    edges: Edges | None
+    status: str
+    rounds: int
+    seconds: float
+
+    def final(self, name: str = "accuracy", last: int = 10) -> float:
+        """Mean of a metric over the last evaluations, as the paper's tables do."""
+        return float(np.mean(self.metrics[name][-last:]))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {self.metrics[name][-1]:.4g}" for name in self.metrics if name != "round")
+        return f"Run({self.status} after {self.rounds} rounds: {shown})"
+
+
+@dataclass
+class Simulation:
+    """A run that can be driven step by step.
+
+    Iterating yields a dict of the metrics at every evaluation; `run()` goes to the end.
+    """
+
+    task: Task
+    network: Network
+    rule: Rule
+    attack: Attack
+    rounds: int
+    schedule: Schedule
+    local: LocalUpdate
+    f: Any = "exact"
+    evaluate_every: int = 100
+    seed: int = 0
+    threads: int = 1
+    measure: tuple[str, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.rounds < 0 or self.evaluate_every < 1:
+            raise ConfigError(
+                f"rounds must be at least 0 and evaluate_every at least 1, got {self.rounds} and {self.evaluate_every}"
+            )
+        for name in self.measure:
+            if name not in MEASURES:
+                raise ConfigError(f"measure must be among {', '.join(MEASURES)}, got {name!r}")
+        keep_memory()
+        honest = self.network.honest
+        bound = self.network.bounds(self.f)
+        check_feasible(self.rule, bound, self.network.degree[honest], honest)
+        if self.attack.poisons_data:
+            # liars train and aggregate like everybody, on their own data: every node is a row, in the order of ids
+            acting = self.network.with_byzantine("none")
+            self.task_row = np.empty(self.network.n, np.int64)
+            self.task_row[honest] = np.arange(len(honest))
+            self.task_row[self.network.byzantine] = len(honest) + np.arange(len(self.network.byzantine))
+            self.bound = self.network.adjacency[:, self.network.byzantine].sum(axis=1)
+            self.bound[honest] = bound
+            self.honest_row = honest
+        else:
+            acting = self.network
+            self.task_row = self.honest_row = np.arange(len(honest))
+            self.bound = bound
+        self.exchange = Exchange(acting)
+        self.scene = scene_of(self.network)
+        self.start()
+
+    def start(self) -> None:
+        """Back to round 0."""
+        self.models = self.task.initial()[self.task_row]
+        self.half = np.empty_like(self.models)
+        self.gradient = np.empty_like(self.models)
+        self.round = 0
+        self.status = RUNNING
+        self.seconds = 0.0
+        self.rule_state = self.rule.init(self.models)
+        self.local_state = self.local.init(self.models)
+        self.attack_state = None if self.attack.poisons_data else self.attack.init(self.scene)
+        self.counts: EdgeCounts | None = None
+        self.series: dict[str, list[float]] = {}
+        self.per_worker: dict[str, list[Any]] = {}
+
+    def step(self) -> bool:
+        """One round; False if an honest model is not finite any more, which ends the run."""
+        k, models = self.round, self.models
+        size = self.schedule(k)
+        self.task.gradients(models, k, self.gradient, self.task_row)
+        self.local_state = self.local.apply(models, self.gradient, size, self.local_state, self.half)
+        look_back = self.rule.sends == "start"
+        sent = models if look_back else self.half
+        facts = {
+            "step": size,
+            "previous": models,
+            "half": self.half if look_back else None,
+            "loss": (lambda candidates: self.task.losses(candidates, k, self.task_row)) if self.rule.needs_loss else None,
+            "round": k,
+            "rounds": self.rounds,
+            "seed": self.seed,
+        }
+        forged = None if self.attack.poisons_data else self._forge(sent, facts)
+        inbox = self.exchange.inbox(sent, forged, self.bound, **facts)
+        if not inbox.pool.usable[: len(sent)].all():
+            self.status = DIVERGED
+            return False
+        outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
+        self.models = outcome.models
+        if outcome.coefficients is not None:
+            if self.counts is None:
+                self.counts = EdgeCounts(self.exchange)
+            self.counts.add(outcome.coefficients, inbox.present)
+        self.round = k + 1
+        return True
+
+    def _forge(self, sent: Any, facts: dict[str, Any]) -> Forged:
+        shown = sent.view()
+        shown.flags.writeable = False
+        view = View(shown, self.scene, self.round, self.seed, self._responder(sent, facts))
+        forged, self.attack_state = self.attack.forge(view, self.attack_state)
+        return forged
+
+    def _responder(self, sent: Any, facts: dict[str, Any]) -> Any:
+        """For attacks that try their messages on the rule in use: messages (F, D), a row per pair -> models (N, D)."""
+        if not self.attack.needs_response:
+            return None
+        scene = self.scene
+        pairs = np.arange(len(scene.liar))
+
+        def respond(messages: Any) -> Any:
+            forged = Forged(scene.liar, scene.victim, pairs, sent, rows=messages)
+            outcome, _ = self.rule.apply(self.exchange.inbox(sent, forged, self.bound, **facts), self.rule_state)
+            return outcome.models
+
+        return respond
+
+    def evaluate(self) -> dict[str, float]:
+        """The metrics of the honest models now, appended to the series."""
+        honest = self.models[self.honest_row]
+        measures = self.task.evaluate(honest)
+        record = {"round": float(self.round), **summarise(measures, honest)}
+        if "gradient" in self.measure:
+            mean = honest.mean(axis=0, dtype=np.float64).astype(honest.dtype)
+            record["gradient"] = float(np.sum(self.task.full_gradient(mean) ** 2))
+        if not all(np.isfinite(value) for value in record.values()):
+            self.status = DIVERGED
+            return {}
+        for name, value in record.items():
+            self.series.setdefault(name, []).append(value)
+        for name, values in measures.items():
+            self.per_worker.setdefault(name, []).append(np.asarray(values, np.float64))
+        return record
+
+    def __iter__(self) -> Iterator[dict[str, float]]:
+        """Go on to the end, yielding the metrics at every evaluation (also at round 0)."""
+        with limit_threads(self.threads):
+            if self.round == 0 and not self.series:
+                record = self.evaluate()
+                if record:
+                    yield record
+            while self.status == RUNNING and self.round < self.rounds:
+                began = time.perf_counter()
+                if not self.step():
+                    break
+                record = {}
+                if self.round % self.evaluate_every == 0 or self.round == self.rounds:
+                    record = self.evaluate()
+                self.seconds += time.perf_counter() - began
+                if record:
+                    yield record
+            if self.status == RUNNING and self.round >= self.rounds:
+                self.status = FINISHED
+
+    def run(self) -> Run:
+        """Go to the end."""
+        for _ in self:
+            pass
+        return self.result()
+
+    def result(self) -> Run:
+        """What there is so far."""
+        return Run(
+            self.config,
+            {name: np.array(values) for name, values in self.series.items()},
+            {name: np.array(values) for name, values in self.per_worker.items()},
+            self.models[self.honest_row],
+            None if self.counts is None else self.counts.edges(self.network.byzantine),
+            self.status,
+            self.round,
+            self.seconds,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write a checkpoint: one file, replaced in one step."""
+        arrays = {"models": self.models}
+        arrays |= {f"series/{name}": np.array(values) for name, values in self.series.items()}
+        arrays |= {f"workers/{name}": np.array(values) for name, values in self.per_worker.items()}
+        if self.counts is not None:
+            arrays |= {f"counts/{name}": values for name, values in self.counts.arrays().items()}
+        states = {"rule": self.rule_state, "local": self.local_state, "attack": self.attack_state}
+        arrays |= {f"state/{name}": np.asarray(state) for name, state in states.items() if _plain(state)}
+        save_checkpoint(
+            path, arrays, {"config": dict(self.config), "round": self.round, "seconds": self.seconds, "status": self.status}
+        )
+
+    def restore(self, path: str | Path) -> None:
+        """Go back to a checkpoint of the same config."""
+        arrays, metadata = load_checkpoint(path)
+        if metadata["config"] != dict(self.config) or arrays["models"].shape != self.models.shape:
+            raise DataError(f"checkpoint {path} belongs to another config; remove it or choose another --out")
+        self.start()
+        self.models = arrays["models"]
+        self.round, self.seconds, self.status = metadata["round"], metadata["seconds"], metadata["status"]
+        self.series = {name[7:]: list(values) for name, values in arrays.items() if name.startswith("series/")}
+        self.per_worker = {name[8:]: list(values) for name, values in arrays.items() if name.startswith("workers/")}
+        counted = {name[7:]: values for name, values in arrays.items() if name.startswith("counts/")}
+        if counted:
+            self.counts = EdgeCounts(self.exchange, **counted)
+        for name in ("rule", "local", "attack"):
+            if f"state/{name}" in arrays:
+                state = arrays[f"state/{name}"]
+                setattr(self, f"{name}_state", state if state.ndim else state.item())
+
+
+def _plain(state: Any) -> bool:
+    """Whether a state changes from round to round: an array or number. Prepared records are rebuilt by `init`."""
+    return isinstance(state, (int, float, np.ndarray)) and not isinstance(state, bool)
+
+
