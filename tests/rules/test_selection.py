@@ -180,6 +180,17 @@ def test_the_ends_of_the_range_stay_finite(path: str, dtype: Any) -> None:
     assert inner[0, 1] == pytest.approx(largest)
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_rounding_beyond_the_largest_number_stays_finite(path: str) -> None:
+    # for some of these counts count * (1 / count) rounds above 1
+    for count in range(2, 60):
+        rows = np.full((count, 3), np.finfo(np.float64).max)
+        index, present = np.arange(count)[None, :], np.ones((1, count), bool)
+        for sign in (1.0, -1.0):
+            result = through(path, "rank_mean", sign * rows, index, present, np.array([0]), np.array([count]))
+            assert np.isfinite(result).all(), count
+
+
 def test_equal_values_return_exactly_that_value_in_float32() -> None:
     value = np.random.default_rng(0).normal(size=1000).astype(np.float32)
     for count in range(1, 12):

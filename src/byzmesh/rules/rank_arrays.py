@@ -141,6 +141,7 @@ def _mean(values: Any) -> Any:
     """(G, C) mean over the middle axis; rounding at the very end of the range does not make it infinite."""
     xp = array_namespace(values)
     share = 1.0 / values.shape[1]
-    mean = xp.astype(xp.sum(xp.astype(values, xp.float64) * share, axis=1), values.dtype)
+    with np.errstate(over="ignore"):
+        mean = xp.astype(xp.sum(xp.astype(values, xp.float64) * share, axis=1), values.dtype)
     largest = float(xp.finfo(values.dtype).max)
     return xp.clip(mean, -largest, largest)
