@@ -1,0 +1,264 @@
+"""One exchange after another: send a vector, wait, aggregate what came. For people with their own training loop.
+
+    peer = Peer(vector, neighbours, "ios", me=3, address="10.0.0.3:7000", keys=load_keys("peer3.key"), f=1)
+    for batch in batches:
+        vector = peer.exchange(half_step(vector, batch))
+
+Messages that are missing, late, malformed or not finite count as silence: their weight goes to the own vector.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError, PeerError
+from byzmesh.peers.budget import Budget
+from byzmesh.peers.identity import Keys
+from byzmesh.peers.rounds import Patience, Rounds
+from byzmesh.peers.transport import Remote, Transport
+from byzmesh.peers.wire import EVERYONE, Format, WireError
+from byzmesh.rules.api import check_feasible, silence
+from byzmesh.rules.api import rule as make_rule
+from byzmesh.rules.arrays import Bridge
+from byzmesh.rules.base import Floats, Inbox, Outcome, Rule, State
+from byzmesh.rules.geometry import Pool
+
+Array = npt.NDArray[Any]
+
+
+def no_log(event: str, **facts: Any) -> None:
+    """A log that keeps nothing."""
+
+
+class Peer:
+    """A member of the network; `exchange` is one round.
+
+    vector      (D,) NumPy array or torch CPU tensor: fixes D, type and dtype of all that follow
+    neighbours  id -> `Remote` or (address, public key)
+    rule        a rule, its name, or a mapping with its name and options
+    me          own id; ids decide ties, so all peers must use the same ones
+    weights     id -> mixing weight of each neighbour, the rest is the own weight (default: equal weights)
+    f           bound on the lying neighbours
+    run         a number that all peers of a training share; messages of another run are refused
+    wire        "raw", "float16" or "int8"
+
+    >>> from byzmesh.peers.identity import new_keys
+    >>> with Peer(np.ones(2), {}, "mean", me=0, address="127.0.0.1:*", keys=new_keys()) as lonely:
+    ...     lonely.exchange(np.array([3.0, 4.0])), lonely.round
+    (array([3., 4.]), 1)
+    """
+
+    def __init__(
+        self,
+        vector: Any,
+        neighbours: Mapping[int, Remote | tuple[str, str]],
+        rule: str | Rule | Mapping[str, Any] = "ios",
+        *,
+        me: int,
+        address: str,
+        keys: Keys,
+        weights: Mapping[int, float] | None = None,
+        f: int = 0,
+        run: int = 0,
+        wire: str = "raw",
+        patience: Patience | None = None,
+        seed: int = 0,
+        rounds: int = 0,
+        log: Callable[..., None] = no_log,
+    ) -> None:
+        self.me, self.f, self.seed, self.total = me, f, seed, rounds
+        self.rule = make_rule(rule)
+        self.bridge = Bridge(vector, "vector")
+        if not self.bridge.here:
+            raise ConfigError("vector must be in this machine's memory; pass vector.cpu()")
+        mine = self.bridge.vector(vector)
+        remotes = {
+            int(i): remote if isinstance(remote, Remote) else Remote(*remote) for i, remote in neighbours.items()
+        }
+        if me in remotes:
+            raise ConfigError(f"neighbours must not contain the own id {me}")
+        self.neighbours = sorted(remotes)
+        count = len(self.neighbours)
+        check_feasible(self.rule, np.array([f]), np.array([count]), np.array([me]))
+        self.weight = _weights(weights, self.neighbours)
+        self.form = Format(run, len(mine), str(mine.dtype), wire)
+        self.log = log
+        self.rounds = Rounds(self.neighbours, f, patience or Patience())
+        self.budget = Budget(self.neighbours, time.monotonic())
+        self.round = 0
+        """The next round to exchange."""
+        self.state: State = None
+        """What the rule remembers."""
+        self.refused: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
+        """Malformed messages by neighbour and reason."""
+        self.ignored = np.zeros(count, np.int64)
+        """Rounds in which the rule gave a neighbour's message no weight."""
+        self.used = np.zeros(count, np.int64)
+        """Rounds in which a neighbour's message came."""
+        self.flooding: set[int] = set()
+        self.blocked: set[int] = set()
+        self.jumps = 0
+        self.kept = 0
+        self._sent: bytearray | None = None
+        self._vector = mine
+        self._resent: dict[int, int] = {}
+        self.transport = Transport(me, address, keys, remotes, self.form.size, log)
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self, linger: float = 1.0) -> None:
+        """Leave; what was sent last may still arrive for `linger` seconds."""
+        self.transport.close(linger)
+
+    def exchange(
+        self,
+        vector: Any,
+        *,
+        previous: Any = None,
+        step: float = 1.0,
+        loss: Callable[[Any], float] | None = None,
+    ) -> Any:
+        """Send `vector` (D,), wait for the neighbours' messages of the round, and return what the rule makes of them.
+
+        previous  (D,) the model before the gradient step, for rules that look back (SimRew, DRSA at="start")
+        step      step size (DRSA)
+        loss      vector -> loss on the own batch (UBAR)
+        """
+
+        def losses(candidates: Any) -> Floats:
+            judge = loss or (lambda candidate: 0.0)
+            return np.array([[float(judge(self.bridge.back(row))) for row in line] for line in candidates])
+
+        half = self.bridge.vector(vector)
+        start = None if previous is None else self.bridge.vector(previous)
+        outcome = self.advance(half, start, step, None if loss is None else losses)
+        return self.bridge.back(outcome.models[0])
+
+    def advance(self, half: Array, start: Array | None, step: float, losses: Callable[[Any], Floats] | None) -> Outcome:
+        """`exchange` for NumPy vectors of the working dtype, with the rule's whole outcome."""
+        back = self.rule.sends == "start"
+        if start is None and (back or self.rule.needs_previous):
+            raise ConfigError(f"rule {self.rule.name} needs the model before the gradient step: pass previous=")
+        own = half if start is None or not back else start
+        if len(own) != self.form.dimension:
+            raise ConfigError(f"vector must keep its {self.form.dimension} coordinates, got {len(own)}")
+        if not np.isfinite(half).all() or not np.isfinite(own).all():
+            raise PeerError(f"peer {self.me}: the own model is not finite in round {self.round}; lower the step size")
+        messages, present = self.gather(own)
+        present = np.concatenate([[True], present])[None, :]
+        inbox = Inbox(
+            Pool(own[None, :], messages=messages),
+            np.arange(len(self.neighbours) + 1)[None, :],
+            silence(self.weight, present),
+            present,
+            np.array([self.f]),
+            step=step,
+            previous=None if start is None else start[None, :],
+            half=half[None, :] if back else None,
+            loss=losses,
+            round=self.round,
+            rounds=self.total,
+            seed=self.seed,
+            receiver=np.array([self.me]),
+        )
+        state = self.rule.init(half[None, :]) if self.state is None else self.state
+        outcome, self.state = self.rule.apply(inbox, state)
+        self._count(outcome, present[0, 1:])
+        self.round += 1
+        return outcome
+
+    def gather(self, own: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """Send the own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
+        self._vector = own
+        self._enter(self.round)
+        while not self.rounds.ready(now := time.monotonic()):
+            self.pump(self.rounds.deadline - now)
+            target = self.rounds.ahead
+            if target is not None:
+                self.log("moved up", round=self.round, to=target)
+                self.jumps += 1
+                self.round = target
+                self._enter(target)
+        return self.rounds.gather(self.form.dimension, self.form.dtype)
+
+    def _enter(self, round: int) -> None:
+        self.rounds.begin(round, time.monotonic())
+        self._sent = self.form.encode(self._vector, self.me, round, EVERYONE)
+        self._resent.clear()
+        self.transport.send(self._sent)
+
+    def pump(self, seconds: float) -> None:
+        """Take what comes within `seconds`, and serve neighbours that newly joined."""
+        messages, joined = self.transport.receive(seconds)
+        now = time.monotonic()
+        for neighbour, data in messages:
+            self._take(neighbour, data, now)
+        for neighbour in joined:
+            # at most once a round: whoever keeps reconnecting must not make this peer send without end
+            if self._sent is not None and self._resent.setdefault(neighbour, 0) < 2:
+                self._resent[neighbour] += 1
+                self.transport.send(self.form.readdress(self._sent, neighbour))
+
+    def _take(self, neighbour: int, data: Any, now: float) -> None:
+        if neighbour in self.flooding or neighbour in self.blocked:
+            return
+        if not self.budget.spend(neighbour, self.rounds.trusted, now):
+            self.flooding.add(neighbour)
+            self.transport.disconnect(neighbour)
+            self.log("cut off", neighbour=neighbour, reason="floods", round=self.round)
+            return
+        try:
+            message = self.form.decode(data, neighbour)
+        except WireError as error:
+            self.refused[neighbour][error.reason] += 1
+            if self.refused[neighbour][error.reason] == 1:
+                self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
+            return
+        self.rounds.offer(neighbour, message.round, message.vector, now)
+
+    def block(self, neighbours: set[int]) -> None:
+        """Have no connection with these neighbours until told otherwise (drills: a partition of the network)."""
+        for neighbour in neighbours - self.blocked:
+            self.transport.disconnect(neighbour)
+        for neighbour in self.blocked - neighbours - self.flooding:
+            self.transport.connect(neighbour)
+        self.blocked = set(neighbours)
+
+    def _count(self, outcome: Outcome, present: npt.NDArray[np.bool_]) -> None:
+        self.used += present
+        self.kept += int(outcome.kept[0])
+        if outcome.coefficients is not None:
+            self.ignored += present & (outcome.coefficients[0, 1 : len(present) + 1] == 0.0)
+
+    @property
+    def suspects(self) -> list[int]:
+        """Neighbours that flood, send malformed messages, or are mostly ignored by the rule; the worst first."""
+        share = self.ignored / np.maximum(self.used, 1)
+        bad = [self.refused[j].total() + (j in self.flooding) for j in self.neighbours]
+        worst = sorted(range(len(bad)), key=lambda slot: (-bad[slot], -share[slot]))
+        return [self.neighbours[slot] for slot in worst if bad[slot] or share[slot] > 0.5]
+
+
+def _weights(weights: Mapping[int, float] | None, neighbours: list[int]) -> Floats:
+    """(1, d + 1) mixing weights, own first."""
+    if weights is None:
+        return np.full((1, len(neighbours) + 1), 1.0 / (len(neighbours) + 1))
+    if sorted(weights) != neighbours:
+        raise ConfigError(f"weights must name exactly the neighbours {neighbours}, got {sorted(weights)}")
+    others = np.array([float(weights[neighbour]) for neighbour in neighbours])
+    if not np.isfinite(others).all() or others.min(initial=0.0) < 0.0 or others.sum() > 1.0 + 1e-9:
+        raise ConfigError(f"weights must be at least 0 and sum to at most 1, got a sum of {others.sum():.6g}")
+    return np.concatenate([[max(0.0, 1.0 - others.sum())], others])[None, :]

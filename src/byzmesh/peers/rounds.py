@@ -1,0 +1,180 @@
+"""Rounds without a clock: which messages count, how long to wait, and when to move up. Pure logic, no I/O.
+
+With d neighbours of which at most f lie, a round ends as soon as
+
+    everybody who still speaks has sent its message of the round, or
+    d - f messages came and a grace period has passed since, or
+    the timeout has passed.
+
+A neighbour of whom nothing, not even a late message, was heard for three rounds is not waited for until it speaks
+again. So f silent liars cost nothing, f late ones a grace period, and nobody a round that never ends.
+
+The grace period follows the usual spread: twice the decaying maximum of the time from the first to the (d - f)-th
+arrival. That time ends with an honest message at the latest, so liars cannot stretch it.
+
+A peer that fell behind moves up to the (f + 1)-th largest round that its neighbours are at, as far as it has seen: at
+least one honest neighbour is there or further, so f liars can neither drag it ahead nor hold it back. One round of
+difference is usual between honest neighbours and moves nobody.
+
+Kept per neighbour: its messages of this round and the next, and the newest beyond (what a peer needs after moving up).
+Late messages, and all but the first of a round, are dropped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+
+Array = npt.NDArray[Any]
+
+SILENT_AFTER = 3
+"""Rounds without a word after which a neighbour is not waited for."""
+_DECAY = 0.98
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait, in seconds."""
+
+    timeout: float = 5.0
+    """For the messages of a round."""
+    start: float = 30.0
+    """For those of the first round after a start: neighbours may not be up yet."""
+    grace: float = 0.01
+    """Least grace period after d - f messages."""
+    start_grace: float = 3.0
+    """The same in the first round."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0 < value < 1e6:
+                raise ConfigError(f"timeouts: {name} must be a positive number of seconds, got {value!r}")
+
+
+class Rounds:
+    """The messages of this round and of later ones, and the decision to go on.
+
+    >>> rounds = Rounds([3, 5, 8], f=1, patience=Patience(timeout=5.0, start=5.0, start_grace=0.5))
+    >>> rounds.begin(0, now=0.0)
+    >>> rounds.offer(3, 0, np.zeros(2), now=0.1), rounds.offer(5, 0, np.ones(2), now=0.2), rounds.ready(0.3)
+    ('current', 'current', False)
+    >>> rounds.ready(0.8), rounds.gather(2)[1]
+    (True, array([ True,  True, False]))
+    """
+
+    def __init__(self, neighbours: Sequence[int], f: int, patience: Patience) -> None:
+        self.neighbours = sorted(neighbours)
+        self.f = f
+        self.patience = patience
+        self.round = 0
+        self.spread = 0.0
+        self.seen = dict.fromkeys(self.neighbours, -1)
+        """Largest round of a message of each neighbour."""
+        self.verdicts: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
+        self._held: dict[int, dict[int, Array]] = {neighbour: {} for neighbour in self.neighbours}
+        self._heard = dict.fromkeys(self.neighbours, 0)
+        self._begun = 0
+        self._started = 0.0
+        self._arrivals: list[float] = []
+
+    def begin(self, round: int, now: float) -> None:
+        """Start to wait for the messages of `round`; what came early for it counts at once."""
+        self.round = round
+        self._begun += 1
+        self._started = now
+        for held in self._held.values():
+            for old in [number for number in held if number < round]:
+                del held[old]
+        self._arrivals = [now for held in self._held.values() if round in held]
+
+    def offer(self, sender: int, round: int, vector: Array, now: float) -> str:
+        """Take a message, or not: "current" or "early", "late" or "repeated"."""
+        self._heard[sender] = self._begun
+        self.seen[sender] = max(self.seen[sender], round)
+        verdict = self._place(sender, round, vector)
+        self.verdicts[sender][verdict] += 1
+        if verdict == "current":
+            self._arrivals.append(now)
+        return verdict
+
+    def _place(self, sender: int, round: int, vector: Array) -> str:
+        held = self._held[sender]
+        if round < self.round:
+            return "late"
+        if round in held:
+            return "repeated"
+        if round > self.round + 1:
+            for beyond in [number for number in held if number > self.round + 1]:
+                del held[beyond]
+        held[round] = vector
+        return "current" if round == self.round else "early"
+
+    @property
+    def expected(self) -> list[int]:
+        """The neighbours that still speak."""
+        return [neighbour for neighbour in self.neighbours if self._begun - self._heard[neighbour] < SILENT_AFTER]
+
+    @property
+    def grace(self) -> float:
+        """Seconds to wait for the rest after d - f messages."""
+        least = self.patience.start_grace if self._begun <= 1 else self.patience.grace
+        return min(max(least, 2.0 * self.spread), self._timeout)
+
+    @property
+    def _timeout(self) -> float:
+        return self.patience.start if self._begun <= 1 else self.patience.timeout
+
+    @property
+    def _quorum(self) -> int:
+        return max(1, len(self.neighbours) - self.f)
+
+    def ready(self, now: float) -> bool:
+        """Whether to go on with what came."""
+        if not self.neighbours or now >= self.deadline:
+            return True
+        expected = self.expected
+        return bool(expected) and all(self.round in self._held[neighbour] for neighbour in expected)
+
+    @property
+    def deadline(self) -> float:
+        """When the round ends if no further message comes."""
+        limit = self._started + self._timeout
+        if len(self._arrivals) < self._quorum:
+            return limit
+        return min(limit, self._arrivals[self._quorum - 1] + self.grace)
+
+    @property
+    def ahead(self) -> int | None:
+        """The round to move up to, if this peer fell behind."""
+        if len(self.neighbours) <= self.f:
+            return None
+        trusted = self.trusted
+        return trusted if trusted > self.round + 1 else None
+
+    @property
+    def trusted(self) -> int:
+        """The (f + 1)-th largest round seen: some honest neighbour is at least there. -1 before anybody is known."""
+        order = sorted(self.seen.values(), reverse=True)
+        return order[self.f] if self.f < len(order) else -1
+
+    def gather(self, dimension: int, dtype: Any = np.float64) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """End the round: messages (d, D) by sender id, zero where none came, and which came (d,)."""
+        if len(self._arrivals) >= self._quorum:
+            self.spread = max(self._arrivals[self._quorum - 1] - self._arrivals[0], _DECAY * self.spread)
+        messages = np.zeros((len(self.neighbours), dimension), dtype)
+        present = np.zeros(len(self.neighbours), bool)
+        for slot, neighbour in enumerate(self.neighbours):
+            vector = self._held[neighbour].get(self.round)
+            if vector is not None:
+                messages[slot] = vector
+                present[slot] = True
+            else:
+                self.verdicts[neighbour]["silent"] += 1
+        return messages, present
