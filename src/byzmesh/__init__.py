@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
     from byzmesh.rules.gram import gram_rule
     from byzmesh.rules.premix import bucketing, nnm
+    from byzmesh.experiments.simulate import simulate
+    from byzmesh.problems.base import Problem, problem
+    from byzmesh.simulation.engine import Run, Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
+    from byzmesh.store import open_store
 
 _LAZY = {
     "BadMessage": "rules.api",
@@ -38,7 +42,14 @@ _LAZY = {
     "aggregate": "rules.api",
     "aggregate_all": "simulation.exchange",
     "bucketing": "rules.premix",
+    "Problem": "problems.base",
+    "Run": "simulation.engine",
+    "Simulation": "simulation.engine",
     "forge": "simulation.exchange",
+    "open_store": "store",
+    "problem": "problems.base",
+    "simulate": "experiments.simulate",
+    "simulation": "experiments.simulate",
     "gram_rule": "rules.gram",
     "nnm": "rules.premix",
     "rule": "rules.api",
@@ -61,7 +72,10 @@ __all__ = [
     "Inbox",
     "Network",
     "Outcome",
+    "Problem",
     "Rule",
+    "Run",
+    "Simulation",
     "View",
     "__version__",
     "aggregate",
@@ -73,10 +87,14 @@ __all__ = [
     "gram_rule",
     "network",
     "nnm",
+    "open_store",
+    "problem",
     "register_attack",
     "register_rule",
     "register_topology",
     "rule",
     "rules",
+    "simulate",
+    "simulation",
     "topologies",
 ]

@@ -143,7 +143,9 @@ class Simulation:
             "step": size,
             "previous": models,
             "half": self.half if look_back else None,
-            "loss": (lambda candidates: self.task.losses(candidates, k, self.task_row)) if self.rule.needs_loss else None,
+            "loss": (lambda candidates: self.task.losses(candidates, k, self.task_row))
+            if self.rule.needs_loss
+            else None,
             "round": k,
             "rounds": self.rounds,
             "seed": self.seed,
@@ -249,7 +251,9 @@ class Simulation:
         states = {"rule": self.rule_state, "local": self.local_state, "attack": self.attack_state}
         arrays |= {f"state/{name}": np.asarray(state) for name, state in states.items() if _plain(state)}
         save_checkpoint(
-            path, arrays, {"config": dict(self.config), "round": self.round, "seconds": self.seconds, "status": self.status}
+            path,
+            arrays,
+            {"config": dict(self.config), "round": self.round, "seconds": self.seconds, "status": self.status},
         )
 
     def restore(self, path: str | Path) -> None:
@@ -274,5 +278,3 @@ class Simulation:
 def _plain(state: Any) -> bool:
     """Whether a state changes from round to round: an array or number. Prepared records are rebuilt by `init`."""
     return isinstance(state, (int, float, np.ndarray)) and not isinstance(state, bool)
-
-

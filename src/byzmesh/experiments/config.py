@@ -1,0 +1,167 @@
+"""The config of one run: what a user writes, and its canonical form with every default written out.
+
+    problem:  softmax                                    a name, or a mapping with `name` and options
+    network:  {name: two-castle, k: 6, byzantine: [7, 9]}   or {file: graph.edges, ...} or {edges: [[0, 1], ...], ...}
+    rule:     {name: CC, tau: 0.3}
+    attack:   sign-flipping                              `none` runs the honest workers' graph alone
+    f:        exact                                      or max, a number, one number per honest worker
+    rounds, evaluate_every, seed, dtype, threads, measure
+    step:     {name: inverse-sqrt, a: 0.9, b: 1}         step-size schedule
+    local:    {decay: 0.01, momentum: none, beta: 0.9}   local update
+    profile:  paper                                      a named set of defaults for all of the above
+
+Two configs that mean the same run have the same canonical form: it is what a run is known by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from byzmesh.attacks.base import attacks
+from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.experiments.canonical import canonical_network, named, plain, with_defaults
+from byzmesh.problems.base import problems
+from byzmesh.problems.partition import partitions
+from byzmesh.rules.base import rules
+from byzmesh.training.local import local_update
+from byzmesh.training.profiles import profile
+from byzmesh.training.schedules import schedules
+
+
+class RunConfig(BaseModel):
+    """The fields of a config and their types; `resolve` fills in what depends on others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    problem: dict[str, Any]
+    network: dict[str, Any]
+    rule: dict[str, Any]
+    attack: dict[str, Any]
+    f: int | str | list[int]
+    rounds: int = Field(ge=0)
+    evaluate_every: int = Field(ge=1)
+    step: dict[str, Any]
+    local: dict[str, Any]
+    seed: int
+    dtype: str
+    threads: int = Field(ge=1)
+    measure: list[str]
+
+    @field_validator("f")
+    @classmethod
+    def _bound(cls, value: Any) -> Any:
+        if isinstance(value, str) and value not in ("exact", "max"):
+            raise ValueError(f"must be a number, one per honest worker, 'exact' or 'max', got {value!r}")
+        if isinstance(value, int) and value < 0:
+            raise ValueError(f"must be at least 0, got {value}")
+        return value
+
+    @field_validator("dtype")
+    @classmethod
+    def _precision(cls, value: str) -> str:
+        if value not in ("float32", "float64"):
+            raise ValueError(f"must be float32 or float64, got {value!r}")
+        return value
+
+
+KEYS = (*RunConfig.model_fields, "profile")
+
+
+def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
+    """The canonical config: names spelled in full, every default written out, the profile's options filled in.
+
+    folder  what relative file names in the config are relative to
+
+    >>> resolve({"network": "paper/two-castle", "rule": "tm", "profile": "paper"})["rule"]
+    {'name': 'TriMean'}
+    >>> resolve({"netwrok": "ring"})
+    Traceback (most recent call last):
+    byzmesh.errors.UnknownOption: config has no key 'netwrok': did you mean 'network'?
+    """
+    for key in raw:
+        if key not in KEYS:
+            raise UnknownOption(f"config has no key {key!r}: {nearest(str(key), KEYS)}")
+    given = {key: value for key, value in raw.items() if value is not None}
+    defaults = profile(given.pop("profile", None))
+    published = bool(defaults["published"])
+    problem = named("problem", given.get("problem", "softmax"))
+    entry = problems.entry(problem["name"])
+    problem = with_defaults(problems, problem, {**(entry.published if published else {})})
+    split = "iid"
+    if "partition" in problem:
+        problem["partition"] = with_defaults(partitions, named("partition", problem["partition"]))
+        split = problem["partition"]["name"]
+    if "network" not in given:
+        raise ConfigError("config needs the key 'network'; give it a topology's name or a file")
+    return plain(
+        _checked(
+            {
+                "problem": problem,
+                "network": canonical_network(given["network"], Path(folder)),
+                "rule": _variant(rules, named("rule", given.get("rule", "IOS")), published, split),
+                "attack": _variant(attacks, named("attack", given.get("attack", "none")), published, split),
+                "f": given.get("f", "exact"),
+                "rounds": given.get("rounds", defaults["rounds"]),
+                "evaluate_every": given.get("evaluate_every", defaults["evaluate_every"]),
+                "step": with_defaults(schedules, _step(given.get("step", defaults["step"]))),
+                "local": _local({**defaults["local"], **_mapping("local", given.get("local", {}))}),
+                "seed": given.get("seed", 0),
+                "dtype": given.get("dtype", defaults["dtype"]),
+                "threads": given.get("threads", 1),
+                "measure": sorted(set(_measures(given.get("measure", [])))),
+            }
+        )
+    )
+
+
+def _checked(config: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return RunConfig.model_validate(config).model_dump()
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("list[", "int", "str")))
+        reason = first["msg"].removeprefix("Value error, ")
+        reason = reason[0].lower() + reason[1:]
+        shown = "" if "got" in reason else f", got {first['input']!r}"
+        raise ConfigError(f"config {place}: {reason}{shown}") from None
+
+
+def _variant(registry: Any, spec: dict[str, Any], published: bool, split: str) -> dict[str, Any]:
+    entry = registry.entry(spec["name"])
+    result = with_defaults(registry, spec, entry.published_options(split) if published else {})
+    if "inner" in result:
+        result["inner"] = _variant(registry, named("rule", result["inner"]), published, split)
+    return result
+
+
+def _step(value: Any) -> dict[str, Any]:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return {"name": "constant", "a": float(value)}
+    return named("step", value)
+
+
+def _local(given: dict[str, Any]) -> dict[str, Any]:
+    known = {"decay": 0.0, "momentum": "none", "beta": 0.9}
+    for key in given:
+        if key not in known:
+            raise UnknownOption(f"config local has no option {key!r}: {nearest(key, known)}")
+    merged = {**known, **given}
+    return dict(local_update(**merged).options)
+
+
+def _mapping(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"config {key} must be a mapping of options, got {value!r}")
+    return dict(value)
+
+
+def _measures(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"config measure must be a list of names, got {value!r}")
+    return list(value)
