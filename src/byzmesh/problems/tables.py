@@ -25,12 +25,14 @@ def read_table(path: Path) -> dict[str, npt.NDArray[Any]]:
     if not path.is_file():
         raise DataError(f"no data file {path}; give the path of a .npz or .csv file")
     train_x, train_y, test_x, test_y = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
+    _check(path, "train", train_x, train_y)
     if test_x is None or test_y is None:
         held_out = np.arange(len(train_x)) % 5 == 0
         test_x, test_y, train_x, train_y = train_x[held_out], train_y[held_out], train_x[~held_out], train_y[~held_out]
     arrays = {"train_x": train_x, "train_y": train_y, "test_x": test_x, "test_y": test_y}
-    for part in ("train", "test"):
-        _check(path, part, arrays[f"{part}_x"], arrays[f"{part}_y"])
+    if len(train_x) == 0:
+        raise DataError(f"{path}: one sample is not enough to train and test; give more")
+    _check(path, "test", test_x, test_y)
     if train_x.shape[1] != test_x.shape[1]:
         raise DataError(f"{path}: {train_x.shape[1]} features to train on, {test_x.shape[1]} to test; make them equal")
     return arrays

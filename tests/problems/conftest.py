@@ -1,0 +1,40 @@
+"""What the tests of the problems share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byzmesh.problems import Dataset
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of this test's own, not yet made."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("BYZMESH_CACHE", str(folder))
+    monkeypatch.delenv("BYZMESH_DATA", raising=False)
+    return folder
+
+
+@pytest.fixture
+def small_file(tmp_path: Path) -> Path:
+    """A user's data file: 60 + 20 samples of 9 float features in 3 classes."""
+    generator = np.random.default_rng(5)
+    path = tmp_path / "small.npz"
+    np.savez(
+        path,
+        features=generator.normal(size=(60, 9)),
+        labels=np.arange(60) % 3,
+        test_features=generator.normal(size=(20, 9)),
+        test_labels=generator.integers(0, 3, 20),
+    )
+    return path
+
+
+def dense_inputs(data: Dataset, picks: np.ndarray, part: str = "train") -> np.ndarray:
+    """The scaled features of samples in float64."""
+    x = data.train_x if part == "train" else data.test_x
+    return np.asarray(data.scale * x[picks].astype(np.float64) + data.offset)
