@@ -23,12 +23,12 @@ from byzmesh.listing import attacks, register_attack, register_rule, register_to
 from byzmesh.network import Network, network
 
 if TYPE_CHECKING:
+    from byzmesh.experiments.simulate import simulate
+    from byzmesh.problems.base import Problem, problem
     from byzmesh.rules.api import BadMessage, aggregate, rule
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
     from byzmesh.rules.gram import gram_rule
     from byzmesh.rules.premix import bucketing, nnm
-    from byzmesh.experiments.simulate import simulate
-    from byzmesh.problems.base import Problem, problem
     from byzmesh.simulation.engine import Run, Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.store import open_store

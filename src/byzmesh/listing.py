@@ -90,6 +90,52 @@ def topologies() -> Listing:
     return Listing(_listed(entry) for entry in registry.entries())
 
 
+def everything(kind: str) -> list[dict[str, Any]]:
+    """A kind of thing as plain rows for the command line: name, options and what it does.
+
+    >>> [row["name"] for row in everything("profiles")]
+    ['text', 'paper']
+    """
+    if kind == "profiles":
+        from byzmesh.training.profiles import PROFILES
+
+        return [{"name": name, "options": dict(options)} for name, options in PROFILES.items()]
+    if kind in ("problems", "partitions"):
+        from byzmesh.problems import partitions, problems
+
+        registry: Registry[Any] = problems if kind == "problems" else partitions
+        items = Listing(_listed(entry) for entry in registry.entries())
+    else:
+        items = {"rules": rules, "attacks": attacks, "topologies": topologies}[kind]()
+    rows = []
+    for item in items:
+        row = {
+            "name": item.name,
+            "aliases": list(item.aliases),
+            "options": {
+                name: None if value is inspect.Parameter.empty else value for name, value in item.options.items()
+            },
+            "summary": item.summary,
+        }
+        rows.append(row | ({"uses_f": item.uses_f, "feasible": item.feasible} if kind == "rules" else {}))
+    return rows
+
+
+def printable(kind: str, rows: list[dict[str, Any]]) -> Any:
+    """The rows as a rich table."""
+    from rich.table import Table
+
+    table = Table(title=kind, title_justify="left")
+    headings = [heading for heading in ("name", "aliases", "options", "feasible", "summary") if heading in rows[0]]
+    for heading in headings:
+        table.add_column({"feasible": "feasible f", "summary": "what it does"}.get(heading, heading))
+    for row in rows:
+        options = ", ".join(name if value is None else f"{name}={value}" for name, value in row["options"].items())
+        cells = {**row, "options": options, "aliases": ", ".join(row.get("aliases", []))}
+        table.add_row(*(str(cells[heading]) for heading in headings))
+    return table
+
+
 Door = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.network import Network, network, topologies
 from byzmesh.network.weights import schemes
 from byzmesh.registry import Registry
@@ -32,7 +33,9 @@ def named(key: str, value: Any) -> dict[str, Any]:
     raise ConfigError(f"config {key} must be a name or a mapping with 'name' and options, got {value!r}")
 
 
-def with_defaults(registry: Registry[Any], spec: Mapping[str, Any], defaults: Mapping[str, Any] = {}) -> dict[str, Any]:  # noqa: B006
+def with_defaults(
+    registry: Registry[Any], spec: Mapping[str, Any], defaults: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
     """The spec with its canonical name and every option written out; `defaults` come before the factory's own."""
     options = {key: value for key, value in spec.items() if key != "name"}
     entry = registry.check_options(spec["name"], options)
@@ -83,8 +86,6 @@ def build_network(spec: Any, folder: Path = Path()) -> Network:
 
 
 def _only(given: Mapping[str, Any], *known: str) -> None:
-    from byzmesh.errors import UnknownOption, nearest
-
     for key in given:
         if key not in known:
             raise UnknownOption(f"config network has no key {key!r} beside {known[0]!r}: {nearest(key, known)}")

@@ -97,7 +97,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
         split = problem["partition"]["name"]
     if "network" not in given:
         raise ConfigError("config needs the key 'network'; give it a topology's name or a file")
-    return plain(
+    config: dict[str, Any] = plain(
         _checked(
             {
                 "problem": problem,
@@ -116,6 +116,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
             }
         )
     )
+    return config
 
 
 def _checked(config: dict[str, Any]) -> dict[str, Any]:

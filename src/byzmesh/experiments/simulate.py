@@ -54,7 +54,8 @@ def simulation(**config: Any) -> Simulation:
     """A simulation to be driven step by step; arguments as in `simulate`.
 
     >>> import byzmesh as bm
-    >>> run = bm.simulation(problem={"name": "quadratic"}, network={"name": "ring", "n": 5}, rule="weimean", rounds=3, evaluate_every=1)
+    >>> ring = {"name": "ring", "n": 5}
+    >>> run = bm.simulation(problem="quadratic", network=ring, rule="weimean", rounds=3, evaluate_every=1)
     >>> [record["round"] for record in run]
     [0.0, 1.0, 2.0, 3.0]
     """
@@ -66,8 +67,8 @@ def simulation(**config: Any) -> Simulation:
 def simulate(**config: Any) -> Run:
     """Train on a network under attack and return the `Run`.
 
-    problem   "softmax" (default), "logistic", "least-squares", "quadratic": a name, a mapping with `name` and options, or
-              `bm.problem(...)`
+    problem   "softmax" (default), "logistic", "least-squares", "quadratic": a name, a mapping with `name` and options,
+              or `bm.problem(...)`
     network   a topology's name, a mapping with `name` and parameters, a file, or a `bm.Network`
     rule      a name, a mapping, or a `bm.Rule` (default IOS)
     attack    a name, a mapping, or a `bm.Attack`; "none" (default) runs the honest workers' graph alone
@@ -79,7 +80,8 @@ def simulate(**config: Any) -> Run:
     profile   "paper": the settings behind the published numbers
 
     >>> import byzmesh as bm
-    >>> run = bm.simulate(problem="quadratic", network={"name": "ring", "n": 5}, rule="weimean", rounds=20)
+    >>> ring = {"name": "ring", "n": 5}
+    >>> run = bm.simulate(problem="quadratic", network=ring, rule="weimean", rounds=20)
     >>> run.status, sorted(run.metrics)
     ('finished', ['consensus_error', 'disagreement', 'loss', 'round'])
     """

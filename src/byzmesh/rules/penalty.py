@@ -28,12 +28,11 @@ def drsa(penalty: float = 0.001, at: str = "half") -> Rule:
         raise ConfigError(f"DRSA's at must be 'half' or 'start', got {at!r}")
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
-        rows = inbox.pool.rows()
-        reference = rows[inbox.index[:, 0]]
+        reference = inbox.pool.own[inbox.index[:, 0]]
         base = reference if inbox.half is None else inbox.half
         neighbours = inbox.present.copy()
         neighbours[:, 0] = False
-        signs = sign_sum(rows, inbox.index, neighbours, reference)
+        signs = sign_sum((inbox.pool.own, inbox.pool.dense_messages()), inbox.index, neighbours, reference)
         factor = inbox.step * penalty
         kept = np.zeros(len(inbox.index), bool)
         models = base + signs * factor

@@ -56,7 +56,8 @@ def simrew(divergence: str = "kl") -> Rule:
             cosine = np.where(length * own_length > 0.0, moves[:, 0, :-1] / (length * own_length), 0.0)
             shrink = np.where(length > own_length, own_length / length, 1.0)
         cosine[:, 0] = 1.0
-        counts = sign_histogram(inbox.pool.rows(), inbox.index, inbox.present, inbox.previous)
+        rows = (inbox.pool.own, inbox.pool.dense_messages())
+        counts = sign_histogram(rows, inbox.index, inbox.present, inbox.previous)
         score = sign_scores(counts, inbox.present, divergence) * np.maximum(cosine, 0.0) * shrink
         score = np.where(inbox.present, score, 0.0)
         anchor = 1.0 - score.sum(axis=1)

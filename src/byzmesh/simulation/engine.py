@@ -33,7 +33,7 @@ from byzmesh.training import LocalUpdate, Schedule, load_checkpoint, save_checkp
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
 MEASURES = ("gradient",)
-"""What can be measured on request: `gradient`, the squared gradient norm at the average model (Theorem 1's left side)."""
+"""Measures on request: `gradient` is the squared gradient norm at the average model (Theorem 1's left side)."""
 
 
 @dataclass(frozen=True)

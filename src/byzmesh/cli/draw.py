@@ -1,0 +1,28 @@
+"""`byzmesh draw`: the picture of a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from byzmesh.cli.run import Settings
+
+
+def command(
+    source: Annotated[str, typer.Argument(help="A config file, a graph file or a topology's name.", metavar="CONFIG")],
+    settings: Settings = None,
+    out: Annotated[Path, typer.Option(help="PNG, SVG or PDF file to write.")] = Path("network.png"),
+) -> None:
+    """Draw a network: honest workers in blue, liars in red.
+
+    Example: byzmesh draw examples/two-castle.yaml --out castle.svg
+    """
+    from byzmesh.experiments.canonical import build_network
+    from byzmesh.experiments.files import override, read_yaml
+
+    folder = Path(source).parent if source.endswith((".yaml", ".yml")) else Path()
+    raw = read_yaml(source) if source.endswith((".yaml", ".yml")) else {"network": source}
+    network = build_network(override(raw, settings or ()).get("network"), folder)
+    typer.echo(f"{network.draw(out)}: {network.n} workers, {len(network.byzantine)} of them lying")

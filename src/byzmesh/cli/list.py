@@ -1,0 +1,40 @@
+"""`byzmesh list`: what there is."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+
+class Kind(str, Enum):
+    """What can be listed."""
+
+    rules = "rules"
+    attacks = "attacks"
+    topologies = "topologies"
+    problems = "problems"
+    partitions = "partitions"
+    profiles = "profiles"
+
+
+def command(
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List rules, attacks, topologies, problems, partitions or profiles with their options.
+
+    Example: byzmesh list rules
+    """
+    import json
+
+    from byzmesh.listing import everything, printable
+
+    rows = everything(kind.value)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    from rich.console import Console
+
+    Console().print(printable(kind.value, rows))

@@ -1,0 +1,28 @@
+"""`byzmesh show`: the fully resolved config."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from byzmesh.cli.run import Config, Settings
+
+
+def command(
+    config: Config,
+    settings: Settings = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Print the config with every default written out.
+
+    Example: byzmesh show examples/paper-two-castle.yaml --set rule=cc
+    """
+    import json
+
+    import yaml
+
+    from byzmesh.experiments.files import load_config
+
+    resolved = load_config(config, settings or ())
+    typer.echo(json.dumps(resolved, indent=2) if as_json else yaml.safe_dump(resolved, sort_keys=False).rstrip())

@@ -1,0 +1,80 @@
+"""How a run looks in a terminal: live progress, and the result."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+
+def watch(*, quiet: bool) -> Callable[[Any], AbstractContextManager[Callable[[Mapping[str, float]], None]]]:
+    """A progress bar with accuracy, CE, rounds per second and time left; nothing when not a terminal."""
+
+    @contextmanager
+    def show(simulation: Any) -> Iterator[Callable[[Mapping[str, float]], None]]:
+        if quiet or not sys.stderr.isatty():
+            yield lambda record: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.completed:>7.0f}/{task.total:.0f} rounds"),
+            BarColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            bar = progress.add_task("", total=simulation.rounds, completed=simulation.round, facts="", speed="")
+
+            def tell(record: Mapping[str, float]) -> None:
+                rate = simulation.round / simulation.seconds if simulation.seconds else 0.0
+                progress.update(bar, completed=simulation.round, facts=facts(record), speed=f"{rate:.0f} rounds/s")
+
+            yield tell
+
+    return show
+
+
+def facts(record: Mapping[str, float]) -> str:
+    """The numbers that matter, short."""
+    parts = [f"accuracy {100 * record['accuracy']:.2f}%"] if "accuracy" in record else [f"loss {record['loss']:.4g}"]
+    return "  ".join([*parts, f"CE {record['consensus_error']:.1e}"])
+
+
+def print_run(run: Any, *, as_json: bool) -> None:
+    """The result of a run on stdout."""
+    last = {name: float(values[-1]) for name, values in run.metrics.items()} if run.metrics else {}
+    mean = {name: run.final(name) for name in run.metrics if name != "round"}
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "status": run.status,
+                    "rounds": run.rounds,
+                    "seconds": run.seconds,
+                    "final": last,
+                    "mean_of_last_10": mean,
+                    "metrics": {name: values.tolist() for name, values in run.metrics.items()},
+                    "config": run.config,
+                }
+            )
+        )
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{run.config['rule']['name']} under {run.config['attack']['name']}, {run.status}")
+    for heading in ("metric", "last", "mean of last 10"):
+        table.add_column(heading, justify="left" if heading == "metric" else "right")
+    for name, value in mean.items():
+        style = "{:.2%}" if "accuracy" in name else "{:.4g}"
+        table.add_row(name, style.format(last[name]), style.format(value))
+    if run.edges is not None:
+        table.add_row("honest messages cut", "", f"{run.edges.mistakes:.2%}")
+    rate = run.rounds / run.seconds if run.seconds else 0.0
+    table.caption = f"{run.rounds} rounds in {run.seconds:.1f} s ({rate:.0f} rounds/s)"
+    Console().print(table)

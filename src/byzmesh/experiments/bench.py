@@ -1,0 +1,167 @@
+"""How fast a round is, as ratios within one run: the numbers behind `byzmesh bench`.
+
+The *floor* is what any implementation with dense arrays must at least do in a round of the paper's softmax regression:
+the forward and backward products of all workers' batches, the Gram and mixing products of the models, and one pass over
+the batches and the models. Everything is timed as the best of several short turns taken in rotation, so that a busy
+machine disturbs all of them alike.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from byzmesh import rng
+from byzmesh.compiled import limit_threads
+from byzmesh.experiments.config import resolve
+from byzmesh.experiments.simulate import build
+from byzmesh.simulation.engine import Simulation
+
+OFFICIAL = {
+    "WeiMean": 12.5,
+    "CC": 27.0,
+    "SCC": 27.0,
+    "FABA": 27.0,
+    "IOS": 34.0,
+    "CooMed": 37.0,
+    "TriMean": 51.0,
+    "Krum": 59.0,
+    "GeoMed": 119.0,
+}
+"""Milliseconds per round of the official code on one core."""
+
+RULES = ("WeiMean", "IOS", "FABA", "Krum", "GeoMed", "CC", "SCC", "NNA", "CooMed", "TriMean", "DRSA", "SimRew")
+ATTACKS = ("none", "sign-flipping", "isolation", "sample-duplicating", "alie", "gaussian", "label-flipping")
+SIZES = (10, 100, 1000)
+DIMENSIONS = (7_850, 100_000, 1_000_000)
+
+
+def paper_run(rule: str, attack: str, dtype: str = "float32") -> Simulation:
+    """The paper's two-castle run, non-iid, without evaluations."""
+    config = {
+        "problem": {"name": "softmax", "partition": "one-class"},
+        "network": "paper/two-castle",
+        "rule": rule,
+        "attack": attack,
+        "dtype": dtype,
+        "rounds": 1 << 40,
+        "profile": "paper",
+    }
+    return build(resolve(config))
+
+
+def floor(dtype: str = "float32") -> Callable[[], None]:
+    """The floor as a function to time; shapes of ten workers with batches of 32 on MNIST."""
+    random = np.random.default_rng(0)
+    batch = random.random((10, 32, 784)).astype(dtype)
+    weights = random.random((10, 784, 10)).astype(dtype)
+    delta = random.random((10, 32, 10)).astype(dtype)
+    models = random.random((10, 7850)).astype(dtype)
+    mixing = random.random((10, 10)).astype(dtype)
+    turned = np.ascontiguousarray(batch.transpose(0, 2, 1))
+    fresh, copied = np.empty_like(models), np.empty_like(batch)
+
+    def once() -> None:
+        np.matmul(batch, weights)
+        np.matmul(turned, delta)
+        models @ models.T
+        mixing @ models
+        np.copyto(copied, batch)
+        np.multiply(models, models.dtype.type(0.5), out=fresh)
+
+    return once
+
+
+def best_of(turns: dict[str, Callable[[], Any]], rounds: int, repeats: int) -> dict[str, float]:
+    """Best seconds per call of each function, taken in rotation."""
+    best = dict.fromkeys(turns, float("inf"))
+    for call in turns.values():
+        call()
+    for _ in range(repeats):
+        for name, call in turns.items():
+            began = time.perf_counter()
+            for _ in range(rounds):
+                call()
+            best[name] = min(best[name], (time.perf_counter() - began) / rounds)
+    return best
+
+
+def rounds_table(*, rounds: int = 100, repeats: int = 7) -> list[dict[str, Any]]:
+    """Rounds per second per rule under sign-flipping and per attack under IOS, beside the floor."""
+    cases = [(rule, "sign-flipping") for rule in RULES] + [("IOS", attack) for attack in ATTACKS[:1] + ATTACKS[2:]]
+    turns: dict[str, Callable[[], Any]] = {f"{rule}|{attack}": paper_run(rule, attack).step for rule, attack in cases}
+    with limit_threads(1):
+        best = best_of({"floor": floor(), **turns}, rounds, repeats)
+    base, mean = best["floor"], best["WeiMean|sign-flipping"]
+    table = [{"rule": "floor", "attack": "", "ms": 1e3 * base, "floor": 1.0, "mean": base / mean}]
+    for rule, attack in cases:
+        seconds = best[f"{rule}|{attack}"]
+        row = {"rule": rule, "attack": attack, "ms": 1e3 * seconds, "rounds_per_second": 1.0 / seconds}
+        row |= {"floor": seconds / base, "mean": seconds / mean}
+        if rule in OFFICIAL and attack == "sign-flipping":
+            row["official"] = OFFICIAL[rule] / (1e3 * seconds)
+        table.append(row)
+    return table
+
+
+def draws_share(*, rounds: int = 200, repeats: int = 7) -> float:
+    """Share of an IOS round that goes into drawing the batches (the same integers, drawn alone)."""
+    simulation = paper_run("IOS", "sign-flipping")
+    key, workers = rng.key(0, rng.BATCH), np.arange(10)
+    high = np.full(10, 6000)
+    with limit_threads(1):
+        best = best_of(
+            {"round": simulation.step, "draw": lambda: rng.integers(key, workers, 7, 32, high)}, rounds, repeats
+        )
+    return best["draw"] / best["round"]
+
+
+def scaling(*, rounds: int = 5) -> list[dict[str, Any]]:
+    """Milliseconds per round and peak memory for growing N (10-regular) and D, each in a process of its own."""
+    rows = []
+    for workers in SIZES:
+        rows.append(_alone("workers", workers, max(rounds, 2000 // workers)))
+    for dimension in DIMENSIONS:
+        rows.append(_alone("dimension", dimension, max(rounds, 2_000_000 // dimension)))
+    return rows
+
+
+def _alone(kind: str, size: int, rounds: int) -> dict[str, Any]:
+    code = f"from byzmesh.experiments.bench import measure_scale; measure_scale({kind!r}, {size}, {rounds})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    row: dict[str, Any] = __import__("json").loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def measure_scale(kind: str, size: int, rounds: int) -> None:
+    """Print one row of `scaling` as JSON; runs in a process of its own, so that its peak memory is its own."""
+    import json
+
+    workers = size if kind == "workers" else 10
+    network: Any = "paper/two-castle"
+    if kind == "workers":
+        degree = min(10, workers - 1)
+        network = {"name": "k-regular", "n": workers, "k": degree, "byzantine": max(1, workers // 50)}
+    problem: Any = {"name": "softmax", "partition": "iid"}
+    if kind == "dimension":
+        random = np.random.default_rng(0)
+        problem = (
+            {"name": "quadratic", "targets": random.normal(size=(10, size)).tolist()} if size < 10_000 else problem
+        )
+    config = resolve(
+        {"problem": problem, "network": network, "rule": "IOS", "attack": "sign-flipping", "rounds": 1 << 40}
+    )
+    with limit_threads(1):
+        simulation = build(config)
+        simulation.step()
+        before = simulation.models.nbytes
+        best = best_of({"round": simulation.step}, rounds, 3)["round"]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    row = {kind: size, "ms": 1e3 * best, "peak_mb": peak / 2**20, "models_mb": before / 2**20}
+    print(json.dumps(row))
