@@ -1,0 +1,263 @@
+"""The runs behind every table and figure of the paper: one canonical config per cell, under the profile `paper`.
+
+    table-2 ... table-6   the 292 published cells (Tables II to VI)
+    figure-1              sign-flipping on ER-12, non-iid: runs of table-6
+    figure-4              IOS on Erdos-Renyi graphs with 20 honest workers and 2 to 10 liars, five attacks
+    misjudged-f           rules that take f, with f too small by one, exact, too large by one, and max
+    examples              the two worked examples of Section IV on quadratics
+    claims                sentences of the paper that its own numbers contradict, where a run can show it
+
+Within a table nothing differs between cells but rule and attack. Figures 2 and 3 are graphs and table-1 is computed:
+no runs. A short variant (`quick`) changes the number of rounds and how often is evaluated, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from byzmesh.errors import ConfigError, UnknownName, nearest
+from byzmesh.experiments.canonical import build_network
+from byzmesh.experiments.config import resolve
+
+RULES = (
+    "WeiMean",
+    "CooMed",
+    "GeoMed",
+    "Krum",
+    "TriMean",
+    "SimRew",
+    "DRSA",
+    "CC",
+    "SCC",
+    "FABA",
+    "IOS",
+)
+ATTACKS = ("gaussian", "sign-flipping", "isolation", "sample-duplicating", "alie")
+QUICK_ROUNDS = 5_000
+QUICK_EVALUATE_EVERY = 100
+LAST = 10
+"""A cell is the mean over the last 10 evaluations."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of accuracies: which network and split, which rules, how many rounds."""
+
+    network: str
+    partition: str
+    rules: tuple[str, ...]
+    rounds: int
+    title: str
+
+
+TABLES = {
+    "table-2": Table("paper/two-castle", "iid", ("NoComm", *RULES), 50_000, "Two-castle graph, iid"),
+    "table-3": Table("paper/two-castle", "one-class", ("NoComm", *RULES), 50_000, "Two-castle graph, non-iid"),
+    "table-4": Table("paper/octopus", "one-class", ("CC", "SCC", "FABA", "IOS"), 150_000, "Octopus graph, non-iid"),
+    "table-5": Table("paper/er-12", "iid", ("NoComm", *RULES), 50_000, "Erdos-Renyi graph, iid"),
+    "table-6": Table("paper/er-12", "one-class", ("NoComm", *RULES), 50_000, "Erdos-Renyi graph, non-iid"),
+}
+FIGURE_1_RULES = ("WeiMean", "CooMed", "GeoMed", "Krum", "IOS")
+FIGURE_4_LIARS = {2: 25_000, 4: 25_000, 6: 25_000, 7: 25_000, 8: 25_000, 10: 50_000}
+"""Number of liars -> rounds."""
+MISJUDGED_RULES = ("Krum", "TriMean", "FABA", "IOS")
+MISJUDGED_ATTACKS = ("sign-flipping", "isolation", "alie")
+TARGETS = (
+    *(f"table-{number}" for number in range(1, 7)),
+    *(f"figure-{number}" for number in range(1, 5)),
+    "misjudged-f",
+    "examples",
+    "claims",
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run and where it belongs.
+
+    target, rule, attack  as in the published tables
+    variant               what else tells two cells of a target apart (number of liars, f, worked example), or empty
+    config                canonical, see `experiments.config.resolve`
+    """
+
+    target: str
+    rule: str
+    attack: str
+    config: Mapping[str, Any] = field(repr=False)
+    variant: str = ""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return int(self.config["seed"])
+
+
+def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
+    """The cells of a target, in the paper's order; all of them for each of the seeds 0, ..., seeds - 1.
+
+    >>> [len(cells(f"table-{number}")) for number in range(2, 7)]
+    [67, 67, 24, 67, 67]
+    >>> cells("table-4")[0]
+    Cell(target='table-4', rule='CC', attack='none', variant='')
+    """
+    if seeds < 1:
+        raise ConfigError(f"seeds must be at least 1, got {seeds}")
+    if target == "all":
+        return [cell for name in TARGETS for cell in cells(name, quick=quick, seeds=seeds)]
+    if target not in TARGETS:
+        raise UnknownName(f"unknown target {target!r}: {nearest(target, (*TARGETS, 'all'))}")
+    makers = {
+        "figure-1": _figure_1,
+        "figure-4": _figure_4,
+        "misjudged-f": _misjudged,
+        "examples": _examples,
+        "claims": _claims,
+    }
+    found: list[Cell] = []
+    for seed in range(seeds):
+        if target in TABLES:
+            found += _table(target, TABLES[target].rules, ("none", *ATTACKS), quick, seed)
+        elif target in makers:
+            found += makers[target](quick, seed)
+    return found
+
+
+def configs(chosen: Iterable[Cell]) -> list[dict[str, Any]]:
+    """The different configs of cells: figures share runs with tables.
+
+    >>> len(configs(cells("table-6") + cells("figure-1")))
+    67
+    """
+    seen: dict[str, dict[str, Any]] = {}
+    for cell in chosen:
+        seen.setdefault(repr(cell.config), dict(cell.config))
+    return list(seen.values())
+
+
+def _paper(network: str, partition: str, rule: Any, attack: Any, rounds: int, quick: bool, **more: Any) -> Any:
+    short = {"rounds": QUICK_ROUNDS, "evaluate_every": QUICK_EVALUATE_EVERY} if quick else {"rounds": rounds}
+    problem = {"name": "softmax", "partition": partition}
+    return resolve(
+        {"profile": "paper", "network": network, "problem": problem, "rule": rule, "attack": attack, **short, **more}
+    )
+
+
+def _table(
+    target: str, rules: Iterable[str], attacks: Iterable[str], quick: bool, seed: int, name: str | None = None
+) -> list[Cell]:
+    table = TABLES[target]
+    return [
+        Cell(
+            name or target,
+            rule,
+            attack,
+            _paper(table.network, table.partition, rule, attack, table.rounds, quick, seed=seed),
+        )
+        for rule in rules
+        for attack in attacks
+        if rule != "NoComm" or attack == "none"
+    ]
+
+
+def _figure_1(quick: bool, seed: int) -> list[Cell]:
+    return _table("table-6", FIGURE_1_RULES, ("sign-flipping",), quick, seed, "figure-1")
+
+
+def _figure_4(quick: bool, seed: int) -> list[Cell]:
+    return [
+        Cell(
+            "figure-4",
+            "IOS",
+            attack,
+            _paper(f"paper/er-20-b{liars}", "one-class", "IOS", attack, rounds, quick, seed=seed),
+            f"{liars} liars",
+        )
+        for liars, rounds in FIGURE_4_LIARS.items()
+        for attack in ATTACKS
+    ]
+
+
+def _misjudged(quick: bool, seed: int) -> list[Cell]:
+    found = []
+    for target in ("table-3", "table-6", "table-4"):
+        table = TABLES[target]
+        graph = table.network.removeprefix("paper/")
+        true = build_network(table.network).lying_neighbours
+        bounds: dict[str, Any] = {
+            "f - 1": [max(0, int(count) - 1) for count in true],
+            "exact": "exact",
+            "f + 1": [int(count) + 1 for count in true],
+            "max": "max",
+        }
+        found += [
+            Cell(
+                "misjudged-f",
+                rule,
+                attack,
+                _paper(table.network, table.partition, rule, attack, table.rounds, quick, f=f, seed=seed),
+                f"{graph}, {label}",
+            )
+            for rule in MISJUDGED_RULES
+            for attack in MISJUDGED_ATTACKS
+            for label, f in bounds.items()
+        ]
+    return found
+
+
+def _examples(quick: bool, seed: int) -> list[Cell]:
+    """Deterministic and over in seconds: `quick` changes nothing, a seed only names the run."""
+    plain = {"local": {"decay": 0.0}, "dtype": "float64", "attack": "none", "evaluate_every": 1, "seed": seed}
+    castles = {
+        "problem": {"name": "quadratic", "targets": "halves", "curvature": 2.0, "init": "targets"},
+        "network": "paper/two-castle-3",
+        "step": {"name": "inverse-sqrt", "a": 0.3},
+        "rounds": 300,
+    }
+    # first half of the targets -1 (head), second half 1 (arms): x* = 0, while equal weights settle at -30/54
+    octopus = {
+        "problem": {"name": "quadratic", "targets": "halves"},
+        "step": {"name": "inverse-sqrt", "a": 0.9},
+        "rounds": 2_000,
+        "rule": "WeiMean",
+        "measure": ["gradient"],
+    }
+    found = [
+        Cell("examples", rule, "none", resolve({**plain, **castles, "rule": rule}), "disagreement")
+        for rule in ("WeiMean", "TriMean", "FABA", "IOS", "CooMed", "GeoMed", "Krum")
+    ]
+    found += [
+        Cell(
+            "examples",
+            "WeiMean",
+            "none",
+            resolve({**plain, **octopus, "network": {"name": "octopus", "head": 6, "weights": weights}}),
+            f"fixed point, {weights} weights",
+        )
+        for weights in ("metropolis-hastings", "equal")
+    ]
+    return found
+
+
+def _claims(quick: bool, seed: int) -> list[Cell]:
+    """The text's definition beside the published one, two-castle graph, non-iid."""
+    pairs: tuple[tuple[Any, Any, str], ...] = (
+        ("IOS", "alie", "IOS"),
+        ({"name": "FABA", "own": "inside"}, "alie", "FABA, text"),
+        ({"name": "FABA", "own": "outside"}, "alie", "FABA, as run"),
+        ("WeiMean", {"name": "isolation", "own": False}, "isolation, text"),
+        ("WeiMean", "isolation", "isolation, as run"),
+        ("WeiMean", {"name": "gaussian", "std": 1.0, "mean": "weighted"}, "gaussian, text"),
+        ("WeiMean", "gaussian", "gaussian, as run"),
+        ("CC", {"name": "sign-flipping", "own": False, "mean": "weighted"}, "sign-flipping, text"),
+        ("CC", "sign-flipping", "sign-flipping, as run"),
+        ("IOS", {"name": "sample-duplicating", "together": False}, "sample-duplicating, text"),
+        ("IOS", "sample-duplicating", "sample-duplicating, as run"),
+    )
+    table = TABLES["table-3"]
+    found = []
+    for rule, attack, variant in pairs:
+        config = _paper(table.network, table.partition, rule, attack, table.rounds, quick, seed=seed)
+        found.append(Cell("claims", config["rule"]["name"], config["attack"]["name"], config, variant))
+    return found

@@ -1,0 +1,1 @@
+"""Tables, figures and the HTML report, with the published numbers to compare with. Reads stores, runs nothing."""
