@@ -1,0 +1,92 @@
+"""The constants of the assumptions, from a problem's gradients: L, delta_in and delta_out.
+
+    L            every sample's loss is L-smooth. For linear models the loss of a sample (a, y) has curvature at most
+                 c ||a||^2, so L <= c max ||a||^2 + decay: c = 1 for least squares, 1/4 logistic, 1/2 softmax (exact
+                 bound); for other problems the largest ||grad(x) - grad(y)|| / ||x - y|| seen, which may be too small
+    delta_in^2   max over workers and models of E ||stochastic - full gradient||^2
+    delta_out^2  max over workers and models of ||full gradient - its mean over the workers||^2
+
+The variations are maxima over sampled models, so they are estimates from below; `Constants.how` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+
+Floats = npt.NDArray[np.float64]
+
+CURVATURE = {"least-squares": 1.0, "logistic": 0.25, "softmax": 0.5}
+
+
+@dataclass(frozen=True)
+class Constants:
+    """L, delta_in and delta_out, and how each was found: "exact", "bound", "sampled" or "given"."""
+
+    smoothness: float
+    delta_in: float
+    delta_out: float
+    how: dict[str, str]
+
+
+def linear_model_smoothness(features: npt.ArrayLike, loss: str, decay: float = 0.0, bias: bool = True) -> float:
+    """L of a linear model: c max_i (||a_i||^2 + 1 if there is a bias) + decay, over the samples (n, d).
+
+    >>> linear_model_smoothness([[3.0, 4.0]], "logistic", decay=0.5, bias=False)
+    6.75
+    """
+    if loss not in CURVATURE:
+        raise ConfigError(f"loss must be one of {', '.join(CURVATURE)}, got {loss!r}")
+    rows = np.asarray(features, np.float64)
+    return CURVATURE[loss] * (float((rows**2).sum(axis=1).max()) + float(bias)) + decay
+
+
+def estimate_constants(
+    full: Callable[[Floats], npt.ArrayLike],
+    stochastic: Callable[[Floats, int], npt.ArrayLike],
+    points: npt.ArrayLike,
+    *,
+    draws: int = 16,
+    smoothness: float | None = None,
+) -> Constants:
+    """Constants from gradients at sampled models.
+
+    full        (D,) model -> (N, D) full gradients of the workers there
+    stochastic  (model, number of the draw) -> (N, D) stochastic gradients
+    points      (P, D) models; P >= 2 unless `smoothness` is given
+
+    >>> centres = np.array([[0.0], [2.0]])
+    >>> found = estimate_constants(lambda x: x - centres, lambda x, k: x - centres + (-1.0) ** k, [[0.0], [1.0]])
+    >>> found.smoothness, found.delta_in, found.delta_out
+    (1.0, 1.0, 1.0)
+    """
+    models = np.asarray(points, np.float64)
+    if models.ndim != 2 or len(models) < (1 if smoothness is not None else 2):
+        raise ConfigError(f"points must be of shape (P, D) with P >= 2 models, got {models.shape}")
+    if draws < 1:
+        raise ConfigError(f"draws must be at least 1, got {draws}")
+    gradients = np.stack([np.asarray(full(model), np.float64) for model in models])
+    outer = ((gradients - gradients.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).max()
+    inner = 0.0
+    for model, exact in zip(models, gradients):
+        total = np.zeros(len(exact))
+        for draw in range(draws):
+            total += ((np.asarray(stochastic(model, draw), np.float64) - exact) ** 2).sum(axis=1)
+        inner = max(inner, float(total.max()) / draws)
+    how = {"L": "given" if smoothness is not None else "sampled", "delta_in": "sampled", "delta_out": "sampled"}
+    seen = _steepest(models, gradients) if smoothness is None else smoothness
+    return Constants(seen, float(np.sqrt(inner)), float(np.sqrt(outer)), how)
+
+
+def _steepest(models: Floats, gradients: Floats) -> float:
+    """The largest change of a gradient per distance between consecutive models."""
+    apart = np.sqrt((np.diff(models, axis=0) ** 2).sum(axis=1))
+    change = np.sqrt((np.diff(gradients, axis=0) ** 2).sum(axis=2)).max(axis=1)
+    if not (apart > 0.0).any():
+        raise ConfigError("points must differ from one to the next for L to be sampled, got equal models")
+    return float((change[apart > 0.0] / apart[apart > 0.0]).max())

@@ -1,0 +1,123 @@
+"""Misreported degrees: what liars gain by them, and weights that do not trust them.
+
+Metropolis-Hastings weights need the neighbours' degrees, w_nm = 1 / (1 + max(d_n, d_m)), and a liar may report any. By
+the maximum with the worker's own degree, which it counts itself,
+
+    a low report    raises the liar's weight, to at most 1 / (1 + d_n): h_n grows up to f_n / (1 + d_n)
+    a high report   lowers the liar's own weight: it silences itself
+    honest edges    keep their weights, so W stays doubly stochastic (where a scheme used the largest degree of the
+                    network instead, one report of 10^6 would stop all mixing)
+
+Two ways of building W' that lies cannot touch, for networks and, row by row, for peers:
+
+    bounded   reports are cut to [1, largest] and combined with the own degree as above; a report that is no number
+              counts as `largest`. Liars choose their weight within [1 / (1 + largest), 1 / (1 + d_n)], nothing else
+    fixed     w_nm = 1 / (1 + largest) for an agreed largest degree: no report is read at all
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+from byzmesh.network import Network
+from byzmesh.theory.contraction import THIRD, below, cut_weight
+from byzmesh.theory.mixing import chi2, mixing_rate, to_own
+
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+
+
+def peer_weights(own_degree: int, reported: npt.ArrayLike, largest: int, way: str = "bounded") -> Floats:
+    """(d + 1,) a worker's weights, own first, from the d degrees that its neighbours report.
+
+    >>> peer_weights(3, [1, 10**9, float("nan")], largest=5).round(3)
+    array([0.417, 0.25 , 0.167, 0.167])
+    >>> peer_weights(3, [1, 10**9, 2], largest=5, way="fixed").round(3)
+    array([0.5  , 0.167, 0.167, 0.167])
+    """
+    told = np.asarray(reported, np.float64)
+    if told.shape != (own_degree,):
+        raise ConfigError(f"reported must hold {own_degree} degrees, one per neighbour, got shape {told.shape}")
+    if largest < own_degree:
+        raise ConfigError(f"largest must be at least the own degree {own_degree}, got {largest}")
+    if way == "fixed":
+        degree = np.full(own_degree, float(largest))
+    elif way == "bounded":
+        degree = np.maximum(own_degree, np.clip(np.where(np.isnan(told), largest, told), 1.0, largest))
+    else:
+        raise ConfigError(f"way must be 'bounded' or 'fixed', got {way!r}")
+    weight = 1.0 / (1.0 + degree)
+    return np.concatenate([[1.0 - weight.sum()], weight])
+
+
+def distrusting(network: Network, largest: int | None = None, way: str = "fixed") -> Network:
+    """The network with weights that no report can touch; `largest` (default: the largest degree) is agreed before.
+
+    >>> from byzmesh.network import network
+    >>> distrusting(network("star", n=4), largest=9).mixing[0]
+    array([0.7, 0.1, 0.1, 0.1])
+    """
+    top = int(network.degree.max()) if largest is None else largest
+    return _rebuilt(network, np.broadcast_to(network.degree, network.adjacency.shape), top, way)
+
+
+def misreported(network: Network, report: float = 0.0, largest: int | None = None) -> Network:
+    """The network as honest workers would weigh it if every liar reported the degree `report`.
+
+    largest  the bound on reports; None: there is none, as in plain Metropolis-Hastings weights
+
+    >>> from byzmesh.network import network
+    >>> misreported(network("star", n=4, byzantine=[0]), report=0).mixing[1, 0]
+    np.float64(0.5)
+    """
+    told = np.broadcast_to(network.degree, network.adjacency.shape).astype(np.float64)
+    told[:, network.byzantine] = report
+    told[network.byzantine] = network.degree
+    top = max(float(network.degree.max()), report) if largest is None else largest
+    return _rebuilt(network, told, int(top), "bounded")
+
+
+def _rebuilt(network: Network, told: Any, largest: int, way: str) -> Network:
+    mixing = np.zeros(network.adjacency.shape)
+    for worker in range(network.n):
+        near = network.neighbours(worker)
+        row = peer_weights(len(near), told[worker, near], largest, way)
+        mixing[worker, near], mixing[worker, worker] = row[1:], row[0]
+    return network.with_weights(mixing)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Certificate numbers under true and under false degrees: (h_max, lambda, chi^2, workers with h >= 1/3)."""
+
+    true: tuple[float, float, float, int]
+    low: tuple[float, float, float, int]
+    high: tuple[float, float, float, int]
+    fixed: tuple[float, float, float, int]
+
+
+def effect_of_misreports(network: Network, f: Any = "exact", largest: int | None = None) -> Effect:
+    """What changes when all liars report degree 0, or 10^6, and what a fixed largest degree would give.
+
+    >>> from byzmesh.network import network
+    >>> found = effect_of_misreports(network("paper/octopus"))
+    >>> [round(value, 3) for value in found.true], [round(value, 3) for value in found.low]
+    ([0.143, 0.225, 0.0, 0], [0.143, 0.225, 0.0, 0])
+    """
+
+    def numbers(changed: Network) -> tuple[float, float, float, int]:
+        h = cut_weight(changed, network.bounds(f))
+        matrix = to_own(changed)
+        return float(h.max()), mixing_rate(matrix), chi2(matrix), int((~below(h, THIRD)).sum())
+
+    return Effect(
+        numbers(distrusting(network, way="bounded")),
+        numbers(misreported(network, 0.0)),
+        numbers(misreported(network, 1e6)),
+        numbers(distrusting(network, largest)),
+    )

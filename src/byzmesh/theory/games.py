@@ -1,0 +1,143 @@
+"""One worker against its lying neighbours: the game whose value is the worker's contraction constant.
+
+The adversary chooses every vector of worker n's inbox, the honest ones and the lies, to make
+
+    ratio = ||A_n - xbar_n|| / max_{m honest slot} ||x_m - xbar_n||,    xbar_n = sum_m w_nm x_m
+
+large. C choices are evaluated at once: each is one more receiver of the same pool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+from byzmesh.network import Network
+from byzmesh.rules.base import Inbox, Rule
+from byzmesh.rules.geometry import Pool
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+NOISE = 1e-4
+"""A smaller share of the largest vector is not called a move: GeoMed's iteration stops that short of its limit."""
+FINE = 1e-3
+"""Honest spreads below this share of the largest vector are not tried, for the same reason."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """The inbox of one worker; slots as in the network's layout, own first.
+
+    sender   (K,) ids
+    weight   (K,) mixing weights w'
+    target   (K,) virtual weights w, 0 where the sender lies
+    lying    (K,) whether the sender lies
+    f        the worker's bound on the lies
+    """
+
+    worker: int
+    sender: Integers
+    weight: Floats
+    target: Floats
+    lying: Booleans
+    f: int
+
+
+def games_of(network: Network, mixing: Floats, f: Integers) -> list[Game]:
+    """The games of all honest workers, one for each kind of neighbourhood.
+
+    Workers whose inboxes differ only in the order of the senders play the same game; the first of them stands for all.
+
+    >>> from byzmesh.network import network
+    >>> from byzmesh.theory.mixing import to_own
+    >>> net = network("complete", n=9, byzantine=[7, 8])
+    >>> len(games_of(net, to_own(net), net.bounds("exact")))
+    1
+    """
+    layout = network.layout
+    row = np.full(network.n, -1, np.int64)
+    row[network.honest] = np.arange(len(network.honest))
+    found: dict[tuple[object, ...], Game] = {}
+    for place, worker in enumerate(layout.receiver.tolist()):
+        sender = layout.sender[place, : layout.degree[place] + 1]
+        seat = row[sender]
+        lying: Booleans = seat < 0
+        target = np.where(lying, 0.0, mixing[place, np.maximum(seat, 0)])
+        game = Game(worker, sender, layout.weight[place, : len(sender)], target, lying, int(f[place]))
+        others = zip(game.weight[1:].round(12).tolist(), target[1:].round(12).tolist(), lying[1:].tolist())
+        own = (game.f, round(float(game.weight[0]), 12), round(float(target[0]), 12))
+        found.setdefault((*own, *sorted(others)), game)
+    return list(found.values())
+
+
+def check_playable(rule: Rule) -> None:
+    """Raise `ConfigError` if the rule's output depends on more than the inbox."""
+    if rule.needs_previous or rule.needs_loss or rule.sends != "half":
+        raise ConfigError(
+            f"rule {rule.name} looks at more than the received models, so its contraction cannot be searched; "
+            f"leave out search"
+        )
+
+
+def respond(rule: Rule, game: Game, points: Floats) -> Floats:
+    """(C, D) what the rule makes of C inboxes: points (C, K, D)."""
+    count, slots, dimension = points.shape
+    own = np.ascontiguousarray(points[:, 0])
+    lies = np.ascontiguousarray(points[:, 1:]).reshape(-1, dimension)
+    pool = Pool(own, messages=lies if len(lies) else None)
+    index = np.empty((count, slots), np.int64)
+    index[:, 0] = np.arange(count)
+    index[:, 1:] = count + np.arange(count * (slots - 1)).reshape(count, slots - 1)
+    inbox = Inbox(
+        pool,
+        index,
+        np.broadcast_to(game.weight, (count, slots)).copy(),
+        np.ones((count, slots), bool),
+        np.full(count, game.f, np.int64),
+        receiver=np.full(count, game.worker, np.int64),
+        rounds=1,
+    )
+    outcome, _ = rule.apply(inbox, rule.init(own))
+    models: Floats = outcome.models
+    return models
+
+
+def average(game: Game, points: Floats) -> Floats:
+    """(C, D) the virtual averages xbar_n."""
+    mean: Floats = np.einsum("k,ckd->cd", game.target, points)
+    return mean
+
+
+def spread(game: Game, points: Floats, centre: Floats) -> Floats:
+    """(C,) the largest distance of an honest point from the virtual average."""
+    gap = points[:, ~game.lying] - centre[:, None]
+    largest: Floats = np.sqrt((gap**2).sum(axis=2)).max(axis=1)
+    return largest
+
+
+def with_spread(game: Game, points: Floats, wanted: float) -> Floats:
+    """The points with the honest ones scaled about their virtual average to the wanted spread; lies stay."""
+    centre = average(game, points)
+    now = spread(game, points, centre)
+    factor = np.where(now > 0.0, wanted / np.where(now > 0.0, now, 1.0), 1.0)[:, None, None]
+    scaled = centre[:, None] + factor * (points - centre[:, None])
+    return np.where(game.lying[None, :, None], points, scaled)
+
+
+def ratios(rule: Rule, game: Game, points: Floats) -> Floats:
+    """(C,) deviation over spread; infinity where the honest agree exactly and the output moves all the same."""
+    centre = average(game, points)
+    wide = spread(game, points, centre)
+    deviation = np.sqrt(((respond(rule, game, points) - centre) ** 2).sum(axis=1))
+    size = np.abs(points - points[:, :1]).max(axis=(1, 2))
+    agree = (points[:, ~game.lying] == points[:, :1]).all(axis=(1, 2))
+    moved = deviation > NOISE * size
+    trusted = ~agree & (wide >= FINE * size)
+    ratio = np.where(trusted, deviation / np.where(trusted, wide, 1.0), 0.0)
+    result: Floats = np.where(agree & moved, np.inf, ratio)
+    return result

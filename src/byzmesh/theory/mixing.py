@@ -1,0 +1,179 @@
+"""The virtual mixing matrix W (Definition 1): the average that a rule would form if it knew the liars.
+
+    xbar_n = sum_m w_nm x_m    over n itself and its honest neighbours; W is (N, N) over the honest workers
+
+What the theory associates with a rule (Theorem 3, Table I):
+
+    to-own   w_nm = w'_nm, w_nn = w'_nn + sum_{lying b} w'_nb          IOS, SCC, WeiMean: a liar's weight goes to own
+    equal    w_nm = 1 / (N_n + 1)                                      CooMed, GeoMed, Krum, CC, FABA, TriMean
+    own      W = I                                                     NoComm
+
+and what matters about W:
+
+    chi^2   = ||W^T 1 - 1||^2 / N          0 iff W is doubly stochastic: does everybody count the same?
+    lambda  = 1 - ||(I - 11^T/N) W||_2^2   how much of the disagreement one exchange removes
+    rho*    = lambda / (8 sqrt N)          the contraction constant below which consensus is proved (Theorem 2)
+    p       left Perron vector, p^T W = p^T: the weights of the average that is really minimised
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.network import Network
+from byzmesh.rules.base import Rule
+
+Floats = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+STRICT = 1e-12
+"""What rounding alone can make of 0."""
+
+_OF_THEORY = {
+    "IOS": "to-own",
+    "SCC": "to-own",
+    "WeiMean": "to-own",
+    "CooMed": "equal",
+    "GeoMed": "equal",
+    "Krum": "equal",
+    "CC": "equal",
+    "FABA": "equal",
+    "TriMean": "equal",
+    "NoComm": "own",
+}
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """A virtual mixing matrix and where it comes from.
+
+    matrix  (N, N) rows and columns in the order of `network.honest`
+    form    "to-own", "equal", "own" (see the module) or "given"
+    source  "theory" where the paper associates it with the rule; "convention" for other rules, whose W is to-own if
+            they use the mixing weights and equal if not; "user" if given
+    """
+
+    matrix: Floats
+    form: str
+    source: str
+
+
+def virtual_mixing(network: Network, rule: Rule) -> Mixing:
+    """The virtual mixing matrix of a rule on a network.
+
+    >>> from byzmesh.network import network
+    >>> from byzmesh.rules.api import rule
+    >>> net = network("complete", n=4, byzantine=[3])
+    >>> virtual_mixing(net, rule("ios")).matrix[0], virtual_mixing(net, rule("faba")).matrix[0].round(3)
+    (array([0.5 , 0.25, 0.25]), array([0.333, 0.333, 0.333]))
+    """
+    form = _OF_THEORY.get(rule.name)
+    source = "convention" if form is None else "theory"
+    form = form or ("to-own" if rule.uses_weights else "equal")
+    return Mixing(_matrix(network, form), form, source)
+
+
+def to_own(network: Network) -> Floats:
+    """(N, N) the honest block of W', the liars' weight given to the receiver."""
+    return network.honest_mixing + np.diag(lying_weight(network))
+
+
+def equal_honest(network: Network) -> Floats:
+    """(N, N) equal weights 1 / (N_n + 1) on the receiver and its honest neighbours."""
+    links = network.adjacency[np.ix_(network.honest, network.honest)] | np.eye(len(network.honest), dtype=bool)
+    shares: Floats = links / links.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _matrix(network: Network, form: str) -> Floats:
+    if form == "own":
+        return np.eye(len(network.honest))
+    return to_own(network) if form == "to-own" else equal_honest(network)
+
+
+def lying_weight(network: Network) -> Floats:
+    """(N,) total weight that each honest worker gives to its lying neighbours."""
+    total: Floats = network.mixing[np.ix_(network.honest, network.byzantine)].sum(axis=1)
+    return total
+
+
+def row_stochastic(matrix: Floats) -> bool:
+    """Entries in [0, 1], rows that sum to 1.
+
+    >>> row_stochastic(np.array([[0.5, 0.5], [1.0, 0.0]]))
+    True
+    """
+    return bool(matrix.min() >= -ROUNDING and np.abs(matrix.sum(axis=1) - 1.0).max() <= ROUNDING)
+
+
+def doubly_stochastic(matrix: Floats) -> bool:
+    """Rows and columns that sum to 1.
+
+    >>> doubly_stochastic(np.array([[0.5, 0.5], [1.0, 0.0]]))
+    False
+    """
+    return row_stochastic(matrix) and row_stochastic(matrix.T)
+
+
+def chi2(matrix: Floats) -> float:
+    """||W^T 1 - 1||^2 / N.
+
+    >>> chi2(np.array([[0.5, 0.5], [1.0, 0.0]]))
+    0.25
+    """
+    return float(np.mean((matrix.sum(axis=0) - 1.0) ** 2))
+
+
+def mixing_rate(matrix: Floats) -> float:
+    """lambda = 1 - ||(I - 11^T/N) W||_2^2, from the largest eigenvalue of the product's Gram matrix: O(N^3).
+
+    >>> round(mixing_rate(np.array([[0.75, 0.25], [0.25, 0.75]])), 12)
+    0.75
+    """
+    from scipy.linalg import eigh
+
+    centred = matrix - matrix.mean(axis=0)
+    last = len(matrix) - 1
+    rate = 1.0 - max(0.0, float(eigh(centred.T @ centred, eigvals_only=True, subset_by_index=[last, last])[0]))
+    return 0.0 if abs(rate) < STRICT else rate
+
+
+def rho_star(rate: float, workers: int) -> float:
+    """lambda / (8 sqrt N).
+
+    >>> rho_star(0.8, 25)
+    0.02
+    """
+    return rate / (8.0 * float(np.sqrt(workers)))
+
+
+def strongly_connected(matrix: Floats) -> bool:
+    """Whether every worker hears of every other through positive weights.
+
+    >>> strongly_connected(np.array([[0.5, 0.5], [0.0, 1.0]]))
+    False
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    count, _ = connected_components(csr_array(matrix > 0.0), directed=True, connection="strong")
+    return bool(count == 1)
+
+
+def perron(matrix: Floats) -> Floats | None:
+    """(N,) p with p^T W = p^T and sum 1; None where it is not unique (W is not strongly connected).
+
+    >>> perron(np.array([[0.5, 0.5], [1.0, 0.0]])).round(3)
+    array([0.667, 0.333])
+    """
+    if not strongly_connected(matrix):
+        return None
+    # One equation of (W^T - I) p = 0 follows from the others; the sum takes its place.
+    system = matrix.T - np.eye(len(matrix))
+    system[-1] = 1.0
+    right = np.zeros(len(matrix))
+    right[-1] = 1.0
+    return np.asarray(np.linalg.solve(system, right), np.float64)

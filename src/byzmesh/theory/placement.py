@@ -1,0 +1,137 @@
+"""The worst placement: which nodes, if they lied, would hurt most.
+
+Exhaustive where all placements can be tried within a second or so; else greedy, one liar at a time, each the worst for
+those already chosen, and on large networks only among the nodes that the others trust most. Before either, one exact
+test: liars that cut an honest worker off, or the honest workers in two, cannot be outdone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError
+from byzmesh.network import Network
+from byzmesh.network.placement import is_whole
+from byzmesh.theory.gossip import gossip_criterion
+from byzmesh.theory.mixing import lying_weight, mixing_rate, to_own
+
+Integers = npt.NDArray[np.int64]
+Score = Callable[[Network], float]
+
+WORK = 2e9
+"""Roughly the arithmetic (placements times n^3) spent on one question."""
+PLACEMENTS = 20_000
+SMALL = 64
+"""Networks of up to this many nodes are searched for a smallest cut."""
+
+
+def _rate(network: Network) -> float:
+    return mixing_rate(to_own(network))
+
+
+def _lies(network: Network) -> float:
+    return -float(lying_weight(network).max())
+
+
+def _gossip(network: Network) -> float:
+    found = gossip_criterion(network)
+    return found.mu_2 - 2.0 * found.b
+
+
+CRITERIA: dict[str, Score] = {"rate": _rate, "lies": _lies, "gossip": _gossip}
+"""What the liars make small: lambda; minus the largest weight of lies at a worker; mu_2 - 2 b."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A placement, the value of the criterion there, and how it was found: "cut", "exhaustive" or "greedy"."""
+
+    byzantine: Integers
+    value: float
+    method: str
+    tried: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether no placement can be worse."""
+        return self.method != "greedy"
+
+
+def worst_placement(network: Network, liars: int, criterion: str = "rate") -> Placement:
+    """The worst places for a number of liars.
+
+    >>> from byzmesh.network import network
+    >>> worst_placement(network("dumbbell", k=3, bridge=1), 1).byzantine.tolist()
+    [3]
+    """
+    if criterion not in CRITERIA:
+        raise ConfigError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
+    if not is_whole(liars) or not 0 < liars < network.n:
+        raise ConfigError(f"liars must be a number from 1 to {network.n - 1}, got {liars!r}")
+    score = CRITERIA[criterion]
+    cut = _separating(network, liars) if criterion == "rate" else None
+    if cut is not None:
+        return Placement(cut, score(network.with_byzantine(cut)), "cut", 1)
+    if math.comb(network.n, liars) <= min(PLACEMENTS, WORK / network.n**3):
+        return _exhaustive(network, liars, score)
+    return _greedy(network, liars, score)
+
+
+def _exhaustive(network: Network, liars: int, score: Score) -> Placement:
+    best, tried = math.inf, 0
+    chosen: tuple[int, ...] = ()
+    for nodes in combinations(range(network.n), liars):
+        tried += 1
+        value = score(network.with_byzantine(nodes))
+        if value < best - 1e-12:
+            best, chosen = value, nodes
+    return Placement(np.array(chosen, np.int64), best, "exhaustive", tried)
+
+
+def _greedy(network: Network, liars: int, score: Score) -> Placement:
+    width = max(4, int(WORK / (liars * float(network.n) ** 3)))
+    chosen: list[int] = []
+    best, tried = math.inf, 0
+    for _ in range(liars):
+        rest = np.setdiff1d(np.arange(network.n), chosen)
+        trust = network.mixing[np.ix_(rest, rest)]
+        weight = trust.sum(axis=0) - np.diag(trust)
+        shortlist = rest[np.argsort(-weight, kind="stable")[:width]]
+        values = [score(network.with_byzantine([*chosen, int(node)])) for node in shortlist]
+        tried += len(values)
+        best = min(values)
+        chosen.append(int(shortlist[int(np.argmin(values))]))
+    return Placement(np.sort(np.array(chosen, np.int64)), best, "greedy", tried)
+
+
+def _separating(network: Network, liars: int) -> Integers | None:
+    """Liars that leave the honest workers in pieces, or None if none was found (exact up to 64 nodes)."""
+    if network.n - liars < 2:
+        return None
+    lonely = int(network.degree.argmin())
+    cut = set(network.neighbours(lonely).tolist())
+    if len(cut) > liars and network.n <= SMALL:
+        import networkx
+
+        graph = networkx.from_numpy_array(network.adjacency)
+        cut = set(networkx.minimum_node_cut(graph)) if networkx.is_connected(graph) else set()
+    if len(cut) > liars:
+        return None
+    return _filled(network, cut, liars)
+
+
+def _filled(network: Network, cut: set[int], liars: int) -> Integers | None:
+    """The cut and as many more liars as wanted, such that honest workers are left on both sides."""
+    for node in range(network.n):
+        if len(cut) == liars:
+            break
+        if node not in cut and not network.with_byzantine([*cut, node]).honest_connected:
+            cut = cut | {node}
+    placed = network.with_byzantine(sorted(cut))
+    return placed.byzantine if len(cut) == liars and not placed.honest_connected else None

@@ -1,0 +1,217 @@
+"""Measured contraction: a lower bound on rho for any rule, by looking for inputs on which it does badly.
+
+For each kind of neighbourhood (`games`), structured and random starts are evaluated at once, the best ones are kept and
+improved by gradient-free ascent: every round each tries moves of single points, of all lies together and of everything,
+takes the best one if it helps and halves its step if none does; one whose step has become small starts again elsewhere.
+What comes back is an input, so the bound can be checked by anybody: `Witness.verify`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh import rng
+from byzmesh.errors import ConfigError
+from byzmesh.network import Network
+from byzmesh.rules.api import rule as make_rule
+from byzmesh.rules.base import Rule
+from byzmesh.theory.contraction import ContradictedProof, Proof
+from byzmesh.theory.games import Game, average, check_playable, games_of, ratios, spread, with_spread
+from byzmesh.theory.mixing import virtual_mixing
+from byzmesh.theory.starts import random_starts, structured_starts
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+MEMBERS = 8
+MOVES = 24
+SMALLEST_STEP = 1e-4
+SMALL_NETWORK = 64
+DEFAULT_BUDGET = 10_000
+
+
+@dataclass(frozen=True)
+class Witness:
+    """An input on which a rule deviates: worker `game.worker` receives `points` (K, D), own first."""
+
+    rule: str
+    options: dict[str, Any]
+    game: Game
+    points: Floats
+    ratio: float
+    network: str = ""
+
+    def verify(self, rule: Rule | None = None) -> float:
+        """The ratio computed afresh; give the rule if it is not a registered one."""
+        chosen = make_rule(self.rule, **self.options) if rule is None else rule
+        return float(ratios(chosen, self.game, self.points[None])[0])
+
+    def save(self, path: str | Path) -> Path:
+        """Write to an .npz file that `load` and plain NumPy read."""
+        target = Path(path)
+        game = self.game
+        about = {"rule": self.rule, "options": self.options, "network": self.network, "worker": game.worker}
+        with target.open("wb") as file:
+            np.savez(
+                file,
+                about=np.array(json.dumps(about)),
+                sender=game.sender,
+                weight=game.weight,
+                target=game.target,
+                lying=game.lying,
+                f=game.f,
+                points=self.points,
+                ratio=self.ratio,
+            )
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> Witness:
+        """Read what `save` wrote."""
+        try:
+            with np.load(Path(path), allow_pickle=False) as kept:
+                about = json.loads(str(kept["about"]))
+                inbox = [kept[name] for name in ("sender", "weight", "target", "lying")]
+                game = Game(about["worker"], inbox[0], inbox[1], inbox[2], inbox[3], int(kept["f"]))
+                points, ratio = kept["points"], float(kept["ratio"])
+        except (OSError, KeyError, ValueError) as error:
+            raise ConfigError(f"witness {path} cannot be read: {error}") from None
+        return cls(about["rule"], about["options"], game, points, ratio, about["network"])
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search found: `rho` is a lower bound on the contraction constant, reached by `witness`.
+
+    by_worker    the best ratio of each worker searched (one per kind of neighbourhood)
+    evaluations  how many inputs were tried
+    """
+
+    rho: float
+    witness: Witness | None
+    by_worker: dict[int, float]
+    evaluations: int
+    seed: int
+
+
+def search_contraction(
+    network: Network,
+    rule: Rule | str,
+    f: Any = "exact",
+    *,
+    budget: int = DEFAULT_BUDGET,
+    seed: int = 0,
+    dimension: int = 2,
+    spread: float | None = None,
+    mixing: Floats | None = None,
+    proof: Proof | None = None,
+) -> Search:
+    """The worst ratio found on this network.
+
+    budget     inputs to try per kind of neighbourhood
+    dimension  of the models searched, 1 to 3
+    spread     None, or the only honest spread allowed, for rules with a scale of their own (clipping radii)
+    mixing     (N, N) virtual mixing matrix to measure against (default: the rule's)
+    proof      a proved bound to hold the result against; `ContradictedProof` if it fails
+
+    >>> from byzmesh.network import network
+    >>> net = network("complete", n=9, byzantine=[8])
+    >>> search_contraction(net, "weimean", budget=200).rho, search_contraction(net, "nocomm", budget=200).rho
+    (inf, 0.0)
+    """
+    chosen = make_rule(rule)
+    check_playable(chosen)
+    if dimension not in (1, 2, 3):
+        raise ConfigError(f"dimension must be 1, 2 or 3, got {dimension}")
+    if budget < 1:
+        raise ConfigError(f"budget must be at least 1 evaluation, got {budget}")
+    bounds = network.bounds(f)
+    matrix = virtual_mixing(network, chosen).matrix if mixing is None else mixing
+    place = {worker: row for row, worker in enumerate(network.honest.tolist())}
+    by_worker: dict[int, float] = {}
+    best: Witness | None = None
+    used = 0
+    for game in games_of(network, matrix, bounds):
+        if chosen.uses_f and game.f > chosen.largest_f(len(game.sender) - 1):
+            continue
+        draw = rng.generator(seed, rng.RULE, game.worker)
+        points, ratio, spent = climb(chosen, game, budget, draw, dimension, spread)
+        used += spent
+        by_worker[game.worker] = ratio
+        witness = Witness(chosen.name, dict(chosen.options), game, points, ratio, network.name)
+        if proof is not None:
+            hold_against(witness, float(proof.bound[place[game.worker]]), proof.reason)
+        if best is None or ratio > best.ratio:
+            best = witness
+    return Search(0.0 if best is None else best.ratio, best, by_worker, used, seed)
+
+
+def default_budget(network: Network) -> int:
+    """Evaluations that a certificate spends unasked: none on networks of more than 64 workers."""
+    return DEFAULT_BUDGET if network.n <= SMALL_NETWORK else 0
+
+
+def hold_against(witness: Witness, bound: float, reason: str) -> None:
+    """Raise `ContradictedProof` if the witness lies above a proved bound (NaN: nothing is proved)."""
+    if witness.ratio > bound * (1.0 + 1e-9) + 1e-9:
+        raise ContradictedProof(
+            f"worker {witness.game.worker} with rule {witness.rule}: an input with ratio {witness.ratio:.6g} "
+            f"contradicts the proved bound {bound:.6g} ({reason}); please report it with the witness"
+        )
+
+
+def climb(
+    rule: Rule, game: Game, budget: int, draw: np.random.Generator, dimension: int, fixed: float | None
+) -> tuple[Floats, float, int]:
+    """(points (K, D), ratio, evaluations) of the worst input found for one worker."""
+
+    def evaluate(points: Floats) -> tuple[Floats, Floats]:
+        held = points if fixed is None else with_spread(game, points, fixed)
+        return held, ratios(rule, game, held)
+
+    starts = np.concatenate([structured_starts(game, dimension), random_starts(game, dimension, 64, draw)])[:budget]
+    pool, value = evaluate(starts)
+    used = len(pool)
+    order = np.argsort(-value, kind="stable")[:MEMBERS]
+    member, height = pool[order].copy(), value[order].copy()
+    step = np.full(len(member), 0.5)
+    best, top = member[0].copy(), float(height[0])
+    while used < budget and np.isfinite(top):
+        trial = moves(game, member, step, draw)
+        held, value = evaluate(trial.reshape(-1, *member.shape[1:]))
+        used += len(held)
+        table = value.reshape(len(member), MOVES)
+        pick = table.argmax(axis=1)
+        rows = np.arange(len(member))
+        better = table[rows, pick] > height * (1.0 + 1e-9)
+        member = np.where(better[:, None, None], held.reshape(trial.shape)[rows, pick], member)
+        height = np.where(better, table[rows, pick], height)
+        step = np.where(better, np.minimum(1.0, 1.5 * step), 0.5 * step)
+        if height.max() > top:
+            best, top = member[height.argmax()].copy(), float(height.max())
+        tired = np.flatnonzero(step < SMALLEST_STEP)
+        if len(tired):
+            member[tired], height[tired] = evaluate(random_starts(game, dimension, len(tired), draw))
+            step[tired] = 0.5
+            used += len(tired)
+    return best, top, used
+
+
+def moves(game: Game, member: Floats, step: Floats, draw: np.random.Generator) -> Floats:
+    """(M, MOVES, K, D) neighbours of each member: one point moved, all lies moved together, or everything moved."""
+    count, slots, dimension = member.shape
+    shift = draw.normal(size=(count, MOVES, slots, dimension))
+    kind = draw.random((count, MOVES, 1))
+    alone = np.arange(slots) == draw.integers(slots, size=(count, MOVES, 1))
+    lies = np.broadcast_to(game.lying, alone.shape)
+    together = np.broadcast_to(shift[:, :, :1], shift.shape)
+    shift = np.where(((kind > 0.5) & (kind <= 0.75))[..., None], together, shift)
+    moved = np.where(kind <= 0.5, alone, np.where(kind <= 0.75, lies, True))
+    wide = np.maximum(spread(game, member, average(game, member)), 1e-3)
+    return member[:, None] + (step * wide)[:, None, None, None] * shift * moved[..., None]
