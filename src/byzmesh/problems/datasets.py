@@ -11,6 +11,7 @@ Byte images that are mostly black are also kept as their non-zero pixels, for th
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -119,32 +120,26 @@ def dataset(name: str, data_dir: str | None = None) -> Dataset:
 
 def _stored(entry: str, name: str, read: Callable[[], Arrays]) -> Dataset:
     """A data set through the cache of decoded arrays."""
-    arrays = cached(entry, _DENSE, read)
-    sparse = cached(f"{entry}-nonzero", _SPARSE, lambda: nonzero(arrays["train_x"], arrays["test_x"]))
-    return _record(name, arrays, sparse)
+    return _record(name, cached(entry, _DENSE, read), entry)
 
 
-def _record(name: str, arrays: Arrays, sparse: Arrays | None = None) -> Dataset:
+def _record(name: str, arrays: Arrays, entry: str | None = None) -> Dataset:
+    """The record of four arrays; `entry` names the cache entry of the non-zero bytes, by default after their hash."""
     arrays = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
-    arrays |= {f"{part}_x": arrays[f"{part}_x"].reshape(len(arrays[f"{part}_x"]), -1) for part in ("train", "test")}
-    bytes_ = arrays["train_x"].dtype == np.uint8 and arrays["test_x"].dtype == np.uint8
+    train, test = (arrays[key].reshape(len(arrays[key]), -1) for key in ("train_x", "test_x"))
     labels = arrays["train_y"]
     classes = 0 if labels.dtype.kind == "f" else int(max(labels.max(), arrays["test_y"].max())) + 1
     classes = 0 if classes > _MOST_CLASSES else classes
-    if sparse is None:
-        sparse = nonzero(arrays["train_x"], arrays["test_x"]) if bytes_ else {}
-    empty = not sparse or len(sparse["train_start"]) == 0
-    scaling = (2 / 255, -1.0) if bytes_ else (1.0, 0.0)
-    return Dataset(
-        name,
-        arrays["train_x"],
-        arrays["train_y"],
-        arrays["test_x"],
-        arrays["test_y"],
-        classes,
-        *scaling,
-        nonzero={} if empty else sparse,
-    )
+    if train.dtype != np.uint8 or test.dtype != np.uint8:
+        return Dataset(name, train, labels, test, arrays["test_y"], classes)
+    if entry is None:
+        digest = hashlib.blake2b(train.data, digest_size=10)
+        digest.update(test.data)
+        entry = digest.hexdigest()
+    # finding the non-zero bytes takes longer than reading them
+    held = cached(f"{entry}-nonzero", _SPARSE, lambda: nonzero(train, test))
+    sparse = held if len(held["train_start"]) else {}
+    return Dataset(name, train, labels, test, arrays["test_y"], classes, 2 / 255, -1.0, sparse)
 
 
 def nonzero(train: npt.NDArray[Any], test: npt.NDArray[Any], full: float = _FULL) -> Arrays:
