@@ -97,7 +97,7 @@ def canonical_network(spec: Any, folder: Path) -> dict[str, Any]:
     weights: Any = built.weights if built.weights in schemes.names() else built.mixing.tolist()
     rest = {"byzantine": built.byzantine.tolist(), "weights": weights}
     name = spec if isinstance(spec, str) else spec.get("name") if isinstance(spec, Mapping) else None
-    if name is not None and "edges" not in (spec if isinstance(spec, Mapping) else {}) and not _is_file(spec):
+    if name is not None and "edges" not in (spec if isinstance(spec, Mapping) else {}) and not is_file(spec):
         options = (
             {k: v for k, v in spec.items() if k in topologies.entry(name).options} if isinstance(spec, Mapping) else {}
         )
@@ -107,7 +107,8 @@ def canonical_network(spec: Any, folder: Path) -> dict[str, Any]:
     return {"edges": edges, "n": built.n, **rest}
 
 
-def _is_file(spec: Any) -> bool:
+def is_file(spec: Any) -> bool:
+    """Whether a network is given by a file: a name with a file's ending, or a mapping with `file`."""
     if isinstance(spec, Mapping):
         return "file" in spec
     return isinstance(spec, str) and spec.endswith((".json", ".edges", ".txt", ".csv", ".graphml"))

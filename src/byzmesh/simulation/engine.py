@@ -202,25 +202,25 @@ class Simulation:
             self.per_worker.setdefault(name, []).append(np.asarray(values, np.float64))
         return record
 
+    def advance(self) -> dict[str, float]:
+        """The evaluation at round 0, or one round with its evaluation if one is due: the metrics, or nothing."""
+        began = time.perf_counter()
+        due = self.round == 0 and not self.series
+        if not due:
+            due = self.step() and (self.round % self.evaluate_every == 0 or self.round == self.rounds)
+        record = self.evaluate() if due else {}
+        if self.status == RUNNING and self.round >= self.rounds:
+            self.status = FINISHED
+        self.seconds += time.perf_counter() - began
+        return record
+
     def __iter__(self) -> Iterator[dict[str, float]]:
         """Go on to the end, yielding the metrics at every evaluation (also at round 0)."""
         with limit_threads(self.threads):
-            if self.round == 0 and not self.series:
-                record = self.evaluate()
+            while self.status == RUNNING:
+                record = self.advance()
                 if record:
                     yield record
-            while self.status == RUNNING and self.round < self.rounds:
-                began = time.perf_counter()
-                if not self.step():
-                    break
-                record = {}
-                if self.round % self.evaluate_every == 0 or self.round == self.rounds:
-                    record = self.evaluate()
-                self.seconds += time.perf_counter() - began
-                if record:
-                    yield record
-            if self.status == RUNNING and self.round >= self.rounds:
-                self.status = FINISHED
 
     def run(self) -> Run:
         """Go to the end."""

@@ -1,0 +1,204 @@
+"""Grids: one file that means many runs.
+
+    base:     {profile: paper, network: paper/two-castle}      what all runs share
+    axes:     {rule: [IOS, {name: CC, tau: 0.1}],              all combinations of the axes' values
+               seed: {from: 0, to: 4}}                         a range, `to` included; with `step` or `count`
+    zip:      [{network.k: [3, 6], rounds: [1000, 4000]}]      axes that move together
+    cases:    {iid: {problem.partition: iid},                  named sets of values, one more axis
+               non-iid: {problem.partition: one-class, rule.tau: 0.3}}
+    exclude:  [{rule: Krum, case: non-iid}]                    combinations to leave out; a list means any of these
+
+Keys are those of a config, or dotted paths into it (`rule.tau`). Shorter paths are set first, so that `rule.tau`
+changes whatever `rule` was chosen. The order of the runs: cases, then zips, then axes, the last one fastest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from byzmesh.errors import ByzmeshError, ConfigError, UnknownOption, nearest
+from byzmesh.experiments.config import KEYS, resolve
+from byzmesh.experiments.paths import lookup, matches, place
+from byzmesh.experiments.yaml_files import read_yaml
+from byzmesh.store import config_key
+
+PARTS = ("base", "axes", "zip", "cases", "exclude")
+CASE = "case"
+"""Under which name a point's label holds the name of its case."""
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a grid: its key, its canonical config, and the values that the grid's axes have there."""
+
+    key: str
+    config: dict[str, Any]
+    label: dict[str, Any]
+
+
+def read_grid(path: str | Path) -> list[Point]:
+    """The runs that a grid file means; relative file names in it are relative to its folder."""
+    path = Path(path)
+    try:
+        return expand(read_yaml(path), path.parent)
+    except ConfigError as error:
+        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
+
+
+def expand(grid: Values, folder: str | Path = ".") -> list[Point]:
+    """The runs of a grid, each once, in the order of the grid.
+
+    >>> points = expand({
+    ...     "base": {"problem": "quadratic", "network": {"name": "ring", "n": 5}},
+    ...     "axes": {"rule": ["ios", "weimean"], "seed": {"from": 0, "to": 1}},
+    ...     "exclude": [{"rule": "mean", "seed": 1}],
+    ... })
+    >>> [point.label for point in points]
+    [{'rule': 'ios', 'seed': 0}, {'rule': 'ios', 'seed': 1}, {'rule': 'weimean', 'seed': 0}]
+    """
+    for key in grid:
+        if key not in PARTS:
+            raise UnknownOption(f"grid has no key {key!r}: {nearest(str(key), PARTS)}")
+    base = _mapping("base", grid.get("base"))
+    excluded = [_mapping("exclude", item) for item in _items("exclude", grid.get("exclude"))]
+    unused = set(range(len(excluded)))
+    points: dict[str, Point] = {}
+    for values, label in _combinations(grid):
+        written: dict[str, Any] = {}
+        for path, value in sorted({**base, **values}.items(), key=lambda item: item[0].count(".")):
+            place(written, path, value)
+        hits = {number for number, item in enumerate(excluded) if _is_excluded(item, written, label)}
+        unused -= hits
+        if not hits:
+            point = _point(written, label, folder)
+            points.setdefault(point.key, point)
+    if unused:
+        item = excluded[min(unused)]
+        raise ConfigError(f"grid exclude {_shown(item)} matches no combination; correct or remove it")
+    if not points:
+        raise ConfigError("grid has no runs: every combination is excluded; remove an exclude")
+    return list(points.values())
+
+
+def _point(written: dict[str, Any], label: dict[str, Any], folder: str | Path) -> Point:
+    try:
+        config = resolve(written, folder)
+    except ByzmeshError as error:
+        raise ConfigError(f"{error}{f' (at {_shown(label)})' if label else ''}") from error
+    return Point(config_key(config), config, label)
+
+
+def _shown(values: Values) -> str:
+    return ", ".join(f"{path} = {value}" for path, value in values.items())
+
+
+def _combinations(grid: Values) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """(values by path, label) of all combinations."""
+    steps: list[list[tuple[Values, Values]]] = []
+    owners: dict[str, str] = {}
+    cases = _mapping("cases", grid.get("cases"))
+    if cases:
+        chosen = {name: _mapping(f"cases {name}", overrides) for name, overrides in cases.items()}
+        _own(owners, "cases", dict.fromkeys(path for overrides in chosen.values() for path in overrides))
+        steps.append([(overrides, {CASE: name}) for name, overrides in chosen.items()])
+    for number, item in enumerate(_items("zip", grid.get("zip"))):
+        group = {path: _axis(path, values) for path, values in _mapping("zip", item).items()}
+        _own(owners, f"zip group {number + 1}", group)
+        lengths = {path: len(values) for path, values in group.items()}
+        if len(set(lengths.values())) > 1:
+            raise ConfigError(f"grid zip: axes that move together must be of one length, got {_shown(lengths)}")
+        lines = [dict(zip(group, line, strict=True)) for line in zip(*group.values(), strict=True)]
+        steps.append([(line, line) for line in lines])
+    axes = {path: _axis(path, values) for path, values in _mapping("axes", grid.get("axes")).items()}
+    _own(owners, "axes", axes)
+    steps += [[({path: value}, {path: value}) for value in values] for path, values in axes.items()]
+    for combination in itertools.product(*steps):
+        yield (
+            {path: value for values, _ in combination for path, value in values.items()},
+            {path: value for _, label in combination for path, value in label.items()},
+        )
+
+
+def _own(owners: dict[str, str], part: str, paths: Iterable[str]) -> None:
+    """Two parts of a grid that set the same path would overrule each other in silence."""
+    for path in paths:
+        if path.split(".")[0] not in KEYS:
+            raise UnknownOption(f"grid {part}: config has no key {path!r}: {nearest(path.split('.')[0], KEYS)}")
+        if path in owners:
+            raise ConfigError(f"grid sets {path} in {owners[path]} and in {part}; set it in one of them")
+        owners[path] = part
+
+
+def _axis(path: str, values: Any) -> list[Any]:
+    """The values of an axis: a list, or a range."""
+    if isinstance(values, Mapping):
+        return _range(path, values)
+    if not isinstance(values, list) or not values:
+        raise ConfigError(f"grid axis {path} must be a list of values or a range (from, to, step), got {values!r}")
+    return list(values)
+
+
+def _range(path: str, given: Values) -> list[Any]:
+    """from, from + step, ... up to and with `to`; or `count` values from `from` to `to`."""
+    known = ("from", "to", "step", "count")
+    for key in given:
+        if key not in known:
+            raise UnknownOption(f"grid axis {path}: a range has no key {key!r}: {nearest(str(key), known)}")
+    if "from" not in given or "to" not in given or ("step" in given and "count" in given):
+        raise ConfigError(f"grid axis {path}: a range needs from, to and either step (default 1) or count, got {given}")
+    # In decimal numbers, as they are written: 0.1 + 2 * 0.1 is 0.3.
+    first, last = (_decimal(path, key, given[key]) for key in ("from", "to"))
+    if "count" in given:
+        count = given["count"]
+        if not isinstance(count, int) or isinstance(count, bool) or count < 2:
+            raise ConfigError(f"grid axis {path}: count of a range must be an integer of at least 2, got {count!r}")
+        values = [first + (last - first) * number / (count - 1) for number in range(count)]
+        whole = all(value == value.to_integral_value() for value in values)
+    else:
+        step = _decimal(path, "step", given.get("step", 1))
+        if step == 0 or (last - first) / step < 0:
+            raise ConfigError(f"grid axis {path}: step {step} does not lead from {first} to {last}; change its sign")
+        values = [first + step * number for number in range(int((last - first) / step) + 1)]
+        whole = isinstance(given["from"], int) and isinstance(given.get("step", 1), int)
+    return [int(value) if whole else float(value) for value in values]
+
+
+def _decimal(path: str, key: str, value: Any) -> Decimal:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        return Decimal(repr(float(value)) if not isinstance(value, int) else value)
+    except (TypeError, ValueError, ArithmeticError):
+        raise ConfigError(f"grid axis {path}: {key} of a range must be a number, got {value!r}") from None
+
+
+def _is_excluded(item: Values, written: Values, label: Values) -> bool:
+    return all(
+        label.get(CASE) in (wanted if isinstance(wanted, list) else [wanted])
+        if path == CASE
+        else matches(path, lookup(written, path), wanted)
+        for path, wanted in item.items()
+    )
+
+
+def _mapping(part: str, value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"grid {part} must be a mapping, got {value!r}")
+    return dict(value)
+
+
+def _items(part: str, value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ConfigError(f"grid {part} must be a list of mappings, got {value!r}")
+    return value

@@ -1,0 +1,55 @@
+"""YAML files that people write: a key given twice, which YAML's own reader would drop in silence, is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from byzmesh.errors import ConfigError
+
+
+class _Strict(yaml.SafeLoader):
+    """The safe loader, but every key of a mapping is a string and stands there once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        self.flatten_mapping(node)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.tag != "tag:yaml.org,2002:str":
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key.value!r} is not text; put it in quotes", key.start_mark
+                )
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key.value!r} is given twice; remove one", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping that a YAML file holds.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "run.yaml")
+    ...     _ = file.write_text("rule: {name: CC, tau: 0.1}")
+    ...     read_yaml(file)
+    {'rule': {'name': 'CC', 'tau': 0.1}}
+    """
+    path = Path(path)
+    try:
+        held = yaml.load(path.read_text(encoding="utf-8"), _Strict)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"cannot read {path}: {reason}; give the path of a YAML file") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = "" if mark is None else f", line {mark.line + 1}"
+        raise ConfigError(f"{path}{place}: {getattr(error, 'problem', None) or error}") from error
+    if not isinstance(held, dict):
+        raise ConfigError(f"{path} must hold a mapping of keys to values, got {type(held).__name__}")
+    return held
