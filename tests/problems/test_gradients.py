@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -168,6 +170,24 @@ def test_rows_and_threads_do_not_change_a_gradient() -> None:
     one, two = task.evaluate(models[:5]), threaded.evaluate(models[:5])
     for name in ("loss", "accuracy"):
         np.testing.assert_array_equal(one[name], two[name])
+
+
+FORKED = """
+import os
+from byzmesh.problems import problem
+task = problem("softmax").bind(workers=64, threads=2)
+models = task.initial()
+task.gradients(models, 0)
+child = os.fork()
+if child == 0:
+    task.gradients(models, 1)
+    os._exit(0)
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_threads_work_in_a_forked_child() -> None:
+    assert subprocess.run([sys.executable, "-c", FORKED], timeout=120, check=False).returncode == 0
 
 
 def test_wrong_shapes_are_refused_before_compiled_code_sees_them() -> None:

@@ -9,6 +9,7 @@ Measured loss and accuracy are those of the test set.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -86,19 +87,12 @@ class LinearTask:
 
     def _rows(self, models: Array, rows: Integers | None) -> Integers:
         """The rows meant, after checking what the compiled code takes on trust."""
-        if rows is not None:
-            rows = np.asarray(rows, np.int64)
-        if (
-            models.shape[-1] != self.dimension
-            or len(models) > self.rows
-            or (rows is not None and len(rows) != len(models))
-        ):
+        chosen = np.arange(len(models)) if rows is None else np.asarray(rows, np.int64)
+        if models.shape[-1] != self.dimension or len(models) > self.rows or len(chosen) != len(models):
             raise ConfigError(f"models must be up to {self.rows} rows of {self.dimension} numbers, got {models.shape}")
-        if rows is None:
-            return np.arange(len(models))
-        if len(rows) and not (rows.min() >= 0 and rows.max() < self.rows):
-            raise ConfigError(f"rows must lie between 0 and {self.rows - 1}, got {rows.min()} to {rows.max()}")
-        return rows
+        if rows is not None and len(chosen) and not (chosen.min() >= 0 and chosen.max() < self.rows):
+            raise ConfigError(f"rows must lie between 0 and {self.rows - 1}, got {chosen.min()} to {chosen.max()}")
+        return chosen
 
     def losses(self, models: Array, round: int, rows: Integers | None = None) -> Floats:
         """(R, K) mean loss of candidates (R, K, D) on each row's own batch of the round."""
@@ -170,3 +164,8 @@ def _over_rows(work: Callable[[slice], None], count: int, threads: int, least: i
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="byzmesh")
+
+
+if hasattr(os, "register_at_fork"):
+    # threads do not survive a fork: the child must not wait for the parent's
+    os.register_at_fork(after_in_child=_pool.cache_clear)
