@@ -165,7 +165,7 @@ def test_binding_is_checked() -> None:
         ({"workers": 60_001}, "60000 samples cannot be shared among 60001 workers"),
     ):
         with pytest.raises(ConfigError, match=words):
-            spec.bind(**given)  # type: ignore[arg-type]
+            spec.bind(**given)
     for classes in ("odd", [1], [1, 1], [0, 10]):
         with pytest.raises(ConfigError, match="classes must be parity or a pair"):
             problem("logistic", classes=classes).bind(workers=2)

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from byzmesh.errors import ConfigError, DataError
 from byzmesh.training import load_checkpoint, save_checkpoint
 
-ARRAYS = {
+ARRAYS: dict[str, np.ndarray] = {
     "models": np.random.default_rng(0).normal(size=(4, 30)).astype(np.float32),
     "counts": np.arange(6).reshape(2, 3),
     "flags": np.array([True, False]),

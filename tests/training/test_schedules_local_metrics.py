@@ -63,7 +63,7 @@ def test_local_update_follows_its_formula(momentum: str, dtype: type) -> None:
     state = update.init(models)
     wide, velocity = models.astype(np.float64), np.zeros((3, 50))
     for k in range(5):
-        gradients = generator.normal(size=(3, 50)).astype(dtype)
+        gradients: np.ndarray = generator.normal(size=(3, 50)).astype(dtype)
         before = gradients.copy()
         half = np.empty_like(models)
         state = update.apply(models, gradients, 0.5 / (k + 1), state, half)
@@ -73,7 +73,7 @@ def test_local_update_follows_its_formula(momentum: str, dtype: type) -> None:
             velocity = 0.8 * velocity + (0.2 if momentum == "exponential" else 1.0) * direction
             direction = velocity
         wide = (1 - 0.01 * 0.5 / (k + 1)) * wide - 0.5 / (k + 1) * direction
-        np.testing.assert_allclose(half, wide, rtol=0, atol=20 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(half, wide, rtol=0, atol=20 * float(np.finfo(dtype).eps))
         assert half.dtype == dtype
         models = half
     assert (state is None) == (momentum == "none")
