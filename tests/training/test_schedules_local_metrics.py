@@ -59,7 +59,7 @@ def test_schedules_are_listed() -> None:
 def test_local_update_follows_its_formula(momentum: str, dtype: type) -> None:
     generator = np.random.default_rng(0)
     update = local_update(decay=0.01, momentum=momentum, beta=0.8)
-    models = generator.normal(size=(3, 50)).astype(dtype)
+    models: np.ndarray = generator.normal(size=(3, 50)).astype(dtype)
     state = update.init(models)
     wide, velocity = models.astype(np.float64), np.zeros((3, 50))
     for k in range(5):
