@@ -115,7 +115,8 @@ def certify(
 
     f          bound on the lying neighbours; a number on a network without liars stands for that many liars in the
                worst places, and every worker then expects min(f, its neighbours)
-    guarantee  what `holds` answers: "rdsa" (and connected), "rca", "both", "gossip" (2 rho b < mu_2, gossip rules only) or "connected"
+    guarantee  what `holds` answers: "rdsa" (and connected), "rca", "both", "connected" or "gossip" (2 rho b < mu_2,
+               for gossip rules)
     search     inputs to try per kind of neighbourhood for a witness; 0: none
     L, delta_in, delta_out (and step, rounds, gap = f(x^0) - f*)  the problem, for the theorems in numbers
 

@@ -67,8 +67,8 @@ def worst_placement(network: Network, liars: int, criterion: str = "rate") -> Pl
     """The worst places for a number of liars.
 
     >>> from byzmesh.network import network
-    >>> worst_placement(network("dumbbell", k=3, bridge=1), 1).byzantine.tolist()
-    [3]
+    >>> worst_placement(network("star", n=5), 1).byzantine.tolist()
+    [0]
     """
     if criterion not in CRITERIA:
         raise ConfigError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")

@@ -172,8 +172,11 @@ def climb(
     """(points (K, D), ratio, evaluations) of the worst input found for one worker."""
 
     def evaluate(points: Floats) -> tuple[Floats, Floats]:
-        held = points if fixed is None else with_spread(game, points, fixed)
-        return held, ratios(rule, game, held)
+        if fixed is None:
+            return points, ratios(rule, game, points)
+        held = with_spread(game, points, fixed)
+        wide = spread(game, held, average(game, held))
+        return held, np.where(np.abs(wide - fixed) < 1e-6 * fixed, ratios(rule, game, held), 0.0)
 
     starts = np.concatenate([structured_starts(game, dimension), random_starts(game, dimension, 64, draw)])[:budget]
     pool, value = evaluate(starts)

@@ -1,0 +1,198 @@
+"""Design: weights and links that turn a failing certificate into a passing one.
+
+Links are added one at a time, the cheapest way to help: between the two most endangered workers (largest h) that are
+not linked yet, of equals the pair that connects the graph best; then across smallest cuts until no f liars can separate the honest. Under
+Metropolis-Hastings weights a worker with 3 f neighbours or more always has h < 1/3, so n nodes never need more than
+about 3 f n / 2 links. Weights compared on the result: Metropolis-Hastings, best constant, and fastest mixing by the
+FDLA semidefinite programme (the extra `design`),
+
+    minimise ||W - 11^T/n||_2   such that   W = W^T, W 1 = 1, W >= 0, w_nm = 0 where there is no link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import ConfigError, MissingExtra
+from byzmesh.network import Network, fiedler_vector
+from byzmesh.network import network as make_network
+from byzmesh.network.placement import is_whole
+from byzmesh.theory.certificate import Certificate, certify
+from byzmesh.theory.contraction import THIRD, below, cut_weight, rca_limit, theorem_3
+from byzmesh.theory.mixing import mixing_rate, rho_star, to_own
+from byzmesh.theory.table1 import first_size
+
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+Edge = tuple[int, int]
+
+SCHEMES = ("metropolis-hastings", "best-constant", "fastest")
+
+
+@dataclass(frozen=True)
+class Option:
+    """A weight scheme on the designed graph and its certificate."""
+
+    weights: str
+    certificate: Certificate
+
+
+@dataclass(frozen=True)
+class Design:
+    """A suggestion.
+
+    before, after  certificates of the start and of the result with the best weights; f liars in the worst places
+    added          the links that were added, in order
+    options        the weight schemes compared on the result, the best first
+    reason         why it is not possible, or None
+    """
+
+    before: Certificate
+    after: Certificate
+    added: tuple[Edge, ...]
+    options: tuple[Option, ...]
+    reason: str | None
+
+    @property
+    def network(self) -> Network:
+        """The designed network, with its weights and without liars."""
+        return self.after.network.with_byzantine("none")
+
+
+def suggest(
+    network: Network | None = None,
+    *,
+    f: int,
+    nodes: int | None = None,
+    rule: str = "ios",
+    guarantee: str = "rdsa",
+    schemes: tuple[str, ...] = ("metropolis-hastings", "best-constant"),
+) -> Design:
+    """Links and weights with which `rule` bears f liars anywhere; start from a network, or from a ring of `nodes`.
+
+    guarantee  "rdsa" or "rca"
+    schemes    weights to compare: "metropolis-hastings", "best-constant", "fastest" (needs byzmesh[design])
+
+    >>> plan = suggest(nodes=10, f=1)
+    >>> plan.before.holds, plan.after.holds, len(plan.added)
+    (False, True, 4)
+    """
+    start = _start(network, nodes)
+    if not is_whole(f) or not 0 < f < start.n - 1:
+        raise ConfigError(f"f must be a number of liars from 1 to {start.n - 2}, got {f!r}")
+    if guarantee not in ("rdsa", "rca"):
+        raise ConfigError(f"guarantee must be 'rdsa' or 'rca' for a design, got {guarantee!r}")
+    for scheme in schemes:
+        if scheme not in SCHEMES:
+            raise ConfigError(f"scheme must be one of {', '.join(SCHEMES)}, got {scheme!r}")
+    before = certify(start, rule, f, guarantee=guarantee)
+    reason = _impossible(start.n, f, guarantee)
+    grown, added = (start, ()) if before.holds or reason is not None else _grown(start, f, guarantee)
+    options = [Option(scheme, certify(_weighted(grown, scheme), rule, f, guarantee=guarantee)) for scheme in schemes]
+    options.sort(key=lambda option: (not option.certificate.holds, -option.certificate.rate))
+    if reason is None and not options[0].certificate.holds:
+        reason = "no such links were found; the rule's certificate still fails"
+    return Design(before, options[0].certificate, added, tuple(options), reason)
+
+
+def _start(network: Network | None, nodes: int | None) -> Network:
+    if (network is None) == (nodes is None):
+        raise ConfigError("give either a network to improve or nodes, how many to link")
+    if network is None:
+        return make_network("ring", n=nodes)
+    return network.with_byzantine("none")
+
+
+def _impossible(n: int, f: int, guarantee: str) -> str | None:
+    """Why even the complete graph fails, which gives every link its least weight; None if it does not."""
+    h = f / n
+    if h >= THIRD:
+        return f"{f} liars among {n} nodes are a third or more; use at least {3 * f + 1} nodes"
+    if guarantee == "rca" and theorem_3(np.array([h]))[0] >= rho_star(1.0, n - f):
+        least = first_size(lambda share: 12.0 * f * share / (1.0 - 3.0 * f * share) if 3 * f * share < 1 else 9e9, True)
+        return f"even the complete graph of {n} nodes is not RCA with {f} liars; about {least:,} nodes are needed"
+    return None
+
+
+def _limit(network: Network, f: int, guarantee: str) -> float:
+    if guarantee == "rdsa":
+        return THIRD
+    return rca_limit(rho_star(mixing_rate(to_own(network)), network.n - f))
+
+
+def _grown(start: Network, f: int, guarantee: str) -> tuple[Network, tuple[Edge, ...]]:
+    """The graph with links added until every h is below its limit and no f nodes separate the rest."""
+    links = start.adjacency.copy()
+    added: list[Edge] = []
+    while True:
+        network = Network.from_adjacency(links, name=start.name)
+        h = cut_weight(network, np.full(network.n, f))
+        poor = network.degree <= f  # a rule must keep at least one neighbour
+        if (below(h, _limit(network, f, guarantee)) & ~poor).all():
+            edge = _across(links, f)
+        else:
+            edge = _between(links, np.where(poor, 2.0 + f - network.degree, h))
+        if edge is None:
+            return network, tuple(added)
+        links[edge], links[edge[::-1]] = True, True
+        added.append(edge)
+
+
+def _between(links: Booleans, danger: Floats) -> Edge | None:
+    """A new link at the most endangered node, to the most endangered node not linked to it.
+
+    Of equals the one farthest along the Fiedler vector: the link that raises the connectivity most, to first order.
+    """
+    open_ends = ~links & ~np.eye(len(links), dtype=bool)
+    free = np.flatnonzero(open_ends.any(axis=1))
+    if len(free) == 0:
+        return None
+    node = int(free[np.argmax(danger[free])])
+    others = np.flatnonzero(open_ends[node])
+    vector = fiedler_vector(links.astype(np.float64))
+    apart = np.abs(vector[others] - vector[node]).round(9)
+    other = int(others[np.lexsort((others, -apart, -danger[others].round(9)))[0]])
+    return min(node, other), max(node, other)
+
+
+def _across(links: Booleans, f: int) -> Edge | None:
+    """A link across a smallest node cut of at most f nodes; None if there is no such cut."""
+    import networkx
+
+    graph = networkx.from_numpy_array(links)
+    cut = networkx.minimum_node_cut(graph) if networkx.is_connected(graph) else set()
+    if len(cut) > f or int(links.sum()) == len(links) * (len(links) - 1):
+        return None
+    graph.remove_nodes_from(cut)
+    sides = [
+        sorted(side, key=lambda node: (int(links[node].sum()), node)) for side in networkx.connected_components(graph)
+    ]
+    first, second = sides[0][0], sides[1][0]
+    return min(first, second), max(first, second)
+
+
+def _weighted(network: Network, scheme: str) -> Network:
+    return network.with_weights(fastest_mixing(network.adjacency) if scheme == "fastest" else scheme)
+
+
+def fastest_mixing(adjacency: Booleans) -> Floats:
+    """(n, n) the symmetric nonnegative weights that mix fastest, by the FDLA semidefinite programme through cvxpy."""
+    try:
+        import cvxpy
+    except ImportError:
+        raise MissingExtra("design", "fastest mixing by FDLA") from None
+    n = len(adjacency)
+    matrix: Any = cvxpy.Variable((n, n), symmetric=True)
+    absent = (~adjacency & ~np.eye(n, dtype=bool)).astype(np.float64)
+    rules = [matrix @ np.ones(n) == np.ones(n), matrix >= 0.0, cvxpy.multiply(absent, matrix) == 0.0]
+    cvxpy.Problem(cvxpy.Minimize(cvxpy.sigma_max(matrix - np.full((n, n), 1.0 / n))), rules).solve()
+    if matrix.value is None:
+        raise ConfigError(f"the solver found no fastest weights for this graph of {n} nodes; choose another scheme")
+    weight = np.where(adjacency, np.maximum((matrix.value + matrix.value.T) / 2.0, 0.0), 0.0)
+    weight /= max(1.0, float(weight.sum(axis=1).max()))  # the solver's rounding must not make own weights negative
+    np.fill_diagonal(weight, 1.0 - weight.sum(axis=1))
+    return np.asarray(weight, np.float64)

@@ -1,0 +1,102 @@
+"""Certificates while a simulation runs: what the rule really mixed, and whether it kept its promise.
+
+From the coefficients of a round (how much each slot of the inbox counted) follows the empirical mixing matrix, from the
+models before and after the exchange the contraction that was realised:
+
+    W_nm     coefficient that n gave to honest m; what liars (and anchors) got is added to W_nn
+    ratio_n  ||x_n after - xbar_n|| / max_m ||x_m before - xbar_n||,    xbar_n from the *virtual* mixing matrix
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.network import Network
+from byzmesh.theory.contraction import Proof
+from byzmesh.theory.mixing import chi2
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """One round against the theory.
+
+    ratio       (N,) realised contraction; 0 where the honest models agree to within rounding
+    chi2        of the empirical mixing matrix, NaN for rules without coefficients
+    lies        (N,) share that liars got, NaN likewise
+    violations  ids of the workers whose ratio is above the proved bound
+    """
+
+    ratio: Floats
+    chi2: float
+    lies: Floats
+    violations: Integers
+
+
+def empirical_mixing(network: Network, coefficients: Floats) -> tuple[Floats, Floats]:
+    """(W (N, N), lies (N,)) from coefficients (N, K) in the slots of `network.layout`.
+
+    >>> from byzmesh.network import network
+    >>> net = network("complete", n=3, byzantine=[2])
+    >>> matrix, lies = empirical_mixing(net, np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]]))
+    >>> matrix, lies
+    (array([[0.7, 0.3],
+           [0.4, 0.6]]), array([0.2, 0. ]))
+    """
+    sender = network.layout.sender
+    row = np.full(network.n, -1, np.int64)
+    row[network.honest] = np.arange(len(network.honest))
+    seat = np.where(sender >= 0, row[sender], -1)
+    line, slot = np.nonzero(seat >= 0)
+    matrix = np.zeros((len(sender), len(sender)))
+    matrix[line, seat[line, slot]] = coefficients[line, slot]
+    lies = np.where((sender >= 0) & (seat < 0), coefficients, 0.0).sum(axis=1)
+    np.fill_diagonal(matrix, 0.0)
+    np.fill_diagonal(matrix, 1.0 - matrix.sum(axis=1))
+    return matrix, lies
+
+
+def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Floats) -> Floats:
+    """(N,) realised contraction of one exchange: models before and after (N, D), virtual mixing matrix (N, N).
+
+    The maximum runs over the workers with positive weight, the worker itself included.
+
+    >>> round_contraction([[0.0], [1.0]], [[0.25], [0.5]], np.full((2, 2), 0.5))
+    array([0.5, 0. ])
+    """
+    old, new = np.asarray(before, np.float64), np.asarray(after, np.float64)
+    old, new = old - old.mean(axis=0), new - old.mean(axis=0)
+    centre = mixing @ old
+    ratio = np.zeros(len(old))
+    for worker in range(len(old)):
+        near = mixing[worker] > 0.0
+        near[worker] = True
+        spread = np.sqrt(((old[near] - centre[worker]) ** 2).sum(axis=1).max())
+        size = np.sqrt((old[near] ** 2).sum(axis=1).max())
+        if spread > 1e-9 * size:
+            ratio[worker] = np.sqrt(((new[worker] - centre[worker]) ** 2).sum()) / spread
+    return ratio
+
+
+def round_report(
+    network: Network,
+    before: npt.ArrayLike,
+    after: npt.ArrayLike,
+    coefficients: Floats | None,
+    mixing: Floats,
+    proof: Proof,
+) -> RoundReport:
+    """One round of a simulation held against what is proved (`proved_contraction`)."""
+    ratio = round_contraction(before, after, mixing)
+    share, lies = np.nan, np.full(len(ratio), np.nan)
+    if coefficients is not None:
+        matrix, lies = empirical_mixing(network, coefficients)
+        share = chi2(matrix)
+    # float32 models round by 1e-7 of their size, so a tiny excess is no violation
+    broken = ratio > proof.bound * (1.0 + 1e-3) + 1e-3
+    return RoundReport(ratio, share, lies, network.honest[broken])
