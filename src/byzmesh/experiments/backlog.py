@@ -1,0 +1,124 @@
+"""What a sweep still has to do, and how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from byzmesh.store import RunRecord, Store
+
+ENDED = ("finished", "diverged")
+LOOK_SECONDS = 0.5
+"""How often a sweep looks at runs that another one is computing."""
+
+Show = Callable[["Backlog", RunRecord | None], None]
+"""Told every moment how a sweep stands, and of each run that ended."""
+
+
+@dataclass
+class Backlog:
+    """The runs of a sweep: waiting, computed here, computed by another sweep, ended.
+
+    rounds     key -> rounds that the run needs
+    reached    key -> round at which it was first and last seen in this sweep
+    warnings   what the user should know, each once
+    before     number of runs that had ended before
+    """
+
+    store: Store
+    keys: Sequence[str]
+    retry_failed: bool
+    show: Show = lambda backlog, record: None
+    waiting: deque[str] = field(default_factory=deque)
+    running: set[str] = field(default_factory=set)
+    elsewhere: set[str] = field(default_factory=set)
+    ended: dict[str, str] = field(default_factory=dict)
+    warnings: dict[str, None] = field(default_factory=dict)
+    before: int = 0
+    rounds: dict[str, int] = field(default_factory=dict)
+    reached: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key in self.keys:
+            record = self.store.get(key)
+            if record.status in ENDED or (record.status == "failed" and not self.retry_failed):
+                self.ended[key] = record.status
+            else:
+                self.waiting.append(key)
+                self.rounds[key] = record.config["rounds"]
+        self.before = len(self.ended)
+        self._began = self._looked = time.monotonic()
+
+    @property
+    def open(self) -> bool:
+        """Whether anything is still to do or to wait for."""
+        return bool(self.waiting or self.running or self.elsewhere)
+
+    def next(self) -> str | None:
+        """The next run to compute here; None if there is none now."""
+        if not self.waiting:
+            return None
+        key = self.waiting.popleft()
+        self.running.add(key)
+        return key
+
+    def at(self, key: str, round: int) -> None:
+        """Note how far a run is."""
+        self.reached[key] = (self.reached.get(key, (round, round))[0], round)
+
+    def taken(self, key: str) -> None:
+        """The run was not free: somebody else has computed it or is at it."""
+        self.running.discard(key)
+        self.elsewhere.add(key)
+        self._settle(key)
+
+    def again(self, key: str) -> None:
+        """The run must be computed once more."""
+        self.running.discard(key)
+        self.waiting.appendleft(key)
+
+    def end(self, key: str, status: str) -> None:
+        """The run ended here."""
+        self.running.discard(key)
+        self.elsewhere.discard(key)
+        self.ended[key] = status
+        if status in ENDED:
+            self.at(key, self.rounds[key])
+        self.show(self, self.store.get(key))
+
+    def look(self) -> None:
+        """See from time to time what became of the runs that others compute."""
+        self.show(self, None)
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self._looked = time.monotonic()
+            for key in list(self.elsewhere):
+                self._settle(key)
+
+    def _settle(self, key: str) -> None:
+        record = self.store.get(key)
+        if record.status in (*ENDED, "failed"):
+            self.end(key, record.status)
+        elif not record.leased:
+            self.elsewhere.discard(key)
+            self.waiting.append(key)
+
+    def count(self, status: str) -> int:
+        """How many runs ended that way."""
+        return sum(ended == status for ended in self.ended.values())
+
+    @property
+    def rounds_per_second(self) -> float:
+        """Since the sweep began, over all workers."""
+        done = sum(last - first for first, last in self.reached.values())
+        return done / max(time.monotonic() - self._began, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At that rate; None while there is none."""
+        left = sum(
+            rounds - self.reached.get(key, (0, 0))[1] for key, rounds in self.rounds.items() if key not in self.ended
+        )
+        rate = self.rounds_per_second
+        return left / rate if rate > 0 else None

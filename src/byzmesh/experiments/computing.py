@@ -1,0 +1,132 @@
+"""One run: from its config to what the store keeps, with a checkpoint every few seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.compiled import limit_threads
+from byzmesh.errors import ByzmeshError, DataError
+from byzmesh.experiments.simulate import build
+from byzmesh.simulation.engine import RUNNING, Simulation
+from byzmesh.store import Store, provenance
+
+CHECKPOINT_SECONDS = 15.0
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended; the fields are the arguments of `Store.finish`, `edges` (E, 4) among them."""
+
+    status: str
+    metrics: dict[str, npt.NDArray[np.float64]]
+    edges: npt.NDArray[np.int64] | None
+    rounds: int
+    seconds: float
+    provenance: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run's state is kept, and how often it is written; `warn` is told why it cannot be."""
+
+    path: Path
+    seconds: float
+    warn: Callable[[str], None]
+
+    def restore(self, simulation: Simulation) -> None:
+        """Go on from the file if there is one; one that is damaged costs time, never the run."""
+        if self.path.exists():
+            try:
+                simulation.restore(self.path)
+            except DataError as error:
+                self.warn(f"{error}; the run starts again from round 0")
+                simulation.start()
+
+    def save(self, simulation: Simulation) -> None:
+        """Write the file; a disk that is full must not end a run that could go on without."""
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            simulation.save(self.path)
+        except OSError as error:
+            self.warn(f"no checkpoint {self.path}: {error.strerror or error}; free space, the run goes on without")
+
+    def remove(self) -> None:
+        """Delete the file, and what killed processes left half-written beside it."""
+        with contextlib.suppress(OSError):
+            for path in (self.path, *self.path.parent.glob(f".{self.path.name}-*")):
+                path.unlink(missing_ok=True)
+
+
+def checkpoint_folder(store: Path) -> Path:
+    """Where the checkpoints of a store's runs are: beside it.
+
+    >>> checkpoint_folder(Path("runs.db")).name
+    'runs.db.checkpoints'
+    """
+    return store.with_name(store.name + ".checkpoints")
+
+
+def compute(
+    config: Mapping[str, Any], go_on: Callable[[int], bool] = lambda round: True, checkpoint: Checkpoint | None = None
+) -> Result:
+    """Compute a run to its end, or until `go_on(round)`, asked after every round, is False.
+
+    >>> from byzmesh.experiments.config import resolve
+    >>> config = resolve({"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rule": "mean", "rounds": 5})
+    >>> compute(config).status, compute(config, lambda round: round < 3).status
+    ('finished', 'interrupted')
+    """
+    simulation = build(config)
+    if checkpoint is not None:
+        checkpoint.restore(simulation)
+    saved = time.monotonic()
+    with limit_threads(simulation.threads):
+        while simulation.status == RUNNING:
+            simulation.advance()
+            if not go_on(simulation.round):
+                if checkpoint is not None:
+                    checkpoint.save(simulation)
+                break
+            if checkpoint is not None and time.monotonic() - saved >= checkpoint.seconds:
+                checkpoint.save(simulation)
+                saved = time.monotonic()
+    return _result(simulation)
+
+
+def _result(simulation: Simulation) -> Result:
+    run = simulation.result()
+    edges = run.edges
+    counts = None if edges is None else np.stack([edges.sender, edges.receiver, edges.cut, edges.rounds], axis=1)
+    status = INTERRUPTED if run.status == RUNNING else run.status
+    return Result(status, run.metrics, counts, run.rounds, run.seconds, provenance())
+
+
+def store_result(store: Store, key: str, result: Result, owner: Any) -> bool:
+    """Put a result into the store if the run is still this owner's."""
+    return store.finish(
+        key,
+        result.status,
+        result.metrics,
+        edges=result.edges,
+        rounds=result.rounds,
+        seconds=result.seconds,
+        owner=owner,
+        provenance=result.provenance,
+    )
+
+
+def failure_text(error: BaseException) -> str:
+    """What the store keeps of a failure: one line where it is the user's to mend, the whole trace otherwise."""
+    if isinstance(error, ByzmeshError):
+        return str(error)
+    return "".join(traceback.format_exception(error)).rstrip()
