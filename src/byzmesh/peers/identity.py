@@ -121,3 +121,17 @@ def keygen(folder: str | Path, peers: int) -> dict[int, str]:
         public[peer] = keys.public
     (folder / "public.yaml").write_text(yaml.safe_dump(public))
     return public
+
+
+def load_public(folder: str | Path) -> dict[int, str]:
+    """The public keys by id of a folder made by `keygen`."""
+    import yaml
+
+    path = Path(folder) / "public.yaml"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PeerError(f"cannot read {path}: {error}; make it with byzmesh keygen") from error
+    if not isinstance(content, dict):
+        raise PeerError(f"{path} must map ids to public keys; make it with byzmesh keygen")
+    return {int(peer): str(key) for peer, key in content.items()}

@@ -6,7 +6,8 @@
     rule: {name: ios}
     f: 2                                 # bound on lying neighbours: one number, or one per id
     problem: {name: softmax, partition: one-class}
-    schedule: {name: inverse-sqrt, a: 0.9, b: 1}
+    step: {name: inverse-sqrt, a: 0.9, b: 1}
+    local: {decay: 0.01}
     rounds: 2000
 
 Unknown keys are errors. `share` of a peer says which part of the problem's data it holds (default: its id), `shares`
@@ -69,14 +70,15 @@ class NetworkFile(_Section):
     peers: list[PeerEntry] = Field(min_length=1)
     topology: str | dict[str, Any] | None = None
     edges: list[tuple[int, int]] | None = None
-    weights: str = "metropolis-hastings"
+    weights: str | list[list[float]] = "metropolis-hastings"
     rule: str | dict[str, Any] = "ios"
     f: int | dict[int, int] = 0
     problem: str | dict[str, Any] = "softmax"
     shares: int | None = Field(None, ge=1)
-    schedule: float | str | dict[str, Any] = "inverse-sqrt"
-    update: dict[str, Any] = Field(default_factory=dict)
-    """Options of the local update: decay, momentum, beta."""
+    step: float | str | dict[str, Any] = "inverse-sqrt"
+    """Step-size schedule."""
+    local: dict[str, Any] = Field(default_factory=dict)
+    """Local update: decay, momentum, beta."""
     rounds: int = Field(1000, ge=1)
     seed: int = 0
     dtype: str = "float32"
@@ -169,11 +171,11 @@ class NetworkFile(_Section):
         if bounds.min() < 0:
             raise ConfigError(f"network file: f must be at least 0, got {bounds.min()}")
         check_feasible(self.made_rule, bounds, self.network.degree, np.arange(len(ids)))
-        _ = self.made_problem, self.patience, schedule(self.schedule)
+        _ = self.made_problem, self.patience, schedule(self.step)
         try:
-            local_update(**self.update)
+            local_update(**self.local)
         except TypeError as error:
-            raise ConfigError(f"network file: update: {error}") from None
+            raise ConfigError(f"network file: local: {error}") from None
         return self
 
 

@@ -106,7 +106,7 @@ class Peer:
         self.blocked: set[int] = set()
         self.jumps = 0
         self.kept = 0
-        self._sent: bytearray | None = None
+        self._sent: list[bytearray] = []
         self._vector = mine
         self._resent: dict[int, int] = {}
         self.transport = Transport(me, address, keys, remotes, self.form.size, log)
@@ -196,9 +196,10 @@ class Peer:
 
     def _enter(self, round: int) -> None:
         self.rounds.begin(round, time.monotonic())
-        self._sent = self.form.encode(self._vector, self.me, round, EVERYONE)
+        # the message of the round before is kept too: a neighbour that joins late may be one round behind
+        self._sent = [*self._sent[-1:], self.form.encode(self._vector, self.me, round, EVERYONE)]
         self._resent.clear()
-        self.transport.send(self._sent)
+        self.transport.send(self._sent[-1])
 
     def pump(self, seconds: float) -> None:
         """Take what comes within `seconds`, and serve neighbours that newly joined."""
@@ -207,10 +208,11 @@ class Peer:
         for neighbour, data in messages:
             self._take(neighbour, data, now)
         for neighbour in joined:
-            # at most once a round: whoever keeps reconnecting must not make this peer send without end
-            if self._sent is not None and self._resent.setdefault(neighbour, 0) < 2:
+            # twice a round at most: whoever keeps reconnecting must not make this peer send without end
+            if self._resent.setdefault(neighbour, 0) < 2:
                 self._resent[neighbour] += 1
-                self.transport.send(self.form.readdress(self._sent, neighbour))
+                for message in self._sent:
+                    self.transport.send(self.form.readdress(message, neighbour))
 
     def _take(self, neighbour: int, data: Any, now: float) -> None:
         if neighbour in self.flooding or neighbour in self.blocked:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,16 @@ class Transport:
             socket.close(0)
 
     @property
+    def sockets(self) -> list[Any]:
+        """All sockets to poll, for somebody who polls several transports."""
+        return [self._publisher, *self._subscribers.values()]
+
+    @property
+    def strangers(self) -> int:
+        """Handshakes refused."""
+        return self._doorkeeper.refused
+
+    @property
     def connected(self) -> list[int]:
         """The neighbours listened to."""
         return sorted(self._subscribers)
@@ -144,11 +154,16 @@ class Transport:
 
     def receive(self, seconds: float) -> tuple[list[tuple[int, Any]], list[int]]:
         """Wait for anything at most so long: (neighbour, bytes) of what came, and the neighbours that newly joined."""
+        return self.take(self._poller.poll(max(0.0, seconds) * 1000.0))
+
+    def take(self, ready: Iterable[tuple[Any, int]]) -> tuple[list[tuple[int, Any]], list[int]]:
+        """`receive` of what a poller has found; sockets of others are passed over."""
         messages: list[tuple[int, Any]] = []
         joined: list[int] = []
-        for socket, _ in self._poller.poll(max(0.0, seconds) * 1000.0):
+        for socket, _ in ready:
             if socket is self._publisher:
                 joined += self._joined()
+            if socket not in self._sender:
                 continue
             sender = self._sender[socket]
             for _ in range(_DRAIN):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,12 +87,12 @@ class Format:
         if not 0 < self.dimension < 1 << 32:
             raise ConfigError(f"dimension must be from 1 to 2^32 - 1, got {self.dimension}")
 
-    @property
+    @cached_property
     def encoding(self) -> str:
         """Type of the numbers on the wire."""
         return self.dtype if self.wire == "raw" else self.wire
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes of every message."""
         if self.encoding == "int8":
@@ -100,7 +101,7 @@ class Format:
             payload = np.dtype(self.encoding).itemsize * self.dimension
         return HEADER.size + payload + -payload % 8
 
-    @property
+    @cached_property
     def _blocks(self) -> int:
         return -(-self.dimension // _BLOCK)
 

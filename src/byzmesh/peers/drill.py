@@ -1,0 +1,234 @@
+"""Drills: all peers of a network as processes on this machine, with liars and faults.
+
+`Drill` starts, disturbs and ends processes; `launch` runs a drill to its end, shows a table and stores what came out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any
+
+from byzmesh.attacks.base import attacks
+from byzmesh.errors import ConfigError, PeerError
+from byzmesh.peers.identity import load_keys
+from byzmesh.peers.netfile import NetworkFile, load_network
+
+LIARS = "liars"
+"""Name of the process that runs the forging liars."""
+
+
+class Nursery:
+    """The process that forks the peers; one may serve several drills one after another."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "byzmesh.peers.nursery"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        self.pids: dict[str, int] = {}
+        self.codes: dict[str, int] = {}
+        """How the last process of each name ended."""
+        self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        output = self.process.stdout
+        for line in output or ():
+            self._answers.put(json.loads(line))
+
+    def _ask(self, order: dict[str, Any], answer: str, seconds: float = 120.0) -> dict[str, Any]:
+        if self.process.poll() is not None or self.process.stdin is None:
+            raise PeerError("the nursery of the drill has ended; start the drill again")
+        self.process.stdin.write(json.dumps(order).encode() + b"\n")
+        self.process.stdin.flush()
+        limit = time.monotonic() + seconds
+        while True:
+            found = self._next(limit - time.monotonic())
+            if found is None:
+                raise PeerError(f"the nursery did not answer within {seconds:.0f} s; is the machine overloaded?")
+            if answer in found:
+                return found
+
+    def _next(self, seconds: float) -> dict[str, Any] | None:
+        try:
+            found = self._answers.get(timeout=max(0.0, seconds)) if seconds > 0 else self._answers.get_nowait()
+        except Empty:
+            return None
+        if "ended" in found and self.pids.get(found["ended"]) == found["pid"]:
+            del self.pids[found["ended"]]
+            self.codes[found["ended"]] = found["code"]
+        return found
+
+    def warm(self, path: Path) -> None:
+        """Load data and kernels, so that peers start at once."""
+        answer = self._ask({"warm": str(path)}, "warm", 600.0)
+        if not answer["warm"]:
+            raise ConfigError(answer["error"])
+
+    def start(self, name: str, job: Mapping[str, Any], log: Path) -> None:
+        """Fork a process that does the job."""
+        self.codes.pop(name, None)
+        answer = self._ask({"start": name, "job": dict(job), "log": str(log)}, "started")
+        self.pids[name] = answer["pid"]
+
+    def poll(self) -> None:
+        """Take note of processes that ended."""
+        while self._next(0.0) is not None:
+            pass
+
+    def send(self, name: str, number: signal.Signals) -> None:
+        """Signal a process, if it still runs."""
+        self.poll()
+        if name in self.pids:
+            os.kill(self.pids[name], number)
+
+    def close(self) -> None:
+        """End it and all it started."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Drill:
+    """One network on this machine.
+
+    byzantine  ids of the liars
+    attack     {"name": ..., options}; those that poison data train, all others forge from what the liars hear
+    keys       folder with peer<id>.key files (default: beside the network file, or keys/ beside it)
+    """
+
+    def __init__(
+        self,
+        network: str | Path,
+        out: str | Path,
+        *,
+        byzantine: Iterable[int] = (),
+        attack: Mapping[str, Any] | None = None,
+        keys: str | Path | None = None,
+        nursery: Nursery | None = None,
+    ) -> None:
+        self.path = Path(network).absolute()
+        self.file: NetworkFile = load_network(self.path)
+        self.byzantine = sorted({self.file.entry(int(peer)).id for peer in byzantine})
+        self.honest = [entry.id for entry in self.file.peers if entry.id not in self.byzantine]
+        self.attack = dict(attack or {"name": "silent"})
+        options = {key: value for key, value in self.attack.items() if key != "name"}
+        self.poisons = attacks.make(self.attack["name"], **options).poisons_data
+        self.out = Path(out).absolute()
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.keys = {entry.id: self._key(entry.id, keys) for entry in self.file.peers}
+        self._borrowed = nursery is not None
+        self.nursery = nursery or Nursery()
+
+    def _key(self, peer: int, folder: str | Path | None) -> str:
+        places = [Path(folder)] if folder is not None else [self.path.parent, self.path.parent / "keys"]
+        for place in places:
+            path = place / f"peer{peer}.key"
+            if path.is_file():
+                if load_keys(path).public != self.file.entry(peer).public_key:
+                    raise PeerError(f"{path} is not the key of peer {peer} in {self.path.name}; plan the network again")
+                return str(path.absolute())
+        raise PeerError(f"no key file peer{peer}.key in {', '.join(map(str, places))}; give --keys")
+
+    def __enter__(self) -> Drill:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start everybody."""
+        self.nursery.warm(self.path)
+        for place, peer in enumerate(self.byzantine):
+            if self.poisons:
+                self.start_peer(peer, flip=place, flips=len(self.byzantine))
+        if self.byzantine and not self.poisons:
+            self._start(LIARS, self.byzantine, attack=self.attack)
+        for peer in self.honest:
+            self.start_peer(peer)
+
+    def start_peer(self, peer: int, **job: Any) -> None:
+        """(Re)start a training peer."""
+        self._start(str(peer), [peer], **job)
+
+    def _start(self, name: str, peers: list[int], **job: Any) -> None:
+        common = {
+            "network": str(self.path),
+            "peers": peers,
+            "keys": [self.keys[peer] for peer in peers],
+            "out": str(self.out),
+            "faults": str(self.faults(name)),
+        }
+        self.nursery.start(name, {**common, **job}, self.out / f"{name}.log")
+
+    def faults(self, peer: int | str) -> Path:
+        """The file from which a peer reads the faults to make."""
+        return self.out / f"faults{peer}.json"
+
+    def signal(self, peer: int, number: signal.Signals) -> None:
+        """Send a signal to an honest peer."""
+        self.nursery.send(str(peer), number)
+
+    def running(self) -> list[int]:
+        """Honest peers whose process runs."""
+        self.nursery.poll()
+        return [peer for peer in self.honest if str(peer) in self.nursery.pids]
+
+    def failed(self) -> dict[int, int]:
+        """Exit codes of honest peers that ended with an error of their own."""
+        codes = {peer: self.nursery.codes.get(str(peer), 0) for peer in self.honest}
+        return {peer: code for peer, code in codes.items() if code > 0}
+
+    def status(self) -> dict[int, dict[str, Any]]:
+        """What each honest peer last said of itself."""
+        found = {}
+        for peer in self.honest:
+            try:
+                found[peer] = json.loads((self.out / f"peer{peer}.status.json").read_text())
+            except (OSError, ValueError):
+                found[peer] = {"round": 0}
+        return found
+
+    def wait(self, seconds: float, until: Callable[[], bool] | None = None) -> bool:
+        """Wait until all honest peers have ended, or `until` holds; False if that takes longer than `seconds`."""
+        limit = time.monotonic() + seconds
+        while time.monotonic() < limit:
+            if until() if until is not None else not self.running():
+                return True
+            if self.failed():
+                peer, code = next(iter(self.failed().items()))
+                raise PeerError(f"peer {peer} failed (exit code {code}); see {self.out / f'{peer}.log'}")
+            time.sleep(0.02)
+        return False
+
+    def close(self) -> None:
+        """End every process of the drill."""
+        self.nursery.poll()
+        for name in list(self.nursery.pids):
+            self.nursery.send(name, signal.SIGKILL)
+        limit = time.monotonic() + 10
+        while self.nursery.pids and time.monotonic() < limit:
+            time.sleep(0.01)
+            self.nursery.poll()
+        if not self._borrowed:
+            self.nursery.close()

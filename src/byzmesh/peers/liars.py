@@ -1,0 +1,168 @@
+"""Lying peers for drills: they pool what they receive among themselves and use nothing else.
+
+All liars of a drill run in one process, each with its own key, address and sockets. In every round they wait until
+their honest neighbours have spoken, put what they jointly heard into the attack's view, and send each victim the
+message forged for it. Honest peers that no liar is linked with are unknown to them, and so not in the view.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.attacks.base import Attack, Scene, View
+from byzmesh.errors import PeerError
+from byzmesh.network import Network, fiedler_vector, metropolis_hastings
+from byzmesh.peers.identity import Keys
+from byzmesh.peers.logs import Log
+from byzmesh.peers.netfile import NetworkFile
+from byzmesh.peers.peer import no_log
+from byzmesh.peers.transport import Transport
+from byzmesh.peers.wire import Format, WireError
+
+Array = npt.NDArray[Any]
+_PATIENCE = 0.05
+"""Seconds from the first message of a round until the liars stop waiting for the rest of it."""
+_FIRST = 2.0
+"""The same while some victim has never spoken."""
+_ALIVE = 1.0
+"""Seconds without a word after which a victim is not waited for."""
+
+
+def heard_scene(network: Network, liars: list[int]) -> Scene:
+    """The graph as the liars know it who hear only their own neighbours.
+
+    Rows are the honest peers linked with at least one liar, by id: all of them are victims. Their neighbours that no
+    liar hears are left out, with the weight they hold.
+
+    >>> from byzmesh.network import network
+    >>> heard_scene(network("ring", n=5), [0]).honest, heard_scene(network("ring", n=5), [0]).neighbour
+    (array([1, 4]), array([], shape=(2, 0), dtype=int64))
+    """
+    ids = np.array(liars, np.int64)
+    lies = network.adjacency[:, ids].copy()
+    lies[ids] = False
+    heard = np.flatnonzero(lies.any(axis=1)).astype(np.int64)
+    links = network.adjacency[np.ix_(heard, heard)]
+    victim, liar = np.nonzero(lies[heard])
+    count = links.sum(axis=1)
+    neighbour = np.full((len(heard), int(count.max(initial=0))), -1, np.int64)
+    for row in range(len(heard)):
+        neighbour[row, : count[row]] = np.flatnonzero(links[row])
+
+    def weights(mixing: Any) -> tuple[Any, Any, Any]:
+        block = mixing[np.ix_(heard, heard)]
+        near = np.where(neighbour >= 0, np.take_along_axis(block, np.maximum(neighbour, 0), axis=1), 0.0)
+        return near, np.diagonal(block).copy(), (mixing[np.ix_(heard, ids)] * lies[heard]).sum(axis=1)
+
+    return Scene(
+        heard,
+        ids,
+        ids[liar],
+        heard[victim],
+        victim.astype(np.int64),
+        np.arange(len(heard)),
+        neighbour,
+        *weights(network.mixing),
+        *weights(metropolis_hastings(network.adjacency)),
+        fiedler=lambda: fiedler_vector(network.mixing[np.ix_(heard, heard)]),
+    )
+
+
+class Coalition:
+    """The liars of a drill."""
+
+    def __init__(
+        self, file: NetworkFile, keys: Mapping[int, Keys], attack: Attack, dimension: int, log: Log = no_log
+    ) -> None:
+        if attack.needs_response or attack.poisons_data:
+            raise PeerError(f"attack {attack.name} is not one that liars forge from what they hear; choose another")
+        self.file, self.attack, self.log = file, attack, log
+        self.liars = sorted(keys)
+        self.form = Format(file.run, dimension, file.dtype, file.wire)
+        self.scene = heard_scene(file.network, self.liars)
+        self.state = attack.init(self.scene)
+        self.row = {int(peer): row for row, peer in enumerate(self.scene.honest)}
+        self.newest = np.zeros((len(self.row), dimension), file.dtype)
+        self.known = np.zeros(len(self.row), bool)
+        self.heard = np.full(len(self.row), -np.inf)
+        self.waiting: dict[int, dict[int, Array]] = {}
+        self.since: dict[int, float] = {}
+        self.forged = -1
+        self.sent: dict[tuple[int, int], bytearray] = {}
+        self.stop = False
+        self.transports: dict[int, Transport] = {}
+        try:
+            for liar in self.liars:
+                remotes = {j: remote for j, remote in file.remotes(liar).items() if j not in keys}
+                self.transports[liar] = Transport(
+                    liar, file.entry(liar).address, keys[liar], remotes, self.form.size, log
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self) -> None:
+        """Lie until `stop`."""
+        zmq: Any = next(iter(self.transports.values())).zmq
+        poller = zmq.Poller()
+        for transport in self.transports.values():
+            for socket in transport.sockets:
+                poller.register(socket, zmq.POLLIN)
+        while not self.stop:
+            ready = poller.poll(5 if self.waiting else 200)
+            for liar, transport in self.transports.items():
+                messages, joined = transport.take(ready)
+                for neighbour, data in messages:
+                    self._hear(neighbour, data)
+                for victim in joined:
+                    if (liar, victim) in self.sent:
+                        transport.send(self.sent[liar, victim])
+            self._lie()
+
+    def _hear(self, neighbour: int, data: Any) -> None:
+        try:
+            message = self.form.decode(data, neighbour)
+        except WireError:
+            return
+        row = self.row[neighbour]
+        self.heard[row] = time.monotonic()
+        self.newest[row], self.known[row] = message.vector, True
+        if message.round > self.forged:
+            self.waiting.setdefault(message.round, {})[row] = message.vector
+            self.since.setdefault(message.round, self.heard[row])
+
+    def _lie(self) -> None:
+        """Send the lies of every round that is complete, or has waited long enough; the newest such round last."""
+        now = time.monotonic()
+        alive = set(np.flatnonzero(now - self.heard < _ALIVE).tolist())
+        patience = _PATIENCE if self.known.all() else _FIRST
+        for round in sorted(self.waiting):
+            spoken = self.waiting[round]
+            if (alive <= set(spoken) and self.known.all()) or now - self.since[round] > patience:
+                self._send(round, spoken)
+
+    def _send(self, round: int, spoken: Mapping[int, Array]) -> None:
+        models = self.newest.copy()
+        for row, vector in spoken.items():
+            models[row] = vector
+        # of a victim that never spoke the liars know nothing: the mean of the others is their guess
+        models[~self.known] = models[self.known].mean(axis=0)
+        models.flags.writeable = False
+        forged, self.state = self.attack.forge(View(models, self.scene, round, self.file.seed), self.state)
+        for liar, victim in zip(forged.liar.tolist(), forged.victim.tolist()):
+            data = self.form.encode(forged[liar, victim], liar, round, victim)
+            self.sent[liar, victim] = data
+            self.transports[liar].send(data)
+        self.forged = round
+        for old in [number for number in self.waiting if number <= round]:
+            del self.waiting[old], self.since[old]
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for transport in self.transports.values():
+            transport.close(0.0)

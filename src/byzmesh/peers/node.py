@@ -1,0 +1,285 @@
+"""A peer that trains: gradient, local half step, exchange, again and again.
+
+    out/peer3.ckpt         model, states and round: what a restarted peer goes on from
+    out/peer3.jsonl        one line per evaluation
+    out/peer3.status.json  round, accuracy, silent, refused, suspects: for the table of a drill
+
+The batches are those that the simulator draws for the same share, seed and round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.compiled import keep_memory, limit_threads
+from byzmesh.errors import DataError, PeerError
+from byzmesh.peers.identity import Keys, load_keys
+from byzmesh.peers.logs import Log, json_log
+from byzmesh.peers.netfile import NetworkFile, load_network
+from byzmesh.peers.page import Page
+from byzmesh.peers.peer import Peer, no_log
+from byzmesh.problems import Task
+from byzmesh.training import load_checkpoint, local_update, save_checkpoint, schedule
+
+_STATUS_SECONDS = 0.5
+
+
+def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tuple[Task, int]:
+    """The task and the row in it that belongs to peer `me`.
+
+    data  a folder with the problem's data set, or a .npz or .csv file with this peer's own samples
+    """
+    problem, shares, row = file.made_problem, file.shares or len(file.peers), file.share(me)
+    if data is not None:
+        known = problem.options
+        option = "data_dir" if Path(data).is_dir() else "data"
+        if option not in known:
+            raise PeerError(f"--data: problem {problem.name} holds no data set; leave the option out")
+        section = {"name": file.problem} if isinstance(file.problem, str) else dict(file.problem)
+        problem = file.model_copy(update={"problem": {**section, option: str(data)}}).made_problem
+        if option == "data":
+            # the file is all this peer's: nothing to share out
+            shares, row = 1, 0
+            problem = file.model_copy(
+                update={"problem": {**section, option: str(data), "partition": "iid"}}
+            ).made_problem
+    return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype), row
+
+
+class Node:
+    """One training peer. `run` goes to the last round; `stop` (set it from a signal handler) ends it after a round."""
+
+    def __init__(
+        self,
+        file: NetworkFile,
+        me: int,
+        keys: Keys,
+        *,
+        out: str | Path,
+        data: str | Path | None = None,
+        task: tuple[Task, int] | None = None,
+        faults: str | Path | None = None,
+        metrics_port: int | None = None,
+        log: Log = no_log,
+    ) -> None:
+        if file.entry(me).public_key != keys.public:
+            raise PeerError(f"the key file is not peer {me}'s: its public key is not the one in the network file")
+        self.file, self.me, self.log = file, me, log
+        self.out = Path(out)
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.stop = False
+        self.task, row = task or bind_share(file, me, data)
+        self.row = np.array([row], np.int64)
+        self.schedule = schedule(file.step)
+        self.local = local_update(**file.local)
+        self.model = self.task.initial()[row : row + 1].copy()
+        self.gradient, self.half = np.empty_like(self.model), np.empty_like(self.model)
+        self.local_state = self.local.init(self.model)
+        self.latest: dict[str, float] = {}
+        self.ended = time.monotonic()
+        self._reported = 0.0
+        self._faults = None if faults is None else Path(faults)
+        weights = file.network.mixing[me]
+        remotes = file.remotes(me)
+        keep_memory()
+        self.peer = Peer(
+            self.model[0],
+            remotes,
+            file.made_rule,
+            me=me,
+            address=file.entry(me).address,
+            keys=keys,
+            weights={j: float(weights[j]) for j in remotes},
+            f=file.bound(me),
+            run=file.run,
+            wire=file.wire,
+            patience=file.patience,
+            seed=file.seed,
+            rounds=file.rounds,
+            log=log,
+        )
+        try:
+            self._restore()
+            self.page = None if metrics_port is None else Page(metrics_port, self.snapshot, self.healthy)
+        except BaseException:
+            self.peer.close(0.0)
+            raise
+
+    def run(self) -> None:
+        """Train to the last round, or until `stop`; then checkpoint and leave."""
+        try:
+            if self.peer.round == 0:
+                self._evaluate()
+            while self.peer.round < self.file.rounds and not self.stop:
+                self._inject()
+                self.step()
+                self.ended = time.monotonic()
+                done = self.peer.round >= self.file.rounds
+                if done or self.peer.round % self.file.evaluate_every == 0:
+                    self._evaluate()
+                if done or self.peer.round % self.file.checkpoint_every == 0:
+                    self.save()
+                self._report()
+            self.save()
+            self._report(force=True)
+            if not self.stop:
+                self._serve()
+            self.log("left", round=self.peer.round, stopped=self.stop, cpu_seconds=round(time.process_time(), 3))
+        finally:
+            if self.page is not None:
+                self.page.close()
+            self.peer.close()
+
+    def step(self) -> None:
+        """One round."""
+        k = self.peer.round
+        size = self.schedule(k)
+        self.task.gradients(self.model, k, self.gradient, self.row)
+        self.local_state = self.local.apply(self.model, self.gradient, size, self.local_state, self.half)
+        losses: Callable[[Any], Any] | None = None
+        if self.peer.rule.needs_loss:
+
+            def losses(candidates: Any) -> Any:
+                return self.task.losses(candidates, k, self.row)
+
+        self.model = self.peer.advance(self.half[0], self.model[0], size, losses).models
+
+    def _serve(self) -> None:
+        """Stay for slower neighbours that may still need the last message."""
+        limit = time.monotonic() + self.file.timeouts.linger
+        last = self.file.rounds - 1
+        rounds = self.peer.rounds
+        while not self.stop and time.monotonic() < limit:
+            if all(rounds.seen[neighbour] >= last for neighbour in rounds.expected):
+                return
+            self.peer.pump(0.05)
+
+    def _inject(self) -> None:
+        """Faults of a drill: neighbours cut off by a partition, a delay in every round."""
+        if self._faults is None:
+            return
+        try:
+            faults = json.loads(self._faults.read_text())
+        except (OSError, ValueError):
+            faults = {}
+        self.peer.block(set(faults.get("blocked", [])) & set(self.peer.neighbours))
+        time.sleep(float(faults.get("delay", 0.0)))
+
+    def _evaluate(self) -> None:
+        measures = self.task.evaluate(self.model)
+        self.latest = {name: float(values[0]) for name, values in measures.items()}
+        record = {"round": self.peer.round, **self.latest, **self._numbers()}
+        with open(self.out / f"peer{self.me}.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        self.log("evaluated", **record)
+
+    def _numbers(self) -> dict[str, Any]:
+        verdicts = self.peer.rounds.verdicts.values()
+        return {
+            "silent": sum(counter["silent"] for counter in verdicts),
+            "late": sum(counter["late"] for counter in verdicts),
+            "repeated": sum(counter["repeated"] for counter in verdicts),
+            "refused": sum(counter.total() for counter in self.peer.refused.values()),
+            "moved_up": self.peer.jumps,
+            "suspects": self.peer.suspects,
+        }
+
+    def _report(self, force: bool = False) -> None:
+        now = time.monotonic()
+        if not force and now - self._reported < _STATUS_SECONDS:
+            return
+        self._reported = now
+        peer = self.peer
+        edges = [
+            [neighbour, self.me, int(peer.ignored[slot]), int(peer.used[slot])]
+            for slot, neighbour in enumerate(peer.neighbours)
+        ]
+        status = {"round": peer.round, **self.latest, **self._numbers(), "edges": edges}
+        path = self.out / f"peer{self.me}.status.json"
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(status))
+        os.replace(temporary, path)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The numbers of the metrics page."""
+        peer = self.peer
+        per_neighbour = {
+            name: {neighbour: counter[name] for neighbour, counter in peer.rounds.verdicts.items()}
+            for name in ("current", "early", "late", "repeated", "silent")
+        }
+        return {
+            "round": peer.round,
+            **self.latest,
+            "moved_up": peer.jumps,
+            "kept_own": peer.kept,
+            "grace_seconds": peer.rounds.grace,
+            "strangers_refused": peer.transport.strangers,
+            **{f"messages_{name}": values for name, values in per_neighbour.items()},
+            "messages_refused": {neighbour: counter.total() for neighbour, counter in peer.refused.items()},
+            "rounds_ignored": dict(zip(peer.neighbours, peer.ignored.tolist())),
+            "cut_off": {neighbour: int(neighbour in peer.flooding) for neighbour in peer.neighbours},
+        }
+
+    def healthy(self) -> bool:
+        """Whether a round ended within three timeouts (the first may take as long as the start)."""
+        times = self.file.timeouts
+        return time.monotonic() - self.ended < max(times.start, 3 * times.round)
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.out / f"peer{self.me}.ckpt"
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        peer = self.peer
+        arrays = {"model": self.model, "ignored": peer.ignored, "used": peer.used}
+        states = {"state/rule": peer.state, "state/local": self.local_state}
+        arrays |= {name: state for name, state in states.items() if isinstance(state, np.ndarray)}
+        save_checkpoint(self._checkpoint, arrays, {"run": self.file.run, "peer": self.me, "round": peer.round})
+
+    def _restore(self) -> None:
+        if not self._checkpoint.exists():
+            return
+        arrays, metadata = load_checkpoint(self._checkpoint)
+        if metadata.get("run") != self.file.run or metadata.get("peer") != self.me:
+            raise DataError(f"checkpoint {self._checkpoint} is of another run or peer; choose another --out")
+        self.model = arrays["model"]
+        self.peer.round = int(metadata["round"])
+        self.peer.ignored, self.peer.used = arrays["ignored"], arrays["used"]
+        self.peer.state = arrays.get("state/rule")
+        self.local_state = arrays.get("state/local", self.local_state)
+        self.log("resumed", round=self.peer.round)
+
+
+def run_peer(
+    network: str | Path,
+    me: int,
+    key: str | Path,
+    *,
+    out: str | Path,
+    data: str | Path | None = None,
+    metrics_port: int | None = None,
+) -> None:
+    """Be a peer of a network file in this process until the last round; SIGTERM or SIGINT end it after the round."""
+    node = Node(
+        load_network(network), me, load_keys(key), out=out, data=data, metrics_port=metrics_port, log=json_log(me)
+    )
+
+    def leave(number: int, frame: Any) -> None:
+        node.stop = True
+
+    former = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with limit_threads(1):
+            node.run()
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -1,0 +1,82 @@
+"""From a simulator's config to a network file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.network import Network
+from byzmesh.network.weights import schemes
+from byzmesh.peers.netfile import NetworkFile, network_file
+
+
+def addresses(host_map: str, peers: int) -> dict[int, str]:
+    """Address of each peer: from "host:port" (peer i listens at port + i) or a YAML file that maps ids to addresses.
+
+    >>> addresses("127.0.0.1:7000", 3)
+    {0: '127.0.0.1:7000', 1: '127.0.0.1:7001', 2: '127.0.0.1:7002'}
+    """
+    if Path(host_map).is_file():
+        import yaml
+
+        content = yaml.safe_load(Path(host_map).read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or sorted(content, key=str) != sorted(range(peers), key=str):
+            raise ConfigError(f"host map {host_map} must map each id from 0 to {peers - 1} to host:port")
+        return {int(peer): str(address) for peer, address in content.items()}
+    host, _, port = host_map.rpartition(":")
+    if not host or not port.isdigit():
+        raise ConfigError(f"host map must be host:port of peer 0 or a YAML file of addresses, got {host_map!r}")
+    return {peer: f"{host}:{int(port) + peer}" for peer in range(peers)}
+
+
+def plan_network(
+    config: Mapping[str, Any], graph: Network, where: Mapping[int, str], public_keys: Mapping[int, str], **more: Any
+) -> NetworkFile:
+    """The network file of a simulator's canonical config and its graph.
+
+    The peers train as the simulated workers would: the data are shared out among the honest ones, in their order, and
+    f is resolved. Lying workers get a share that an honest one has too, so the file does not tell them apart. `more`
+    are further keys of the file (wire, timeouts, checkpoint_every).
+    """
+    if config["attack"]["name"] == "none":
+        graph = graph.honest_only()
+    n, honest = graph.n, graph.honest.tolist()
+    missing = [peer for peer in range(n) if peer not in public_keys or peer not in where]
+    if missing:
+        raise ConfigError(
+            f"peer {missing[0]} of {n} has no key or no address; make keys with byzmesh keygen --peers {n}"
+        )
+    share = {peer: place for place, peer in enumerate(honest)}
+    share |= {peer: place % len(honest) for place, peer in enumerate(graph.byzantine.tolist())}
+    line, column = np.nonzero(np.triu(graph.adjacency))
+    return network_file(
+        {
+            "name": graph.name,
+            "peers": [
+                {"id": peer, "address": where[peer], "public_key": public_keys[peer], "share": share[peer]}
+                for peer in range(n)
+            ],
+            "edges": np.stack([line, column], axis=1).tolist(),
+            "weights": graph.weights if graph.weights in schemes.names() else graph.mixing.tolist(),
+            "f": _bounds(config["f"], graph),
+            "shares": len(honest),
+            **{key: config[key] for key in ("rule", "problem", "step", "local", "rounds", "seed", "dtype")},
+            "evaluate_every": config["evaluate_every"],
+            **more,
+        }
+    )
+
+
+def _bounds(f: Any, graph: Network) -> int | dict[int, int]:
+    """f of every peer, lying ones included: for those what "exact" would mean."""
+    if isinstance(f, int):
+        return f
+    bounds = graph.adjacency[:, graph.byzantine].sum(axis=1)
+    if f == "max":
+        return int(graph.bounds("max")[0])
+    bounds[graph.honest] = graph.bounds(f)
+    return {peer: int(bound) for peer, bound in enumerate(bounds)}

@@ -1,0 +1,52 @@
+"""Network files on loopback for tests, with their keys."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+from byzmesh.peers.identity import keygen
+from byzmesh.peers.netfile import NetworkFile, network_file, save_network
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody uses now; held together, so that they differ."""
+    held = [socket.socket() for _ in range(count)]
+    for one in held:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+def make_network(folder: Path, peers: int, **content: Any) -> NetworkFile:
+    """Keys and network.yaml in `folder`."""
+    public = keygen(folder, peers)
+    shares = content.pop("share", {})
+    entries = [
+        {"id": peer, "address": f"127.0.0.1:{port}", "public_key": public[peer]}
+        | ({"share": shares[peer]} if peer in shares else {})
+        for peer, port in enumerate(free_ports(peers))
+    ]
+    file = network_file({"peers": entries, **content})
+    save_network(file, folder / "network.yaml")
+    return file
+
+
+def two_castle(folder: Path, **content: Any) -> NetworkFile:
+    """Twelve peers on the two-castle graph; the data are shared out among ten, as if 7 and 9 might lie."""
+    share = {peer: place for place, peer in enumerate(p for p in range(12) if p not in (7, 9))} | {7: 0, 9: 1}
+    usual = {
+        "topology": {"name": "two-castle", "k": 6},
+        "rule": {"name": "ios"},
+        "f": 2,
+        "problem": {"name": "softmax", "partition": "one-class"},
+        "step": {"name": "inverse-sqrt", "a": 0.9, "b": 1},
+        "local": {"decay": 0.01},
+        "shares": 10,
+        "share": share,
+        "evaluate_every": 50,
+    }
+    return make_network(folder, 12, **{**usual, **content})
