@@ -41,7 +41,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 
 def loss(vector: Any) -> float:
     """A loss on the receiver's own batch, for UBAR."""
-    return float(np.sum(np.asarray(vector, np.float64)[: len(vector) // 2 + 1] ** 2))
+    return float(np.sum(np.minimum(np.abs(np.asarray(vector, np.float64)[: len(vector) // 2 + 1]), 1e100) ** 2))
 
 
 def extras(

@@ -28,6 +28,6 @@ def print_bench(result: dict[str, Any]) -> None:
         for row in result["scaling"]:
             workers, dimension = row.get("workers", 10), row.get("dimension", 7850)
             each = 1e3 * row["ms"] / workers
-            cells = (f"{row['ms']:.2f}", f"{each:.1f}", f"{row['peak_mb']:.0f}", f"{row['models_mb']:.1f}")
-            grown.add_row(f"{workers}", f"{dimension}", *cells)
+            memory = (f"{row['peak_mb']:.0f}", f"{row['models_mb']:.1f}")
+            grown.add_row(f"{workers}", f"{dimension}", f"{row['ms']:.2f}", f"{each:.1f}", *memory)
         console.print(grown)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -160,9 +160,13 @@ def settle(inbox: Inbox, largest_f: Callable[[int], int]) -> tuple[Integers, Boo
     """
     arrived = inbox.present.sum(axis=1) - 1
     f = np.minimum(inbox.f, arrived)
-    bound = np.array([largest_f(count) for count in range(inbox.present.shape[1])])
-    kept: Booleans = f > bound[arrived]
+    kept: Booleans = f > _bounds(largest_f, inbox.present.shape[1])[arrived]
     return f, kept
+
+
+@lru_cache(maxsize=64)
+def _bounds(largest_f: Callable[[int], int], slots: int) -> Integers:
+    return np.array([largest_f(count) for count in range(slots)])
 
 
 rules: Registry[Rule] = Registry(

@@ -30,14 +30,17 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.rules.kernels import (
-    add_products,
     center_columns,
+    centred_mix,
+    centred_products,
+    combination_peaks,
     gather_blocks,
     lift_combinations,
     mix_rows,
     neighbourhood_products,
     peak_bits,
     scatter,
+    sums_to_one,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -45,10 +48,10 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 CHUNK = 8192
-"""Columns centred and multiplied at a time: a chunk of a small network stays in the cache."""
+"""Columns centred and multiplied at a time by BLAS: nothing of the size of the pool is copied."""
 
-SMALL = 20
-"""Up to this many rows our own Gram kernel beats BLAS, which is made for square products."""
+SMALL = 24
+"""Up to this many rows our own fused kernels beat BLAS, which is made for square products."""
 
 _HUGE = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e140}
 _CAP = 1e140
@@ -133,13 +136,17 @@ class Pool:
         """(P,) largest absolute value of each row, infinity if it is not finite; for combinations an upper bound."""
         parts = [peaks(self.own)]
         if self.combination is not None:
-            index, coefficient = self.combination
-            parts.append(np.sum(np.abs(coefficient) * parts[0][index], axis=1, where=coefficient != 0.0))
+            parts.append(combination_peaks(*self.combination, parts[0]))
         elif self.messages is not None:
             parts.append(peaks(self.messages))
         if self.anchors is not None:
             parts.append(peaks(self.anchors))
         return np.concatenate(parts)
+
+    @cached_property
+    def top(self) -> float:
+        """Largest absolute value of all, infinity if any row is not finite."""
+        return float(self.peak.max(initial=0.0))
 
     @cached_property
     def usable(self) -> Booleans:
@@ -210,42 +217,54 @@ class Frame:
         combined = 0 if pool.combination is None else pool.messages_count
         self.messages = empty if combined or pool.messages is None else pool.messages
         self.anchors = empty if pool.anchors is None else pool.anchors
-        self.centre_row = pool.combination is not None and bool(
-            np.max(np.abs(pool.combination[1].sum(axis=1) - 1.0), initial=0.0) > 1e-15
-        )
-        self.size = pool.size - combined
-        """Rows of the basis, without the centre."""
-        peak = pool.peak
-        if combined:
-            peak = np.concatenate([peak[:count], peak[count + combined :]])
-        if np.max(peak, initial=0.0) <= _HUGE[pool.dtype]:
-            self.scale = self.factor = np.ones(self.size)
-            self.share = np.full(count, 1.0 / max(1, count))
-        else:
-            usable = np.isfinite(peak)
-            self.scale = np.where(usable, power_of_two(peak, pool.dtype), 1.0)
-            self.factor = np.where(usable, 1.0 / self.scale, 0.0)
-            self.share = np.where(usable[:count], 1.0 / max(1, int(usable[:count].sum())), 0.0)
-        self.whole: tuple[Any, Any] | None = None
+        self.centre_row = pool.combination is not None and not sums_to_one(pool.combination[1])
+        self.dense = pool.size - combined
+        self.height = self.dense + int(self.centre_row)
+        """Rows M of the basis: the dense rows and, if combinations need it, the centre."""
+        self.plain = pool.top <= _HUGE[pool.dtype]
+        """Whether all rows are finite and none is so large that its square could overflow."""
+        self.small = self.plain and self.height <= SMALL and isinstance(pool.own, np.ndarray) and count > 0
+
+    @cached_property
+    def _peak(self) -> Floats:
+        """(M,) peaks of the dense rows."""
+        pool, count = self.pool, len(self.pool.own)
+        combined = pool.size - self.dense
+        return np.concatenate([pool.peak[:count], pool.peak[count + combined :]])
+
+    @cached_property
+    def scale(self) -> Floats:
+        """What each dense row is divided by in the basis: 1, or a power of two if it is huge."""
+        if self.plain:
+            return np.ones(self.dense)
+        return np.where(np.isfinite(self._peak), power_of_two(self._peak, self.pool.dtype), 1.0)
+
+    @cached_property
+    def factor(self) -> Floats:
+        """What each dense row is multiplied by: 1 / scale, or 0 if it is not usable."""
+        return np.where(np.isfinite(self._peak), 1.0 / self.scale, 0.0)
+
+    def share(self) -> Floats:
+        """(N,) weight of each own row in the centre: equal over the usable ones."""
+        held = self.factor[: len(self.pool.own)] > 0.0
+        return held / max(1, int(held.sum()))
 
     def chunks(self) -> Iterator[tuple[int, int, Any, Any]]:
         """(start, stop, basis (M, stop - start), centre (stop - start,)) over the columns."""
-        columns = self.pool.own.shape[1]
-        if self.whole is None and not isinstance(self.pool.own, np.ndarray):
-            self.whole = self._basis_elsewhere()
-        if self.whole is not None:
-            yield 0, columns, *self.whole
+        own, columns = self.pool.own, self.pool.own.shape[1]
+        if not isinstance(own, np.ndarray):
+            yield 0, columns, *self._basis_elsewhere
             return
-        own, share, factor = self.pool.own, self.share, self.factor
         for start in range(0, columns, CHUNK):
             stop = min(columns, start + CHUNK)
-            basis = np.empty((self.size + int(self.centre_row), stop - start), own.dtype)
+            basis = np.empty((self.height, stop - start), own.dtype)
             centre = np.empty(stop - start, own.dtype)
-            center_columns(own, self.messages, self.anchors, share, factor, start, self.centre_row, basis, centre)
-            if columns <= CHUNK:
-                self.whole = (basis, centre)
+            center_columns(
+                own, self.messages, self.anchors, self.share(), self.factor, start, self.centre_row, basis, centre
+            )
             yield start, stop, basis, centre
 
+    @cached_property
     def _basis_elsewhere(self) -> tuple[Any, Any]:
         """The basis by array-API operations, for arrays that are not in this machine's memory."""
         from array_api_compat import array_namespace
@@ -255,7 +274,7 @@ class Frame:
         rows = xp.concat([own, self.messages, self.anchors], axis=0)
         factor = from_host(self.factor[:, None], own)
         rows = xp.where(factor > 0, rows, xp.zeros_like(rows))
-        centre = (from_host(self.share[None, :], own) @ rows[: len(own)])[0]
+        centre = (from_host(self.share()[None, :], own) @ rows[: len(own)])[0]
         basis = rows * factor - centre[None, :] * factor
         if self.centre_row:
             basis = xp.concat([basis, centre[None, :]], axis=0)
@@ -264,28 +283,26 @@ class Frame:
     @cached_property
     def gram(self) -> Floats:
         """(M, M) inner products of the basis rows."""
-        height = self.size + int(self.centre_row)
-        total = np.zeros((height, height))
-        for _, _, basis, _ in self.chunks():
-            if height <= SMALL and isinstance(basis, np.ndarray):
-                add_products(basis, total)
-            else:
+        total = np.zeros((self.height, self.height))
+        if self.small:
+            centred_products(self.pool.own, self.messages, self.anchors, self.centre_row, total)
+        else:
+            for _, _, basis, _ in self.chunks():
                 total += to_host(basis @ basis.T)
         return total
 
     def lift(self, scale: Floats) -> Floats:
         """(P, M) with y_p - c = lift[p] @ basis, for the basis rows' scale."""
-        pool, count = self.pool, len(self.pool.own)
-        lift = np.zeros((pool.size, self.size + int(self.centre_row)))
-        if pool.combination is None:
+        lift = np.zeros((self.pool.size, self.height))
+        if self.pool.combination is None:
             np.fill_diagonal(lift, scale)
         else:
-            lift_combinations(*pool.combination, scale, count, self.centre_row, lift)
+            lift_combinations(*self.pool.combination, scale, len(self.pool.own), self.centre_row, lift)
         return lift
 
     def inner(self) -> Floats:
         """(P, P) inner products of the centred pool rows; zero where a row is not usable."""
-        if self.scale is self.factor and self.pool.combination is None:
+        if self.plain and self.pool.combination is None:
             return self.gram
         lift = self.lift(np.minimum(self.scale, _CAP))
         product: Floats = lift @ self.gram @ lift.T
@@ -295,20 +312,18 @@ class Frame:
         """(R, D) sum_p matrix[r, p] y_p for a matrix (R, P) over the pool."""
         own = self.pool.own
         total = matrix.sum(axis=1)
-        if not (self.scale is self.factor and self.pool.combination is None):
+        if not (self.plain and self.pool.combination is None):
             matrix = matrix @ self.lift(self.scale)
-        weights = from_host(matrix, own)
-        sums = None if np.max(np.abs(total - 1.0), initial=0.0) < 1e-12 else from_host(total[:, None], own)
-        out = None
-        for start, stop, basis, centre in self.chunks():
-            part = weights @ basis
-            part += centre if sums is None else sums * centre
-            if stop - start == own.shape[1]:
-                return part
-            if out is None:
-                out = np.empty((len(matrix), own.shape[1]), own.dtype)
-            out[:, start:stop] = part
-        return own[:0] if out is None else out
+        if self.small:
+            if self.centre_row:
+                total = total + matrix[:, -1]
+            out = np.empty((len(matrix), own.shape[1]), own.dtype)
+            weights, sums = matrix.astype(own.dtype, copy=False), total.astype(own.dtype, copy=False)
+            centred_mix(own, self.messages, self.anchors, weights, sums, out)
+            return out
+        weights, sums = from_host(matrix, own), from_host(total[:, None], own)
+        parts = [weights @ basis + sums * centre for _, _, basis, centre in self.chunks()]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def power_of_two(peak: Floats, dtype: np.dtype[Any]) -> Floats:

@@ -165,19 +165,58 @@ def mix_rows(
 
 
 @fast
-def add_products(basis: Array, total: Array) -> None:
-    """total += basis basis^T, four dot products at a time over a block of columns that stays in the cache."""
-    height, width = basis.shape
-    kind = basis.dtype.type
-    for left in range(0, width, _BLOCK):
-        size = min(_BLOCK, width - left)
+def _row(own: Array, messages: Array, anchors: Array, row: int, left: int, size: int) -> Array:
+    """Columns left .. left + size of a dense row, in basis numbering."""
+    count, received = own.shape[0], messages.shape[0]
+    if row < count:
+        return own[row, left : left + size]
+    if row < count + received:
+        return messages[row - count, left : left + size]
+    return anchors[row - count - received, left : left + size]
+
+
+@fast
+def _centre_block(
+    own: Array, messages: Array, anchors: Array, left: int, size: int, basis: Array, centre: Array
+) -> None:
+    """One block of columns: the mean of the own rows, and every dense row minus it."""
+    count = own.shape[0]
+    kind = own.dtype.type
+    share = kind(1.0 / count)
+    middle = centre[:size]
+    middle[:] = kind(0.0)
+    for row in range(count):
+        line = own[row, left : left + size]
+        for column in range(size):
+            middle[column] += share * line[column]
+    for row in range(count + messages.shape[0] + anchors.shape[0]):
+        line = _row(own, messages, anchors, row, left, size)
+        target = basis[row, :size]
+        for column in range(size):
+            target[column] = line[column] - middle[column]
+
+
+@fast
+def centred_products(own: Array, messages: Array, anchors: Array, centre_row: bool, total: Array) -> None:
+    """total = Z Z^T of the basis of finite, not huge rows (centre last if asked), without building all of Z.
+
+    Four dot products at a time over a block of columns that stays in the cache; blocks are added in float64.
+    """
+    height, width = total.shape[0], own.shape[1]
+    kind = own.dtype.type
+    block = _BLOCK if height <= 14 else _BLOCK // 2
+    basis = np.empty((height, block), own.dtype)
+    centre = np.empty(block, own.dtype)
+    total[:] = 0.0
+    for left in range(0, width, block):
+        size = min(block, width - left)
+        _centre_block(own, messages, anchors, left, size, basis, centre)
+        if centre_row:
+            basis[height - 1, :size] = centre[:size]
         for i in range(height):
-            line = basis[i, left : left + size]
+            line = basis[i, :size]
             for j in range(0, i - 2, 4):
-                b0 = basis[j, left : left + size]
-                b1 = basis[j + 1, left : left + size]
-                b2 = basis[j + 2, left : left + size]
-                b3 = basis[j + 3, left : left + size]
+                b0, b1, b2, b3 = basis[j, :size], basis[j + 1, :size], basis[j + 2, :size], basis[j + 3, :size]
                 s0 = s1 = s2 = s3 = kind(0.0)
                 for column in range(size):
                     value = line[column]
@@ -190,7 +229,7 @@ def add_products(basis: Array, total: Array) -> None:
                 total[i, j + 2] += s2
                 total[i, j + 3] += s3
             for j in range((i + 1) // 4 * 4, i + 1):
-                other = basis[j, left : left + size]
+                other = basis[j, :size]
                 s0 = kind(0.0)
                 for column in range(size):
                     s0 += line[column] * other[column]
@@ -198,6 +237,70 @@ def add_products(basis: Array, total: Array) -> None:
     for i in range(height):
         for j in range(i):
             total[j, i] = total[i, j]
+
+
+@fast
+def centred_mix(own: Array, messages: Array, anchors: Array, weights: Array, sums: Array, out: Array) -> None:
+    """out[r] = sums[r] c + sum_m weights[r, m] (row_m - c) with c the mean of the own rows.
+
+    Two receivers and four rows at a time, so that most of the traffic stays in registers.
+    """
+    width, receivers = own.shape[1], out.shape[0]
+    dense = own.shape[0] + messages.shape[0] + anchors.shape[0]
+    block = _BLOCK // 2
+    basis = np.empty((dense, block), own.dtype)
+    centre, spare = np.empty(block, own.dtype), np.empty(block, own.dtype)
+    for left in range(0, width, block):
+        size = min(block, width - left)
+        _centre_block(own, messages, anchors, left, size, basis, centre)
+        middle = centre[:size]
+        for first in range(0, receivers, 2):
+            second = min(first + 1, receivers - 1)
+            one = out[first, left : left + size]
+            two = out[second, left : left + size] if second > first else spare[:size]  # an odd one comes alone
+            lead_one, lead_two = sums[first], sums[second]
+            for column in range(size):
+                one[column] = lead_one * middle[column]
+                two[column] = lead_two * middle[column]
+            for row in range(0, dense - 3, 4):
+                b0, b1, b2, b3 = basis[row, :size], basis[row + 1, :size], basis[row + 2, :size], basis[row + 3, :size]
+                w0, w1 = weights[first, row], weights[first, row + 1]
+                w2, w3 = weights[first, row + 2], weights[first, row + 3]
+                v0, v1 = weights[second, row], weights[second, row + 1]
+                v2, v3 = weights[second, row + 2], weights[second, row + 3]
+                for column in range(size):
+                    x0, x1, x2, x3 = b0[column], b1[column], b2[column], b3[column]
+                    one[column] += (w0 * x0 + w1 * x1) + (w2 * x2 + w3 * x3)
+                    two[column] += (v0 * x0 + v1 * x1) + (v2 * x2 + v3 * x3)
+            for row in range(dense // 4 * 4, dense):
+                line = basis[row, :size]
+                w0, v0 = weights[first, row], weights[second, row]
+                for column in range(size):
+                    one[column] += w0 * line[column]
+                    two[column] += v0 * line[column]
+
+
+@exact
+def combination_peaks(index: Array, coefficient: Array, peak: Array) -> Array:
+    """(Q,) upper bounds of |message|; infinity where a combined row is not finite."""
+    out = np.zeros(index.shape[0])
+    for message in range(index.shape[0]):
+        for slot in range(index.shape[1]):
+            if coefficient[message, slot] != 0.0:
+                out[message] += abs(coefficient[message, slot]) * peak[index[message, slot]]
+    return out
+
+
+@exact
+def sums_to_one(coefficient: Array) -> bool:
+    """Whether every row sums to 1."""
+    for message in range(coefficient.shape[0]):
+        total = 0.0
+        for slot in range(coefficient.shape[1]):
+            total += coefficient[message, slot]
+        if abs(total - 1.0) > 1e-15:
+            return False
+    return True
 
 
 @exact

@@ -152,7 +152,7 @@ class Simulation:
         }
         forged = None if self.attack.poisons_data else self._forge(sent, facts)
         inbox = self.exchange.inbox(sent, forged, self.bound, **facts)
-        if not inbox.pool.usable[: len(sent)].all():
+        if not np.isfinite(inbox.pool.top) and not inbox.pool.usable[: len(sent)].all():
             self.status = DIVERGED
             return False
         outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)

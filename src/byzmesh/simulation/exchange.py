@@ -83,6 +83,8 @@ class Exchange:
         index, present = self.honest_row.copy(), self.valid.copy()
         index[line, slot] = np.where(found >= 0, len(self.receiver) + found, 0)
         present[line, slot] = found >= 0
+        if np.array_equal(present, self.valid):
+            present = self.valid
         self._places = (forged.row, index, present)
         return index, present
 
@@ -96,9 +98,9 @@ class Exchange:
             pool = Pool(models, combination=(forged.combination.index, forged.combination.coefficient))
         else:
             pool = Pool(models, messages=forged.rows)
-        if not pool.usable.all():
+        if not np.isfinite(pool.top):
             present = present & pool.usable[index]
-        if not np.array_equal(present, self.valid):
+        if present is not self.valid and not np.array_equal(present, self.valid):
             weight = silence(weight, present)
         return Inbox(pool, index, weight, present, f, receiver=self.receiver, **facts)
 
