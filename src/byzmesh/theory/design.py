@@ -1,16 +1,17 @@
 """Design: weights and links that turn a failing certificate into a passing one.
 
 Links are added one at a time, the cheapest way to help: between the two most endangered workers (largest h) that are
-not linked yet, of equals the pair that connects the graph best; then across smallest cuts until no f liars can separate the honest. Under
-Metropolis-Hastings weights a worker with 3 f neighbours or more always has h < 1/3, so n nodes never need more than
-about 3 f n / 2 links. Weights compared on the result: Metropolis-Hastings, best constant, and fastest mixing by the
-FDLA semidefinite programme (the extra `design`),
+not linked yet, of equals the pair that connects the graph best; then across smallest cuts until no f liars can separate
+the honest. Under Metropolis-Hastings weights a worker with 3 f neighbours or more always has h < 1/3, so n nodes never
+need more than about 3 f n / 2 links. Weights compared on the result: Metropolis-Hastings, best constant, and fastest
+mixing by the FDLA semidefinite programme (the extra `design`),
 
     minimise ||W - 11^T/n||_2   such that   W = W^T, W 1 = 1, W >= 0, w_nm = 0 where there is no link.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,34 @@ class Design:
         """The designed network, with its weights and without liars."""
         return self.after.network.with_byzantine("none")
 
+    def __str__(self) -> str:
+        lines = ["Before", str(self.before), ""]
+        if self.added:
+            lines.append(f"Add {len(self.added)} links, in this order: " + ", ".join(f"{i}-{j}" for i, j in self.added))
+        lines.append("Weights on the result, the best first:")
+        for option in self.options:
+            told = option.certificate
+            state = "holds" if told.holds else "fails"
+            lines.append(f"  {option.weights}: {state}, h at most {told.h_max:.4f}, lambda {told.rate:.4f}")
+        if self.reason is not None:
+            lines.append(f"Not possible: {self.reason}.")
+        return "\n".join([*lines, "", f"After, with {self.options[0].weights} weights", str(self.after)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "added": [list(edge) for edge in self.added],
+            "options": [
+                {"weights": option.weights, "holds": told.holds, "h_max": told.h_max, "lambda": told.rate}
+                for option in self.options
+                for told in [option.certificate]
+            ],
+            "possible": self.after.holds,
+            "reason": self.reason,
+        }
+
 
 def suggest(
     network: Network | None = None,
@@ -93,10 +122,16 @@ def suggest(
     reason = _impossible(start.n, f, guarantee)
     grown, added = (start, ()) if before.holds or reason is not None else _grown(start, f, guarantee)
     options = [Option(scheme, certify(_weighted(grown, scheme), rule, f, guarantee=guarantee)) for scheme in schemes]
-    options.sort(key=lambda option: (not option.certificate.holds, -option.certificate.rate))
+    options.sort(key=_preference)
     if reason is None and not options[0].certificate.holds:
         reason = "no such links were found; the rule's certificate still fails"
     return Design(before, options[0].certificate, added, tuple(options), reason)
+
+
+def _preference(option: Option) -> tuple[bool, float, float]:
+    """Those that hold first, then the smallest bound on rho, then the fastest mixing."""
+    told = option.certificate
+    return not told.holds, math.inf if told.rho_bound is None else told.rho_bound, -told.rate
 
 
 def _start(network: Network | None, nodes: int | None) -> Network:

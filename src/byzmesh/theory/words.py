@@ -90,7 +90,7 @@ def _bearing(certificate: Certificate) -> list[str]:
         total = sums[rows[same[0].worker], beyond]
         lines.append(
             f"{who} can bear {bears} {'liar' if bears == 1 else 'liars'}, not {beyond}: "
-            f"the weights of {beyond} neighbours can sum to {total:.3f}, which is not below 1/3."
+            f"lies can weigh {total:.3f} then, which is not below 1/3."
         )
     return lines
 

@@ -1,0 +1,42 @@
+"""`byzmesh design`: links and weights with which a network bears f liars."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from byzmesh.cli.certify import Liars, Params, Seed, network_of
+
+
+def command(
+    network: Annotated[str | None, typer.Argument(metavar="[NETWORK]", help="Network to improve.")] = None,
+    f: Annotated[int, typer.Option("--f", help="How many liars must be borne, anywhere.")] = 1,
+    nodes: Annotated[int | None, typer.Option(help="Without a network: link this many nodes from scratch.")] = None,
+    rule: Annotated[str, typer.Option(help="Rule to certify.")] = "ios",
+    guarantee: Annotated[str, typer.Option(help="What must hold: rdsa or rca.")] = "rdsa",
+    fastest: Annotated[bool, typer.Option("--fastest", help="Compare the fastest mixing weights too.")] = False,
+    param: Params = None,
+    byzantine: Liars = None,
+    seed: Seed = None,
+    save: Annotated[Path | None, typer.Option(help="Save the network to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Suggest links and weights, cheapest first; the exit code is 1 if no design was found.
+
+    Example: byzmesh design --nodes 30 --f 3
+    """
+    from byzmesh.theory.design import SCHEMES, suggest
+
+    start = None if network is None else network_of(network, param, byzantine, None, seed)
+    schemes = SCHEMES if fastest else SCHEMES[:2]
+    plan = suggest(start, f=f, nodes=nodes, rule=rule, guarantee=guarantee, schemes=schemes)
+    if save is not None:
+        plan.network.save(save)
+    if as_json:
+        typer.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False))
+    else:
+        typer.echo(str(plan))
+    raise typer.Exit(0 if plan.after.holds else 1)
