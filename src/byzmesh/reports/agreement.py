@@ -1,0 +1,131 @@
+"""How well a reproduction agrees with the published cells: the counts, every cell that does not, and why.
+
+A cell's accuracies agree within 0.5 or 1.0 percentage points. What to expect depends on the published value:
+
+    stable       above 80%: the same number
+    collapsed    below 60%: the same verdict, that is, ours is below 60% too
+    between      the rest: reported, nothing expected
+
+Counted apart: SimRew (its published runs knew who lied) and non-iid DRSA (swings by two points within one run).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from byzmesh.reports.published import NON_IID, Published, published
+from byzmesh.reports.results import Reading
+
+STABLE, COLLAPSED = 80.0, 60.0
+CLOSE, NEAR = 0.5, 1.0
+
+
+def is_apart(table: str, rule: str) -> bool:
+    """Whether a published cell cannot be compared number by number."""
+    return rule == "SimRew" or (rule == "DRSA" and table in NON_IID)
+
+
+def kind(published_accuracy: float) -> str:
+    """`stable`, `collapsed` or `between`.
+
+    >>> kind(91.7), kind(10.0), kind(74.55)
+    ('stable', 'collapsed', 'between')
+    """
+    if published_accuracy > STABLE:
+        return "stable"
+    return "collapsed" if published_accuracy < COLLAPSED else "between"
+
+
+def tone(published_accuracy: float, ours: float) -> str:
+    """Colour of a cell: by the difference, unless both collapsed.
+
+    >>> tone(91.7, 91.3), tone(91.7, 92.6), tone(91.7, 80.0), tone(15.0, 10.0)
+    ('same', 'near', 'far-below', 'collapsed')
+    """
+    if published_accuracy < COLLAPSED and ours < COLLAPSED:
+        return "collapsed"
+    gap = round(ours - published_accuracy, 4)
+    if abs(gap) <= CLOSE:
+        return "same"
+    if abs(gap) <= NEAR:
+        return "near"
+    side = "above" if gap > 0 else "below"
+    return side if abs(gap) <= 5.0 else f"far-{side}"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One cell beside the published one, with what other seeds gave."""
+
+    reading: Reading
+    theirs: Published
+    other_seeds: tuple[float, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """Ours minus published, in percentage points; NaN if ours did not finish."""
+        return round(self.reading.accuracy - self.theirs.accuracy, 4)
+
+    @property
+    def same_verdict(self) -> bool:
+        """Whether both collapsed or neither did."""
+        return (self.theirs.accuracy < COLLAPSED) == (self.reading.accuracy < COLLAPSED)
+
+    def within(self, points: float) -> bool:
+        """Whether the accuracies agree within so many points; False if ours did not finish."""
+        return abs(self.gap) <= points
+
+    @property
+    def same_error(self) -> bool:
+        """Whether the consensus errors agree."""
+        return self.theirs.consensus_error.agrees(self.reading.consensus_error)
+
+
+def compare(readings: Iterable[Reading]) -> list[Compared]:
+    """The cells that have a published number, one each: the first seed is compared, as published, others are beside."""
+    theirs = published()
+    groups: dict[tuple[str, str, str], list[Reading]] = {}
+    for reading in readings:
+        if reading.place in theirs:
+            groups.setdefault(reading.place, []).append(reading)
+    found = []
+    for place, group in groups.items():
+        first, *rest = sorted(group, key=lambda reading: reading.seed)
+        found.append(Compared(first, theirs[place], tuple(reading.accuracy for reading in rest)))
+    return found
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Agreement over some cells. `cells` leaves out those counted apart."""
+
+    cells: int
+    close: int
+    near: int
+    stable: int
+    stable_close: int
+    stable_near: int
+    collapsed: int
+    collapsed_same: int
+    errors_same: int
+    apart: int
+
+
+def count(cells: Sequence[Compared]) -> Counts:
+    """Count the agreeing cells."""
+    counted = [cell for cell in cells if not is_apart(cell.reading.target, cell.reading.rule)]
+    stable = [cell for cell in counted if kind(cell.theirs.accuracy) == "stable"]
+    collapsed = [cell for cell in counted if kind(cell.theirs.accuracy) == "collapsed"]
+    return Counts(
+        len(counted),
+        sum(cell.within(CLOSE) for cell in counted),
+        sum(cell.within(NEAR) for cell in counted),
+        len(stable),
+        sum(cell.within(CLOSE) for cell in stable),
+        sum(cell.within(NEAR) for cell in stable),
+        len(collapsed),
+        sum(cell.same_verdict for cell in collapsed),
+        sum(cell.same_error for cell in counted),
+        len(cells) - len(counted),
+    )

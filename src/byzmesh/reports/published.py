@@ -1,0 +1,92 @@
+"""The 292 published cells of Tables II to VI, as package data.
+
+accuracy          percent, two decimals
+consensus error   the column "CE" / "DM": one digit, or a bound (`<1e-07`, `>1e-01`)
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from byzmesh.errors import DataError
+
+FILES = {
+    "table-2": "two-castle_iid.csv",
+    "table-3": "two-castle_non-iid.csv",
+    "table-4": "octopus_non-iid.csv",
+    "table-5": "er_iid.csv",
+    "table-6": "er_non-iid.csv",
+}
+CAPTIONS = {
+    "table-2": "Table II: two-castle graph, iid",
+    "table-3": "Table III: two-castle graph, non-iid",
+    "table-4": "Table IV: octopus graph, non-iid",
+    "table-5": "Table V: Erdos-Renyi graph, iid",
+    "table-6": "Table VI: Erdos-Renyi graph, non-iid",
+}
+NON_IID = ("table-3", "table-4", "table-6")
+FACTOR = 5.0
+"""Two consensus errors agree within this factor: the published one has a single digit and comes from one seed."""
+
+
+@dataclass(frozen=True)
+class ConsensusError:
+    """A published consensus error: `side` is `<` or `>` where only a bound was printed, else empty.
+
+    >>> ConsensusError.parse("<1e-07"), str(ConsensusError.parse("4e-06"))
+    (ConsensusError(value=1e-07, side='<'), '4e-06')
+    """
+
+    value: float
+    side: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> ConsensusError:
+        """From the text of a cell."""
+        side = text[:1] if text[:1] in ("<", ">") else ""
+        try:
+            return cls(float(text[len(side) :]), side)
+        except ValueError:
+            raise DataError(f"consensus error {text!r} is not a number, optionally after < or >") from None
+
+    def __str__(self) -> str:
+        return f"{self.side}{self.value:.0e}"
+
+    def agrees(self, ours: float) -> bool:
+        """Within a factor of 5, or on the right side of the bound.
+
+        >>> ConsensusError(4e-06).agrees(9e-07), ConsensusError(1e-07, "<").agrees(9e-07)
+        (True, False)
+        """
+        if self.side == "<":
+            return ours < self.value
+        if self.side == ">":
+            return ours > self.value
+        return self.value / FACTOR <= ours <= self.value * FACTOR
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published cell; `accuracy` in percent."""
+
+    accuracy: float
+    consensus_error: ConsensusError
+
+
+@cache
+def published() -> dict[tuple[str, str, str], Published]:
+    """All published cells by (table, rule, attack).
+
+    >>> len(published()), published()["table-3", "IOS", "alie"].accuracy
+    (292, 82.78)
+    """
+    found: dict[tuple[str, str, str], Published] = {}
+    for table, name in FILES.items():
+        text = files("byzmesh.reports").joinpath("published", name).read_text("utf-8")
+        for line in csv.DictReader(text.splitlines()):
+            error = ConsensusError.parse(line["consensus_error"])
+            found[table, line["rule"], line["attack"]] = Published(float(line["accuracy_percent"]), error)
+    return found

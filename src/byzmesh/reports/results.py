@@ -1,0 +1,145 @@
+"""What the runs of a reproduction gave, cell by cell, and the file `results.csv` with the published numbers beside it.
+
+accuracy            percent, mean over the honest workers and the last 10 evaluations
+consensus_error     CE, the published column: norm of the vector of per-coordinate variances
+disagreement        H of the text: the sum of the same variances
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from byzmesh.errors import DataError
+from byzmesh.reports.published import published
+from byzmesh.reports.summary import LAST, final
+from byzmesh.store import RunRecord, Store
+
+COLUMNS = (
+    "table",
+    "rule",
+    "attack",
+    "published_accuracy",
+    "accuracy",
+    "published_consensus_error",
+    "consensus_error",
+    "disagreement",
+    "rounds",
+    "seed",
+)
+MORE_COLUMNS = ("target", "variant", "rule", "attack", "accuracy", "consensus_error", "disagreement", "loss", "rounds")
+NOT_THERE = "not run"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a run belongs: target (`table-3`), rule and attack as the paper spells them, variant, key in the store."""
+
+    target: str
+    rule: str
+    attack: str
+    key: str
+    variant: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A cell as it came out; numbers are NaN unless the run finished."""
+
+    target: str
+    rule: str
+    attack: str
+    seed: int
+    rounds: int
+    accuracy: float = math.nan
+    consensus_error: float = math.nan
+    disagreement: float = math.nan
+    loss: float = math.nan
+    variant: str = ""
+    status: str = "finished"
+    failure: str = ""
+    key: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """(table, rule, attack), as the published cells are known by."""
+        return self.target, self.rule, self.attack
+
+
+def collect(store: Store, entries: Iterable[Entry], last: int = LAST) -> list[Reading]:
+    """The readings of the entries, in their order; a run that the store does not hold is `not run`."""
+    held = {run.key: run for run in store.list()}
+    return [_reading(store, entry, held.get(entry.key), last) for entry in entries]
+
+
+def _reading(store: Store, entry: Entry, run: RunRecord | None, last: int) -> Reading:
+    known: dict[str, Any] = {"variant": entry.variant, "key": entry.key}
+    if run is None:
+        return Reading(entry.target, entry.rule, entry.attack, 0, 0, status=NOT_THERE, **known)
+    known |= {"status": run.status, "failure": run.failure or ""}
+    if run.status == "finished":
+        series = store.series(run.key)
+        names = ("accuracy", "consensus_error", "disagreement", "loss")
+        known |= {name: final(store, run, name, last) for name in names if name in series}
+    seed, rounds = int(run.config["seed"]), int(run.config["rounds"])
+    return Reading(entry.target, entry.rule, entry.attack, seed, rounds, **known)
+
+
+def write_results(path: Path, readings: Iterable[Reading]) -> Path:
+    """`results.csv`: one line per published cell (and seed); ours is empty where the run did not finish."""
+    theirs = published()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for cell in readings:
+            if cell.place in theirs:
+                beside = theirs[cell.place]
+                writer.writerow(
+                    (
+                        *cell.place,
+                        f"{beside.accuracy:.2f}",
+                        _digits(cell.accuracy, ".4f"),
+                        str(beside.consensus_error),
+                        _digits(cell.consensus_error, ".4e"),
+                        _digits(cell.disagreement, ".4e"),
+                        cell.rounds,
+                        cell.seed,
+                    )
+                )
+    return path
+
+
+def read_results(path: Path) -> list[Reading]:
+    """The readings of a `results.csv`; a cell without a number counts as not finished."""
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise DataError(f"{path} is not a results file: its columns must be {','.join(COLUMNS)}")
+        return [_from_line(line) for line in reader]
+
+
+def _from_line(line: Mapping[str, str]) -> Reading:
+    names = ("accuracy", "consensus_error", "disagreement")
+    known: dict[str, Any] = {name: float(line[name]) if line[name] else math.nan for name in names}
+    known["status"] = "finished" if line["accuracy"] else "not finished"
+    return Reading(line["table"], line["rule"], line["attack"], int(line["seed"]), int(line["rounds"]), **known)
+
+
+def write_readings(path: Path, readings: Iterable[Reading]) -> Path:
+    """The same for cells without a published number: `MORE_COLUMNS`, seed, status."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow((*MORE_COLUMNS, "seed", "status"))
+        for cell in readings:
+            numbers = (_digits(cell.accuracy, ".4f"), _digits(cell.consensus_error, ".4e"))
+            more = (_digits(cell.disagreement, ".4e"), _digits(cell.loss, ".6g"), cell.rounds, cell.seed, cell.status)
+            writer.writerow((cell.target, cell.variant, cell.rule, cell.attack, *numbers, *more))
+    return path
+
+
+def _digits(value: float, form: str) -> str:
+    return "" if math.isnan(value) else format(value, form)

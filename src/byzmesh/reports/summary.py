@@ -1,0 +1,93 @@
+"""What a group of runs says about one metric: mean and spread over those that ended well, and how many did not.
+
+    value of a run    mean of the metric over its last evaluations (the paper: 10)
+    mean, std         over the finished runs; std is the sample standard deviation, 0 for a single run
+
+A run that diverged or failed has no value: it is counted and shown, never averaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from byzmesh.errors import ConfigError, nearest
+from byzmesh.store import RunRecord, Store
+
+LAST = 10
+PERCENT = ("accuracy", "worst_accuracy")
+"""Metrics stored as shares and shown in percent."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A metric over a group of runs; `mean` is NaN if none of them finished."""
+
+    mean: float
+    std: float
+    n: int
+    diverged: int = 0
+    failed: int = 0
+    waiting: int = 0
+    keys: tuple[str, ...] = ()
+    failure: str = ""
+    """Why the first failed one failed."""
+
+    @property
+    def total(self) -> int:
+        """All runs of the group."""
+        return self.n + self.diverged + self.failed + self.waiting
+
+    @property
+    def troubles(self) -> str:
+        """What has no value, in words; empty if everything finished.
+
+        >>> Summary(1.0, 0.0, 1, diverged=2, waiting=1).troubles
+        '2 diverged, 1 to run'
+        """
+        # A failed run says why on hover; "infeasible" is the one reason worth a word of its own.
+        failed = "infeasible" if "is infeasible for rule" in self.failure else "failed"
+        counts = ((self.diverged, "diverged"), (self.failed, failed), (self.waiting, "to run"))
+        if self.total == 1:
+            return next((word for count, word in counts if count), "")
+        return ", ".join(f"{count} {word}" for count, word in counts if count)
+
+
+def final(store: Store, run: RunRecord, metric: str, last: int = LAST) -> float:
+    """Mean of a metric over a run's last evaluations; percent for accuracies."""
+    series = store.series(run.key)
+    if metric not in series:
+        raise ConfigError(f"run {run.key[:12]} has no metric {metric!r}: {nearest(metric, series)}")
+    return float(np.mean(series[metric][-last:])) * (100.0 if metric in PERCENT else 1.0)
+
+
+def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy", last: int = LAST) -> Summary:
+    """The metric over a group of runs."""
+    if last < 1:
+        raise ConfigError(f"last must be at least 1 evaluation, got {last}")
+    group = list(runs)
+    values = [final(store, run, metric, last) for run in group if run.status == "finished"]
+    failures = [run.failure or "" for run in group if run.status == "failed"]
+    diverged = sum(run.status == "diverged" for run in group)
+    return Summary(
+        float(np.mean(values)) if values else math.nan,
+        float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        len(values),
+        diverged,
+        len(failures),
+        len(group) - len(values) - diverged - len(failures),
+        tuple(run.key for run in group),
+        failures[0] if failures else "",
+    )
+
+
+def number(value: float, metric: str = "accuracy") -> str:
+    """A value as a table shows it: two decimals for percents, three digits for everything else.
+
+    >>> number(91.666), number(3.21e-8, "consensus_error"), number(0.5, "loss")
+    ('91.67', '3.21e-08', '0.5')
+    """
+    return f"{value:.2f}" if metric in PERCENT else f"{value:.3g}"
