@@ -50,7 +50,7 @@ class Patience:
     grace: float = 0.01
     """Least grace period after d - f messages."""
     start_grace: float = 3.0
-    """The same in the first round."""
+    """The same in the first rounds, while connections are made."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -124,7 +124,7 @@ class Rounds:
     @property
     def grace(self) -> float:
         """Seconds to wait for the rest after d - f messages."""
-        least = self.patience.start_grace if self._begun <= 1 else self.patience.grace
+        least = self.patience.start_grace if self._begun <= SILENT_AFTER else self.patience.grace
         return min(max(least, 2.0 * self.spread), self._timeout)
 
     @property
@@ -166,7 +166,7 @@ class Rounds:
 
     def gather(self, dimension: int, dtype: Any = np.float64) -> tuple[Array, npt.NDArray[np.bool_]]:
         """End the round: messages (d, D) by sender id, zero where none came, and which came (d,)."""
-        if len(self._arrivals) >= self._quorum:
+        if len(self._arrivals) >= self._quorum and self._begun > SILENT_AFTER:
             self.spread = max(self._arrivals[self._quorum - 1] - self._arrivals[0], _DECAY * self.spread)
         messages = np.zeros((len(self.neighbours), dimension), dtype)
         present = np.zeros(len(self.neighbours), bool)

@@ -1,0 +1,73 @@
+"""Key files: private, never overwritten, never shown."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from byzmesh.errors import PeerError
+from byzmesh.peers.identity import is_public_key, keygen, load_keys, load_public, new_keys, save_keys
+
+
+def test_keygen_makes_private_files(tmp_path):
+    before = os.umask(0o000)
+    try:
+        public = keygen(tmp_path / "keys", 3)
+    finally:
+        os.umask(before)
+    for peer in range(3):
+        path = tmp_path / "keys" / f"peer{peer}.key"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert load_keys(path).public == public[peer]
+        assert load_keys(path).secret not in (tmp_path / "keys" / "public.yaml").read_text()
+    assert load_public(tmp_path / "keys") == public
+    assert len(set(public.values())) == 3
+
+
+def test_secrets_are_not_shown():
+    keys = new_keys()
+    assert keys.secret not in repr(keys)
+
+
+def test_an_identity_is_never_overwritten(tmp_path):
+    keygen(tmp_path, 1)
+    before = (tmp_path / "peer0.key").read_text()
+    with pytest.raises(PeerError, match="exists"):
+        keygen(tmp_path, 1)
+    assert (tmp_path / "peer0.key").read_text() == before
+
+
+def test_files_that_others_can_read_are_refused(tmp_path):
+    path = save_keys(tmp_path / "a.key", new_keys())
+    path.chmod(0o640)
+    with pytest.raises(PeerError, match="chmod 600"):
+        load_keys(path)
+
+
+@pytest.mark.parametrize("change", ["", "public: x\nsecret: y\n", "halves"])
+def test_damaged_key_files(tmp_path, change):
+    path = tmp_path / "a.key"
+    if change == "halves":
+        save_keys(path, new_keys())
+        other = new_keys().public
+        lines = path.read_text().splitlines()
+        path.write_text("\n".join([lines[0], f"public: {other}", lines[2]]) + "\n")
+    else:
+        path.write_text(change)
+        path.chmod(0o600)
+    with pytest.raises(PeerError, match="key file"):
+        load_keys(path)
+
+
+def test_missing_key_file(tmp_path):
+    with pytest.raises(PeerError, match="keygen"):
+        load_keys(tmp_path / "none.key")
+    with pytest.raises(PeerError, match="keygen"):
+        load_public(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "a" * 40 + "b", "\x00" * 40, "~" * 40])
+def test_what_is_not_a_key(text):
+    assert not is_public_key(text)

@@ -1,0 +1,141 @@
+"""The network file: validated, no secrets, and the same run whatever the addresses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+
+from byzmesh.errors import ConfigError, InfeasibleBound
+from byzmesh.experiments.canonical import build_network
+from byzmesh.experiments.config import resolve
+from byzmesh.peers.identity import keygen, load_keys
+from byzmesh.peers.netfile import load_network, network_file
+from byzmesh.peers.plan import addresses, plan_network
+from tests.peers.networks import make_network, two_castle
+
+
+def content(file):
+    return file.model_dump(mode="json")
+
+
+def test_round_trip_through_yaml_without_secrets(tmp_path):
+    file = two_castle(tmp_path)
+    text = (tmp_path / "network.yaml").read_text()
+    assert load_network(tmp_path / "network.yaml") == file
+    for peer in range(12):
+        assert load_keys(tmp_path / f"peer{peer}.key").secret not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rouns": 3}, "did you mean 'rounds'"),
+        ({"timeouts": {"rond": 3}}, "did you mean 'round'"),
+        ({"rounds": 0}, "rounds"),
+        ({"topology": None}, "exactly one"),
+        ({"edges": [[0, 1]]}, "exactly one"),
+        ({"topology": {"k": 3}}, "name"),
+        ({"topology": {"name": "ring", "n": 5}}, "12 peers for a graph of 5"),
+        ({"rule": {"name": "ois"}}, "did you mean"),
+        ({"rule": {"name": "ios", "tau": 1}}, "tau"),
+        ({"problem": {"name": "softmax", "partitions": "iid"}}, "partition"),
+        ({"wire": "zip"}, "wire"),
+        ({"f": -1}, "at least 0"),
+        ({"f": {0: 1}}, "every peer"),
+        ({"shares": 5}, "not below shares"),
+        ({"step": {"name": "sqr"}}, "schedule"),
+        ({"local": {"decya": 1}}, "local"),
+        ({"timeouts": {"round": -1}}, "timeout"),
+    ],
+)
+def test_mistakes_are_one_line_that_names_them(tmp_path, change, message):
+    good = content(two_castle(tmp_path))
+    with pytest.raises(ConfigError, match=message) as caught:
+        network_file({**good, **change})
+    assert "\n" not in str(caught.value)
+
+
+def test_infeasible_bound_is_refused(tmp_path):
+    with pytest.raises(InfeasibleBound):
+        two_castle(tmp_path, rule={"name": "trimean"}, f=5)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("address", "nowhere"), ("address", "host:0"), ("public_key", '"' * 40), ("public_key", "")]
+)
+def test_bad_entries(tmp_path, field, value):
+    good = content(two_castle(tmp_path))
+    good["peers"][3][field] = value
+    with pytest.raises(ConfigError, match="peer 3"):
+        network_file(good)
+
+
+def test_two_peers_with_one_key_or_wrong_ids(tmp_path):
+    good = content(two_castle(tmp_path))
+    good["peers"][3]["public_key"] = good["peers"][4]["public_key"]
+    with pytest.raises(ConfigError, match="two peers"):
+        network_file(good)
+    good["peers"] = good["peers"][1:]
+    with pytest.raises(ConfigError, match="ids"):
+        network_file(good)
+
+
+def test_run_is_what_peers_must_agree_on(tmp_path):
+    file = two_castle(tmp_path)
+    same = content(file)
+    same["peers"][0]["address"] = "10.0.0.1:80"
+    same["rounds"], same["timeouts"] = 7, {"round": 1.0}
+    assert network_file(same).run == file.run
+    for change in ({"f": 1}, {"rule": "weimean"}, {"seed": 1}, {"wire": "int8"}, {"dtype": "float64"}):
+        assert network_file({**content(file), **change}).run != file.run
+
+
+@pytest.mark.parametrize("text", ["peers: [", "- a", "\x00"])
+def test_not_a_network_file(tmp_path, text):
+    (tmp_path / "n.yaml").write_text(text)
+    with pytest.raises(ConfigError):
+        load_network(tmp_path / "n.yaml")
+
+
+def test_plan_follows_the_simulator_and_does_not_say_who_lies(tmp_path):
+    config = resolve(
+        {
+            "network": "paper/two-castle",
+            "rule": "ios",
+            "attack": "isolation",
+            "problem": {"name": "softmax", "partition": "one-class"},
+            "rounds": 40,
+        }
+    )
+    graph = build_network(config["network"])
+    public = keygen(tmp_path, 12)
+    file = plan_network(config, graph, addresses("127.0.0.1:7000", 12), public)
+    assert np.array_equal(file.network.adjacency, graph.adjacency)
+    assert np.allclose(file.network.mixing, graph.mixing)
+    assert [file.bound(peer) for peer in graph.honest] == graph.bounds("exact").tolist()
+    assert [file.share(peer) for peer in graph.honest] == list(range(10))
+    assert file.shares == 10 and len(file.network.byzantine) == 0
+    text = yaml.safe_dump(content(file))
+    assert "byzantine" not in text and "isolation" not in text
+
+
+def test_plan_of_a_run_without_attack_has_the_honest_peers_only(tmp_path):
+    config = resolve({"network": "paper/two-castle", "rule": "ios"})
+    file = plan_network(config, build_network(config["network"]), addresses("127.0.0.1:7000", 10), keygen(tmp_path, 10))
+    assert len(file.peers) == 10
+
+
+def test_host_maps(tmp_path):
+    path = tmp_path / "hosts.yaml"
+    path.write_text("0: 'a:1'\n1: 'b:2'\n")
+    assert addresses(str(path), 2) == {0: "a:1", 1: "b:2"}
+    for bad in ("nowhere", str(path)):
+        with pytest.raises(ConfigError, match="host map"):
+            addresses(bad, 3)
+
+
+def test_explicit_weights_and_edges(tmp_path):
+    weights = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
+    file = make_network(tmp_path, 3, edges=[[0, 1], [1, 2]], weights=weights, problem="quadratic", rule="weimean")
+    assert np.allclose(file.network.mixing, weights)
