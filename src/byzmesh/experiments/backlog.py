@@ -109,6 +109,14 @@ class Backlog:
         return sum(ended == status for ended in self.ended.values())
 
     @property
+    def share(self) -> float:
+        """Share of the sweep's rounds that are done, from 0 to 1; runs that had ended before do not count."""
+        done = sum(
+            rounds if key in self.ended else self.reached.get(key, (0, 0))[1] for key, rounds in self.rounds.items()
+        )
+        return done / max(sum(self.rounds.values()), 1)
+
+    @property
     def rounds_per_second(self) -> float:
         """Since the sweep began, over all workers."""
         done = sum(last - first for first, last in self.reached.values())

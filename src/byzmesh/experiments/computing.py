@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from byzmesh.compiled import limit_threads
-from byzmesh.errors import ByzmeshError, DataError
+from byzmesh.errors import ByzmeshError
+from byzmesh.experiments.checkpoints import Checkpoint
 from byzmesh.experiments.simulate import build
 from byzmesh.simulation.engine import RUNNING, Simulation
 from byzmesh.store import Store, provenance
 
-CHECKPOINT_SECONDS = 15.0
 INTERRUPTED = "interrupted"
 
 
@@ -33,47 +31,6 @@ class Result:
     rounds: int
     seconds: float
     provenance: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Where a run's state is kept, and how often it is written; `warn` is told why it cannot be."""
-
-    path: Path
-    seconds: float
-    warn: Callable[[str], None]
-
-    def restore(self, simulation: Simulation) -> None:
-        """Go on from the file if there is one; one that is damaged costs time, never the run."""
-        if self.path.exists():
-            try:
-                simulation.restore(self.path)
-            except DataError as error:
-                self.warn(f"{error}; the run starts again from round 0")
-                simulation.start()
-
-    def save(self, simulation: Simulation) -> None:
-        """Write the file; a disk that is full must not end a run that could go on without."""
-        try:
-            self.path.parent.mkdir(exist_ok=True)
-            simulation.save(self.path)
-        except OSError as error:
-            self.warn(f"no checkpoint {self.path}: {error.strerror or error}; free space, the run goes on without")
-
-    def remove(self) -> None:
-        """Delete the file, and what killed processes left half-written beside it."""
-        with contextlib.suppress(OSError):
-            for path in (self.path, *self.path.parent.glob(f".{self.path.name}-*")):
-                path.unlink(missing_ok=True)
-
-
-def checkpoint_folder(store: Path) -> Path:
-    """Where the checkpoints of a store's runs are: beside it.
-
-    >>> checkpoint_folder(Path("runs.db")).name
-    'runs.db.checkpoints'
-    """
-    return store.with_name(store.name + ".checkpoints")
 
 
 def compute(

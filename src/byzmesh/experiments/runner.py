@@ -7,30 +7,22 @@ killed at any moment: the same call again goes on. Several sweeps may share a st
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from byzmesh.errors import ByzmeshError, ConfigError, StoreError
+from byzmesh.errors import ConfigError
 from byzmesh.experiments.backlog import ENDED, Backlog, Show
-from byzmesh.experiments.computing import CHECKPOINT_SECONDS
-from byzmesh.experiments.worker import Orders, serve
-from byzmesh.store import open_store, this_process
-
-MOST_DEATHS = 3
-"""A run whose process died so often (out of memory, say) has failed."""
-
-_ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+from byzmesh.experiments.checkpoints import CHECKPOINT_SECONDS, tidy
+from byzmesh.experiments.cluster import Tls, run_on_cluster
+from byzmesh.experiments.event_files import check_tensorboard, write_events
+from byzmesh.experiments.pool import Pool
+from byzmesh.experiments.worker import Orders
+from byzmesh.store import RunRecord, open_store
 
 
 @dataclass(frozen=True)
@@ -46,51 +38,75 @@ class Outcome:
     computed: int
     interrupted: bool
 
+    @property
+    def failed(self) -> list[str]:
+        """Keys of the runs that failed."""
+        return [key for key, status in self.statuses.items() if status == "failed"]
+
 
 def sweep(
     configs: Sequence[Mapping[str, Any]],
     store: str | Path,
     *,
     workers: int | None = None,
+    dask: str | None = None,
+    tls: Tls | None = None,
     retry_failed: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    tensorboard: str | Path | None = None,
     show: Show = lambda backlog, record: None,
 ) -> Outcome:
     """Compute the runs of these canonical configs that have no result in the store yet.
 
     workers             processes, by default one per core; each uses one thread unless a config says otherwise
+    dask, tls           address of a Dask scheduler (tcp://host:8786) whose workers compute instead
     retry_failed        compute failed runs once more, from round 0
     checkpoint_seconds  how often each run's state is written to the folder `STORE.checkpoints`
+    tensorboard         folder for TensorBoard event files of all runs that have a result
     show                told how the sweep stands (`Backlog`), and the record of each run that ended
 
     Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Outcome.interrupted` then is True.
     A script that calls this needs the guard `if __name__ == "__main__":`, as for every use of processes.
     """
-    count = _cores() if workers is None else workers
+    if workers is not None and dask is not None:
+        raise ConfigError("workers are processes of this machine and dask is a cluster; give one of them")
+    if tls is not None and dask is None:
+        raise ConfigError("tls is for a cluster; give the address of its scheduler as dask")
+    count = cores() if workers is None else workers
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigError(f"workers must be an integer of at least 1, got {count!r}")
     if not checkpoint_seconds > 0:
         raise ConfigError(f"checkpoint_seconds must be positive, got {checkpoint_seconds}")
+    if tensorboard is not None:
+        check_tensorboard(tensorboard)
     with open_store(store) as opened:
         keys = list(dict.fromkeys(opened.plan_all(configs)))
-        backlog = Backlog(opened, keys, retry_failed, show)
-        orders = Orders(opened.path, checkpoint_seconds, retry_failed)
+
+        def shown(backlog: Backlog, record: RunRecord | None) -> None:
+            show(backlog, record)
+            if tensorboard is not None and record is not None and record.status in ENDED:
+                write_events(opened, record, tensorboard)
+
+        backlog = Backlog(opened, keys, retry_failed, shown)
+        if tensorboard is not None:
+            for key, status in backlog.ended.items():
+                if status in ENDED:
+                    write_events(opened, opened.get(key), tensorboard)
+        interrupted = False
         with _terminable():
-            return outcome(backlog, lambda: _Pool(backlog, orders, count).run())
+            try:
+                if dask is not None:
+                    run_on_cluster(backlog, dask, tls)
+                else:
+                    Pool(backlog, Orders(opened.path, checkpoint_seconds, retry_failed), count).run()
+            except KeyboardInterrupt:
+                interrupted = True
+        tidy(opened.path, backlog.ended)
+        statuses = {key: backlog.ended.get(key) or opened.get(key).status for key in keys}
+        return Outcome(statuses, len(backlog.ended) - backlog.before, interrupted)
 
 
-def outcome(backlog: Backlog, work: Callable[[], None]) -> Outcome:
-    """Do the work until it is done or stopped, and say how everything stands."""
-    interrupted = False
-    try:
-        work()
-    except KeyboardInterrupt:
-        interrupted = True
-    statuses = {key: backlog.ended.get(key) or backlog.store.get(key).status for key in backlog.keys}
-    return Outcome(statuses, len(backlog.ended) - backlog.before, interrupted)
-
-
-def _cores() -> int:
+def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -110,127 +126,3 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, former)
-
-
-@dataclass
-class _Worker:
-    process: SpawnProcess
-    connection: Connection
-    ready: bool = False
-    key: str | None = None
-
-
-class _Pool:
-    """The worker processes of a sweep."""
-
-    def __init__(self, backlog: Backlog, orders: Orders, count: int) -> None:
-        self.backlog = backlog
-        self.orders = orders
-        self.count = count
-        self.workers: list[_Worker] = []
-        self.deaths: Counter[str | None] = Counter()
-
-    def run(self) -> None:
-        """Until everything is done; stops the workers in any case."""
-        try:
-            while self.backlog.open:
-                while len(self.workers) < min(self.count, len(self.backlog.waiting) + len(self.backlog.running)):
-                    self.workers.append(_start(self.orders))
-                for worker in self.workers:
-                    if worker.ready and worker.key is None:
-                        worker.key = self.backlog.next()
-                        if worker.key is not None:
-                            self._send(worker, worker.key)
-                self._listen()
-                self.backlog.look()
-        finally:
-            self._stop()
-
-    def _send(self, worker: _Worker, message: str | None) -> None:
-        with contextlib.suppress(OSError):  # a dead worker is noticed when listening
-            worker.connection.send(message)
-
-    def _listen(self) -> None:
-        connections = {worker.connection: worker for worker in self.workers}
-        for connection in wait(list(connections), timeout=0.2):
-            worker = connections[connection]  # type: ignore[index]
-            try:
-                while worker.connection.poll():
-                    self._hear(worker, *worker.connection.recv())
-            except (EOFError, OSError):
-                self._bury(worker)
-
-    def _hear(self, worker: _Worker, word: str, *rest: Any) -> None:
-        if word == "round":
-            self.backlog.at(*rest)
-        elif word == "ready":
-            worker.ready = True
-        elif word == "warning":
-            self.backlog.warnings[rest[0]] = None
-        elif word == "broken":
-            raise StoreError(rest[0])
-        else:
-            worker.key = None
-            if word == "taken":
-                self.backlog.taken(*rest)
-            elif rest[1] == "interrupted":
-                self.backlog.again(rest[0])
-            else:
-                self.backlog.end(*rest)
-
-    def _bury(self, worker: _Worker) -> None:
-        """A worker died that was not told to: its run is done again, unless it always dies."""
-        self.workers.remove(worker)
-        worker.process.join()
-        worker.connection.close()
-        key, code = worker.key, worker.process.exitcode
-        self.deaths[key] += 1
-        if key is None and self.deaths[key] >= MOST_DEATHS:
-            raise ByzmeshError(
-                f"worker processes die before their first run (exit code {code}); see the messages above, "
-                "and that a script which calls sweep() has the guard if __name__ == '__main__'"
-            )
-        if key is None:
-            return
-        if self.deaths[key] < MOST_DEATHS or self.backlog.store.get(key).status in ENDED:
-            self.backlog.again(key)
-            return
-        text = f"the process that computed this run died {MOST_DEATHS} times (exit code {code}); out of memory?"
-        if self.backlog.store.claim(key, this_process(), retry_failed=True):
-            self.backlog.store.fail(key, text, owner=this_process())
-            self.backlog.end(key, "failed")
-        else:
-            self.backlog.taken(key)
-
-    def _stop(self) -> None:
-        """Let every worker write a checkpoint and end; a second Ctrl-C does not wait for that."""
-        try:
-            for worker in self.workers:
-                self._send(worker, None)
-            for worker in self.workers:
-                worker.process.join()
-        except KeyboardInterrupt:
-            for worker in self.workers:
-                worker.process.kill()
-                worker.process.join()
-        finally:
-            for worker in self.workers:
-                worker.connection.close()
-            self.workers.clear()
-
-
-def _start(orders: Orders) -> _Worker:
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs, orders), daemon=True)
-    former = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(_ONE_THREAD)
-    try:
-        process.start()
-    finally:
-        for name, value in former.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-    theirs.close()
-    return _Worker(process, ours)

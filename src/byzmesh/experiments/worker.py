@@ -18,14 +18,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from byzmesh.errors import StoreError
-from byzmesh.experiments.computing import (
-    INTERRUPTED,
-    Checkpoint,
-    checkpoint_folder,
-    compute,
-    failure_text,
-    store_result,
-)
+from byzmesh.experiments.checkpoints import Checkpoint, checkpoint_folder
+from byzmesh.experiments.computing import INTERRUPTED, compute, failure_text, store_result
 from byzmesh.experiments.leases import LEASE_SECONDS, Leases
 from byzmesh.store import Store, open_store
 

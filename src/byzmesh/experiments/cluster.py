@@ -1,0 +1,192 @@
+"""Sweeps on a Dask cluster: the runs are computed there, this process alone writes the store.
+
+Each run is one task, which returns what the store keeps of it. A task whose worker dies is given to another one by
+Dask; a run that kills its workers again and again ends as failed. Only as many runs are claimed and submitted at a time
+as keep the workers busy, so that other sweeps on the same store find something to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
+from byzmesh.experiments.backlog import Backlog
+from byzmesh.experiments.computing import INTERRUPTED, Result, compute, failure_text, store_result
+from byzmesh.experiments.leases import Leases
+from byzmesh.store import provenance
+
+CONNECT_SECONDS = 20.0
+LEAST_SUBMITTED = 32
+"""Tasks that wait even on a small cluster: one that grows with its work must see some."""
+LOOK_SECONDS = 2.0
+"""How often a computing worker asks whether the sweep was stopped."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files (PEM) for an encrypted cluster: the authority's certificate, this client's certificate and its key."""
+
+    ca: str
+    cert: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed on a worker."""
+
+    text: str
+    provenance: dict[str, Any]
+
+
+def remote(config: Mapping[str, Any], stop: str) -> Result | Failure:
+    """What a Dask worker does: compute a run until it ends or the event named `stop` is set."""
+    from distributed import Event
+
+    event = Event(stop)
+    asked = time.monotonic()
+
+    def go_on(round: int) -> bool:
+        nonlocal asked
+        if time.monotonic() - asked < LOOK_SECONDS:
+            return True
+        asked = time.monotonic()
+        return not event.is_set()
+
+    try:
+        return compute(config, go_on)
+    except Exception as error:
+        return Failure(failure_text(error), provenance())
+
+
+def run_on_cluster(backlog: Backlog, address: str, tls: Tls | None) -> None:
+    """Until everything is done; tells the cluster to stop in any case."""
+    with _client(address, tls) as client, Leases(backlog.store) as leases:
+        jobs = _Jobs(backlog, client, leases)
+        try:
+            while backlog.open:
+                jobs.submit()
+                jobs.receive()
+                backlog.look()
+                if client.status not in ("running", "connecting"):
+                    raise ByzmeshError(_lost(address))
+        finally:
+            jobs.stop()
+
+
+class _Jobs:
+    """The runs of a sweep that are on the cluster."""
+
+    def __init__(self, backlog: Backlog, client: Any, leases: Leases) -> None:
+        from distributed import Event
+
+        self.backlog = backlog
+        self.client = client
+        self.leases = leases
+        self.name = f"byzmesh-{uuid.uuid4().hex}"
+        self.event = Event(self.name, client=client)
+        self.keys: dict[Any, str] = {}
+        self.ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def submit(self) -> None:
+        """Claim and submit runs until the workers have enough."""
+        if not self.backlog.waiting or len(self.keys) >= LEAST_SUBMITTED:
+            enough = 2 * sum(self.client.nthreads().values()) if self.backlog.waiting else 0
+        else:
+            enough = LEAST_SUBMITTED
+        while len(self.keys) < enough and (key := self.backlog.next()) is not None:
+            if not self.leases.take(key, retry_failed=self.backlog.retry_failed):
+                self.backlog.taken(key)
+                continue
+            config = self.backlog.store.get(key).config
+            future = self.client.submit(remote, config, self.name, key=f"{self.name}-{key}", pure=False)
+            self.keys[future] = key
+            future.add_done_callback(self.ready.put)
+
+    def receive(self) -> None:
+        """Store what came back, waiting a moment for something to come."""
+        with contextlib.suppress(queue.Empty):
+            future = self.ready.get(timeout=0.2)
+            while True:
+                self._end(future)
+                future = self.ready.get_nowait()
+
+    def _end(self, future: Any) -> None:
+        from distributed import KilledWorker
+
+        if future.status == "cancelled":
+            raise ByzmeshError(_lost(self.client.scheduler.address))
+        key = self.keys.pop(future)
+        error = future.exception() if future.status == "error" else None
+        if isinstance(error, KilledWorker):
+            answer: Result | Failure = Failure(f"the workers that computed this run died: {error}", provenance())
+        elif error is not None:
+            raise ByzmeshError(
+                f"the cluster cannot compute runs ({type(error).__name__}: {error}); "
+                "install the same byzmesh on all of its workers"
+            )
+        else:
+            answer = future.result()
+        store, owner = self.backlog.store, self.leases.owner
+        if isinstance(answer, Failure):
+            stored, status = store.fail(key, answer.text, owner=owner, provenance=answer.provenance), "failed"
+        else:
+            stored, status = store_result(store, key, answer, owner), answer.status
+        self.leases.drop(key)
+        if not stored:
+            self.backlog.taken(key)
+        elif status == INTERRUPTED:
+            self.backlog.again(key)
+        else:
+            self.backlog.end(key, status)
+
+    def stop(self) -> None:
+        """Give back what was not done."""
+        if not self.keys:
+            return
+        with contextlib.suppress(Exception):  # the cluster may be gone
+            self.event.set()
+            self.client.cancel(list(self.keys), force=True)
+        for key in self.keys.values():
+            self.leases.drop(key)
+            self.backlog.store.finish(key, INTERRUPTED, {}, owner=self.leases.owner)
+        self.keys.clear()
+
+
+def _lost(address: str) -> str:
+    return (
+        f"the Dask scheduler at {address} is gone or has cancelled the runs; "
+        "what came back is stored, the same command again does the rest"
+    )
+
+
+@contextlib.contextmanager
+def _client(address: str, tls: Tls | None) -> Iterator[Any]:
+    try:
+        from distributed import Client
+        from distributed.security import Security
+    except ImportError as error:
+        raise MissingExtra("dask", "a sweep on a Dask cluster") from error
+    security = None
+    if tls is not None:
+        security = Security(
+            tls_ca_file=tls.ca, tls_client_cert=tls.cert, tls_client_key=tls.key, require_encryption=True
+        )
+    try:
+        client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise ConfigError(
+            f"no Dask scheduler answers at {address} ({error}); check the address (tcp://host:8786) and, "
+            "for tls://host:8786, --tls-ca, --tls-cert and --tls-key"
+        ) from error
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(Exception):  # closing a connection that is lost already
+            client.close(timeout=2)

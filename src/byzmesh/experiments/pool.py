@@ -1,0 +1,148 @@
+"""The worker processes of a local sweep: started, given runs one at a time, replaced when they die, stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+from collections import Counter
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from byzmesh.errors import ByzmeshError, StoreError
+from byzmesh.experiments.backlog import ENDED, Backlog
+from byzmesh.experiments.worker import Orders, serve
+from byzmesh.store import this_process
+
+MOST_DEATHS = 3
+"""A run whose process died so often (out of memory, say) has failed."""
+
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+
+
+@dataclass
+class _Worker:
+    process: SpawnProcess
+    connection: Connection
+    ready: bool = False
+    key: str | None = None
+
+
+class Pool:
+    """The worker processes of a sweep."""
+
+    def __init__(self, backlog: Backlog, orders: Orders, count: int) -> None:
+        self.backlog = backlog
+        self.orders = orders
+        self.count = count
+        self.workers: list[_Worker] = []
+        self.deaths: Counter[str | None] = Counter()
+
+    def run(self) -> None:
+        """Until everything is done; stops the workers in any case."""
+        try:
+            while self.backlog.open:
+                while len(self.workers) < min(self.count, len(self.backlog.waiting) + len(self.backlog.running)):
+                    self.workers.append(_start(self.orders))
+                for worker in self.workers:
+                    if worker.ready and worker.key is None:
+                        worker.key = self.backlog.next()
+                        if worker.key is not None:
+                            self._send(worker, worker.key)
+                self._listen()
+                self.backlog.look()
+        finally:
+            self._stop()
+
+    def _send(self, worker: _Worker, message: str | None) -> None:
+        with contextlib.suppress(OSError):  # a dead worker is noticed when listening
+            worker.connection.send(message)
+
+    def _listen(self) -> None:
+        connections = {worker.connection: worker for worker in self.workers}
+        for connection in wait(list(connections), timeout=0.2):
+            worker = connections[connection]  # type: ignore[index]
+            try:
+                while worker.connection.poll():
+                    self._hear(worker, *worker.connection.recv())
+            except (EOFError, OSError):
+                self._bury(worker)
+
+    def _hear(self, worker: _Worker, word: str, *rest: Any) -> None:
+        if word == "round":
+            self.backlog.at(*rest)
+        elif word == "ready":
+            worker.ready = True
+        elif word == "warning":
+            self.backlog.warnings[rest[0]] = None
+        elif word == "broken":
+            raise StoreError(rest[0])
+        else:
+            worker.key = None
+            if word == "taken":
+                self.backlog.taken(*rest)
+            elif rest[1] == "interrupted":
+                self.backlog.again(rest[0])
+            else:
+                self.backlog.end(*rest)
+
+    def _bury(self, worker: _Worker) -> None:
+        """A worker died that was not told to: its run is done again, unless it always dies."""
+        self.workers.remove(worker)
+        worker.process.join()
+        worker.connection.close()
+        key, code = worker.key, worker.process.exitcode
+        self.deaths[key] += 1
+        if key is None and self.deaths[key] >= MOST_DEATHS:
+            raise ByzmeshError(
+                f"worker processes die before their first run (exit code {code}); see the messages above, "
+                "and that a script which calls sweep() has the guard if __name__ == '__main__'"
+            )
+        if key is None:
+            return
+        if self.deaths[key] < MOST_DEATHS or self.backlog.store.get(key).status in ENDED:
+            self.backlog.again(key)
+            return
+        text = f"the process that computed this run died {MOST_DEATHS} times (exit code {code}); out of memory?"
+        if self.backlog.store.claim(key, this_process(), retry_failed=True):
+            self.backlog.store.fail(key, text, owner=this_process())
+            self.backlog.end(key, "failed")
+        else:
+            self.backlog.taken(key)
+
+    def _stop(self) -> None:
+        """Let every worker write a checkpoint and end; a second Ctrl-C does not wait for that."""
+        try:
+            for worker in self.workers:
+                self._send(worker, None)
+            for worker in self.workers:
+                worker.process.join()
+        except KeyboardInterrupt:
+            for worker in self.workers:
+                worker.process.kill()
+                worker.process.join()
+        finally:
+            for worker in self.workers:
+                worker.connection.close()
+            self.workers.clear()
+
+
+def _start(orders: Orders) -> _Worker:
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs, orders), daemon=True)
+    former = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(_ONE_THREAD)
+    try:
+        process.start()
+    finally:
+        for name, value in former.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    theirs.close()
+    return _Worker(process, ours)
