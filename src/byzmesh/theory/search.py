@@ -24,7 +24,7 @@ from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import ContradictedProof, Proof
 from byzmesh.theory.games import Game, average, check_playable, games_of, ratios, spread, with_spread
 from byzmesh.theory.mixing import virtual_mixing
-from byzmesh.theory.starts import random_starts, structured_starts
+from byzmesh.theory.starts import AGREEING, random_starts, structured_starts
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -178,8 +178,12 @@ def climb(
         wide = spread(game, held, average(game, held))
         return held, np.where(np.abs(wide - fixed) < 1e-6 * fixed, ratios(rule, game, held), 0.0)
 
-    starts = np.concatenate([structured_starts(game, dimension), random_starts(game, dimension, 64, draw)])[:budget]
-    pool, value = evaluate(starts)
+    known = structured_starts(game, dimension)
+    if len(known) > budget // 2:  # a small budget samples them, but always tries whether agreement is kept
+        rest = AGREEING + draw.permutation(len(known) - AGREEING)
+        known = known[np.concatenate([np.arange(AGREEING), rest])[: max(1, budget // 2)]]
+    fresh = random_starts(game, dimension, min(64, budget - len(known)), draw)
+    pool, value = evaluate(np.concatenate([known, fresh]))
     used = len(pool)
     order = np.argsort(-value, kind="stable")[:MEMBERS]
     member, height = pool[order].copy(), value[order].copy()

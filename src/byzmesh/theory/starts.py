@@ -17,6 +17,8 @@ Floats = npt.NDArray[np.float64]
 
 _SPOTS = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, 1.5, 1e3)
 _CLUSTERS = 12
+AGREEING = len(_SPOTS)
+"""So many of the first structured starts have all honest points equal, if somebody lies."""
 
 
 def structured_starts(game: Game, dimension: int) -> Floats:

@@ -1,0 +1,133 @@
+"""Certificates: verdicts, words, machine-readable form."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from byzmesh.errors import ConfigError
+from byzmesh.network import Network, network
+from byzmesh.theory.certificate import certify
+
+KEYS = {"lambda", "rho_star", "h", "h_max", "rho_bound", "chi2", "rdsa", "rca", "honest_connected", "workers"}
+
+
+@pytest.mark.parametrize("name", ["paper/two-castle", "paper/er-12", "paper/octopus"])
+def test_published_graphs_are_rdsa_and_not_shown_to_be_rca(name: str) -> None:
+    told = certify(network(name), "ios")
+    assert (told.rdsa.status, told.rca.status, told.holds) == ("proved", "unknown", True)
+    assert certify(network(name), "ios", guarantee="rca").holds is False
+
+
+def test_ios_on_two_castle_is_refuted_by_a_witness() -> None:
+    told = certify(network("paper/two-castle"), "ios", search=2000)
+    assert told.rca.status == "refuted"
+    assert "witness at worker" in told.rca.reason
+    assert told.search is not None
+    assert told.search.witness is not None
+    assert told.rho_star <= told.search.rho <= (told.rho_bound or 0.0)
+    assert told.search.witness.verify() == told.search.rho
+
+
+@pytest.mark.parametrize("name", ["krum", "coomed", "geomed"])
+def test_medians_are_neither(name: str) -> None:
+    told = certify(network("paper/two-castle"), name, search=1000)
+    assert (told.rdsa.status, told.rca.status) == ("refuted", "refuted")
+    assert told.chi2 == pytest.approx(0.001975, abs=1e-6)
+
+
+def test_example_1_is_rca() -> None:
+    told = certify(network("paper/two-castle-3"), "ios", guarantee="both")
+    assert told.holds
+    assert told.rho_bound == 0.0
+
+
+def test_weimean_and_scc_have_no_constant() -> None:
+    for name in ("weimean", "scc"):
+        told = certify(network("paper/two-castle"), name)
+        assert (told.rdsa.status, told.rca.status) == ("refuted", "refuted")
+        assert told.doubly_stochastic
+        assert told.to_dict()["rho_bound"] is None
+        assert told.to_dict()["rho_unbounded"] is True
+
+
+def test_faba_on_a_complete_graph_is_rdsa() -> None:
+    told = certify(network("complete", n=10, byzantine=[0, 1]), "faba")
+    assert (told.rdsa.status, told.mixing.form) == ("proved", "equal")
+    assert certify(network("paper/two-castle"), "faba").rdsa.status == "refuted"
+    assert certify(network("complete", n=10, byzantine=[0, 1]), "trimean").rdsa.status == "unknown"
+
+
+def test_a_rule_without_theory_is_unknown() -> None:
+    assert certify(network("complete", n=10, byzantine=[0]), "nna").rdsa.status == "unknown"
+    assert certify(network("paper/octopus"), "nna").rdsa.status == "unknown"
+
+
+def test_disconnected_honest_workers() -> None:
+    net = network("dumbbell", k=4, bridge=1, byzantine=[4])
+    told = certify(net, "ios")
+    assert not told.honest_connected
+    assert told.rate == 0.0
+    assert told.rca.status == "refuted"
+    assert not told.holds
+    assert "do not reach each other" in str(told)
+
+
+def test_worst_placement_for_a_number() -> None:
+    told = certify(network("two-castle", k=6), "ios", 2)
+    assert told.placement is not None
+    assert told.placement.method == "exhaustive"
+    assert len(told.network.byzantine) == 2
+    assert "the worst of all 66 placements" in str(told)
+    given = certify(network("paper/two-castle"), "ios", 2)
+    assert given.placement is None
+
+
+def test_plain_words_first() -> None:
+    lines = str(certify(network("paper/two-castle"), "ios", 4)).splitlines()
+    assert lines[0] == "IOS on paper/two-castle: 10 honest workers, 2 lying (7, 9)."
+    assert "Workers 0-6, 8, 10, 11 can bear 3 liars, not 4: lies can weigh 0.364 then, which is not below 1/3." in lines
+
+
+def test_a_star_cannot_be_run() -> None:
+    told = certify(network("star", n=5), "ios", 1)
+    assert told.rdsa.status == "refuted"
+    assert "cannot run at worker 1: f = 1 with 1 neighbours" in told.rdsa.reason
+
+
+@pytest.mark.parametrize("rule", ["ios", "krum", "weimean", "nocomm", "cc", "scc", "faba", "bucketing", "drsa"])
+def test_json(rule: str) -> None:
+    told = certify(network("paper/er-12"), rule, search=300).to_dict()
+    assert set(told) >= KEYS
+    again = json.loads(json.dumps(told, allow_nan=False))
+    assert again == told
+    assert isinstance(told["rdsa"], bool)
+    assert len(told["workers"]) == len(told["h"]) == 10
+    assert told["h_max"] == max(told["h"])
+
+
+def test_the_theorems_in_numbers() -> None:
+    told = certify(network("complete", n=8), "ios", L=1.0, delta_in=1.0, delta_out=1.0, rounds=100, gap=1.0)
+    assert told.promise is not None
+    assert told.promise.omega == pytest.approx(1.0)
+    assert told.promise.disagreement == pytest.approx(0.0)
+    assert "Theorem 2" in str(told)
+    with pytest.raises(ConfigError, match="give delta_in, delta_out too"):
+        certify(network("complete", n=8), "ios", L=1.0)
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ConfigError, match="guarantee 'rdas' is not known: did you mean 'rdsa'"):
+        certify(network("complete", n=8), guarantee="rdas")
+    with pytest.raises(ConfigError, match="f must be"):
+        certify(network("paper/two-castle"), f="exactly")
+
+
+def test_a_thousand_workers() -> None:
+    links = np.triu(np.random.default_rng(0).random((1000, 1000)) < 0.1, 1)
+    told = certify(Network.from_adjacency(links | links.T, byzantine=range(5)), "ios")
+    assert told.honest_connected
+    assert told.rdsa.status == "proved"
+    assert len(told.workers) == 995

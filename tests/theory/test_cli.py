@@ -1,0 +1,93 @@
+"""`byzmesh certify` and `byzmesh design`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from byzmesh.cli import certify, design
+from byzmesh.errors import ConfigError
+from byzmesh.network import network
+from byzmesh.theory.search import Witness
+
+app = typer.Typer()
+app.command("certify")(certify.command)
+app.command("design")(design.command)
+
+
+def run(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(words))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+def test_certify_in_words() -> None:
+    code, text = run("certify", "paper/two-castle", "--rule", "ios")
+    assert code == 0
+    assert text.startswith("IOS on paper/two-castle: 10 honest workers, 2 lying (7, 9).")
+    assert "lambda 0.9256" in text
+
+
+def test_certify_gates_a_script() -> None:
+    assert run("certify", "paper/two-castle", "--rule", "krum", "--search", "0")[0] == 1
+    assert run("certify", "paper/two-castle", "--guarantee", "rca", "--search", "0")[0] == 1
+    assert run("certify", "paper/two-castle", "--f", "4", "--search", "0")[0] == 1
+    assert run("certify", "paper/two-castle-3", "--guarantee", "both", "--search", "0")[0] == 0
+
+
+def test_certify_as_json_with_a_witness(tmp_path: Path) -> None:
+    file = tmp_path / "witness.npz"
+    words = ["two-castle", "--param", "k=3", "--byzantine", "3,4", "--rule", "coomed", "--witness", str(file), "--json"]
+    code, text = run("certify", *words)
+    told = json.loads(text)
+    assert code == 1
+    assert told["byzantine"] == [3, 4]
+    assert told["rho_searched"] > 1.0
+    assert Witness.load(file).verify() == pytest.approx(told["rho_searched"])
+
+
+def test_certify_files_and_configs(tmp_path: Path) -> None:
+    graph = network("ring", n=9).save(tmp_path / "ring.edges")
+    code, text = run("certify", str(graph), "--byzantine", "2", "--json", "--search", "0")
+    assert (code, len(json.loads(text)["byzantine"])) == (1, 2)
+    config = tmp_path / "run.yaml"
+    config.write_text("network: {name: two-castle, k: 4}\nrule: ios\n")
+    code, text = run("certify", str(config), "--byzantine", "0", "--json", "--search", "0")
+    assert len(json.loads(text)["workers"]) == 8
+    config.write_text("network: ring.edges\n")
+    assert len(json.loads(run("certify", str(config), "--json", "--search", "0")[1])["workers"]) == 9
+
+
+def test_certify_with_the_theorems() -> None:
+    words = ["--L", "1", "--delta-in", "1", "--delta-out", "1", "--rounds", "100", "--gap", "1", "--search", "0"]
+    text = run("certify", "complete", "--param", "n=5", *words)[1]
+    assert "omega 1, Delta 0; step at most 0.2887 (Theorem 1), 0.1667 (Theorem 2)" in text
+
+
+def test_design(tmp_path: Path) -> None:
+    code, text = run("design", "--nodes", "9", "--f", "1", "--save", str(tmp_path / "net.json"))
+    assert code == 0
+    assert "Add " in text
+    assert run("certify", str(tmp_path / "net.json"), "--f", "1", "--search", "0")[0] == 0
+    code, text = run("design", "octopus", "--param", "head=4", "--f", "1", "--json")
+    assert (code, json.loads(text)["possible"]) == (0, True)
+    assert run("design", "--nodes", "9", "--f", "3")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["certify", "two-castle", "--param", "k"], "must be written name=value"),
+        (["certify", "two-castle", "--byzantine", "x"], "byzantine must be none, ids"),
+        (["certify", "two-castel"], "unknown topology"),
+        (["design", "--f", "1"], "either a network"),
+    ],
+)
+def test_mistakes(words: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run(*words)
