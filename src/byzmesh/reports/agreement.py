@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from byzmesh.reports.published import NON_IID, Published, published
+from byzmesh.reports.grid import Grid, GridCell
+from byzmesh.reports.published import CAPTIONS, NON_IID, Published, published
 from byzmesh.reports.results import Reading
 
 STABLE, COLLAPSED = 80.0, 60.0
@@ -128,4 +129,32 @@ def count(cells: Sequence[Compared]) -> Counts:
         sum(cell.same_verdict for cell in collapsed),
         sum(cell.same_error for cell in counted),
         len(cells) - len(counted),
+    )
+
+
+def agreement_grid(cells: Sequence[Compared]) -> Grid:
+    """Counts per table, and all together."""
+    groups = {CAPTIONS[table]: [cell for cell in cells if cell.reading.target == table] for table in CAPTIONS}
+    rows = tuple((name, _counts(group)) for name, group in [*groups.items(), ("all", list(cells))] if group)
+    columns = (
+        *("cells", "within 0.5", "within 1.0", "stable", "stable, within 0.5", "stable, within 1.0"),
+        *("collapsed", "same verdict", "CE agrees", "apart"),
+    )
+    note = (
+        "Stable: published above 80%. Collapsed: published below 60%; the verdict is the same if ours is, too. "
+        "CE agrees: within a factor of 5, or on the right side of a published bound. Apart, and in no other column: "
+        "SimRew and non-iid DRSA."
+    )
+    return Grid("agreement", "Cells that agree with the published ones", "table", columns, rows, note)
+
+
+def _counts(group: Sequence[Compared]) -> tuple[GridCell, ...]:
+    c = count(group)
+    whole = (c.cells, c.cells, c.cells, c.stable, c.stable, c.stable, c.collapsed, c.collapsed, c.cells, c.apart)
+    part = (c.cells, c.close, c.near, c.stable, c.stable_close, c.stable_near, c.collapsed, c.collapsed_same)
+    return tuple(
+        GridCell(
+            str(value), f"{100 * value / total:.0f}%" if place in (1, 2, 4, 5, 7, 8) and total else "", value=value
+        )
+        for place, (value, total) in enumerate(zip((*part, c.errors_same, c.apart), whole))
     )

@@ -7,7 +7,8 @@ in smaller print (`detail`), a text for hovering (`tip`), a number to sort by an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Grid:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[GridCell, ...]], ...]
     note: str = ""
+    legend: Mapping[str, str] = field(default_factory=dict)
+    """What the tones mean."""
 
 
 def to_rich(grid: Grid) -> Table:

@@ -5,49 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from byzmesh.reports.agreement import CLOSE, NEAR, Compared, compare, count, is_apart, kind
-from byzmesh.reports.published import CAPTIONS, published
+from byzmesh.reports.agreement import CLOSE, NEAR, Compared, agreement_grid, compare, is_apart, kind
+from byzmesh.reports.grid import to_markdown
+from byzmesh.reports.published import published
 from byzmesh.reports.results import Reading
-
-
-def agreement_lines(cells: Sequence[Compared]) -> list[str]:
-    """A Markdown table: one line of counts per table, and all together."""
-    heads = (
-        "table",
-        "cells",
-        "within 0.5",
-        "within 1.0",
-        "stable",
-        "stable, 0.5",
-        "stable, 1.0",
-        "collapsed",
-        "same verdict",
-        "CE agrees",
-        "apart",
-    )
-    lines = ["| " + " | ".join(heads) + " |", "| :-- |" + " --: |" * (len(heads) - 1)]
-    groups = {CAPTIONS[table]: [cell for cell in cells if cell.reading.target == table] for table in CAPTIONS}
-    for caption, group in [*groups.items(), ("**all**", list(cells))]:
-        if group:
-            c = count(group)
-            shown = (
-                c.cells,
-                c.close,
-                c.near,
-                c.stable,
-                _share(c.stable_close, c.stable),
-                _share(c.stable_near, c.stable),
-                c.collapsed,
-                c.collapsed_same,
-                c.errors_same,
-                c.apart,
-            )
-            lines.append(f"| {caption} | " + " | ".join(str(value) for value in shown) + " |")
-    return lines
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} ({100 * part / whole:.0f}%)" if whole else "-"
 
 
 def readme(readings: Iterable[Reading], notes: str = "") -> str:
@@ -64,7 +25,7 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
         "",
         "## Agreement",
         "",
-        *agreement_lines(cells),
+        *to_markdown(agreement_grid(cells)).splitlines()[2:],
         "",
         "*Stable*: published above 80%. *Collapsed*: published below 60%; the verdict is the same if ours is below 60%",
         "too. *CE agrees*: within a factor of 5, or on the right side of a published bound. *Apart*: SimRew, whose",

@@ -1,0 +1,34 @@
+"""`byzmesh plot`: curves of the runs of a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from byzmesh.cli.report import STORE, Columns, Metric, Rows, StorePath, Where
+
+
+def command(
+    store: StorePath = STORE,
+    rows: Rows = "rule",
+    columns: Columns = "attack",
+    metric: Metric = "accuracy",
+    where: Where = None,
+    out: Annotated[Path, typer.Option(help="File to write: .png, .pdf or .svg.")] = Path("plot.png"),
+) -> None:
+    """Draw a metric over the rounds: a panel per column, a curve per row, the mean over the seeds.
+
+    Example: byzmesh plot --store runs.db --metric consensus_error --out curves.pdf
+    """
+    from byzmesh.cli.show_runs import parse_where
+    from byzmesh.reports.charts import draw_charts
+    from byzmesh.reports.pivot import pivot
+    from byzmesh.reports.sweep import sweep_chart
+    from byzmesh.store import open_store
+
+    with open_store(store, readonly=True) as opened:
+        table = pivot(opened, rows, columns, metric=metric, where=parse_where(where or ()))
+        draw_charts([sweep_chart(opened, table, metric)], out)
+    typer.echo(f"{out} written")

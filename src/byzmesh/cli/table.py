@@ -1,0 +1,41 @@
+"""`byzmesh table`: the runs of a store as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from byzmesh.cli.report import STORE, Columns, Last, Metric, Rows, StorePath, Where
+
+
+def command(
+    store: StorePath = STORE,
+    rows: Rows = "rule",
+    columns: Columns = "attack",
+    metric: Metric = "accuracy",
+    last: Last = 10,
+    where: Where = None,
+    format: Annotated[str, typer.Option(help="text, markdown, latex or csv.")] = "text",
+) -> None:
+    """Print a table: mean ± standard deviation over the seeds; what diverged or failed is shown, never averaged.
+
+    Example: byzmesh table --store runs.db --rows rule --columns attack --format latex > table.tex
+    """
+    from byzmesh.cli.show_runs import parse_where, wide_console
+    from byzmesh.errors import ConfigError, nearest
+    from byzmesh.reports.grid import to_latex, to_markdown, to_rich
+    from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
+    from byzmesh.store import open_store
+
+    if format not in ("text", "markdown", "latex", "csv"):
+        raise ConfigError(f"--format {format!r} is unknown: {nearest(format, ('text', 'markdown', 'latex', 'csv'))}")
+    with open_store(store, readonly=True) as opened:
+        table = pivot(opened, rows, columns, metric=metric, last=last, where=parse_where(where or ()))
+    if format == "text":
+        wide_console().print(to_rich(pivot_grid(table)))
+    elif format == "csv":
+        typer.echo(pivot_csv(table), nl=False)
+    else:
+        typer.echo((to_markdown if format == "markdown" else to_latex)(pivot_grid(table)), nl=False)

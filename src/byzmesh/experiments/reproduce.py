@@ -1,0 +1,47 @@
+"""Reproduce the paper: run the cells of a target into a store, as far as it does not hold them yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from byzmesh.experiments.backlog import Show
+from byzmesh.experiments.paper_grids import TARGETS, Cell, cells, configs
+from byzmesh.experiments.runner import Outcome, sweep
+from byzmesh.store import config_key
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """The cells of a target with their keys in the store, and how the sweep ended (None if nothing was run)."""
+
+    targets: tuple[str, ...]
+    cells: tuple[tuple[Cell, str], ...]
+    outcome: Outcome | None
+
+
+def reproduce(
+    target: str,
+    store: str | Path,
+    *,
+    quick: bool = False,
+    seeds: int = 1,
+    run: bool = True,
+    workers: int | None = None,
+    dask: str | None = None,
+    only: Sequence[str] = (),
+    show: Show = lambda backlog, record: None,
+) -> Reproduced:
+    """Compute what is missing of a target, see `paper_grids` (`all` for everything).
+
+    quick    the short variant
+    seeds    how many seeds of each cell, from 0
+    run      False: nothing is computed, the cells are only looked up
+    workers, dask, show   as in `runner.sweep`
+    only     rules to restrict the cells to, all if empty
+    """
+    chosen = [cell for cell in cells(target, quick=quick, seeds=seeds) if not only or cell.rule in only]
+    outcome = sweep(configs(chosen), store, workers=workers, dask=dask, show=show) if run else None
+    keyed = tuple((cell, config_key(cell.config)) for cell in chosen)
+    return Reproduced(TARGETS if target == "all" else (target,), keyed, outcome)

@@ -1,0 +1,161 @@
+"""Curves for the HTML report and, by matplotlib, for PNG and PDF files.
+
+A chart has facets (one per attack, say), each with its named curves; a report shows one facet at a time with a choice,
+a figure shows them side by side. A sweep's curve is the mean over its seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.reports.summary import PERCENT
+from byzmesh.store import Store
+
+PALETTE = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#7f3c8d",
+    "#80ba5a",
+    "#a5694f",
+    "#6b6b6b",
+    "#c2185b",
+    "#1b7837",
+)
+"""Colours that stay apart for colour-blind eyes; line styles change after each round of them."""
+KINDS = (".png", ".pdf", ".svg")
+LOGARITHMIC = ("consensus_error", "disagreement", "gradient")
+SMALLEST = 1e-40
+"""A logarithm needs a positive number: exact consensus is drawn here or not at all."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """y over x; a NaN is a gap."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves by facet."""
+
+    title: str
+    x_label: str
+    y_label: str
+    facets: Mapping[str, tuple[Curve, ...]]
+    logarithmic: bool = False
+    marks: bool = False
+    """Whether the points are few and shown."""
+
+
+def metric_label(metric: str) -> str:
+    """What an axis says.
+
+    >>> metric_label("accuracy"), metric_label("consensus_error"), metric_label("loss")
+    ('accuracy (%)', 'consensus error CE', 'loss')
+    """
+    known = {
+        "consensus_error": "consensus error CE",
+        "disagreement": "disagreement H",
+        "gradient": "squared gradient norm at the average model",
+    }
+    return known.get(metric, metric.replace("_", " ")) + (" (%)" if metric in PERCENT else "")
+
+
+def run_chart(
+    store: Store, groups: Mapping[str, Mapping[str, Sequence[str]]], metric: str = "accuracy", title: str = ""
+) -> Chart:
+    """Curves over the rounds: facet -> name -> keys of the runs whose mean is the curve.
+
+    Runs without the metric (not yet computed) are left out; runs of one curve are cut to the shortest.
+    """
+    facets = {}
+    for facet, named in groups.items():
+        curves = []
+        for name, keys in named.items():
+            series = [held for held in (store.series(key) for key in keys) if metric in held]
+            if series:
+                length = min(len(held[metric]) for held in series)
+                mean = np.mean([held[metric][:length] for held in series], axis=0)
+                scaled = mean * (100.0 if metric in PERCENT else 1.0)
+                rounds = series[0].get("round", np.arange(length))[:length]
+                curves.append(Curve(name, tuple(rounds.tolist()), tuple(scaled.tolist())))
+        if curves:
+            facets[facet] = tuple(curves)
+    return Chart(title, "round", metric_label(metric), facets, metric in LOGARITHMIC)
+
+
+def draw_charts(charts: Iterable[Chart], path: Path) -> Path:
+    """All facets of all charts side by side, in a PNG, PDF or SVG file by suffix."""
+    panels = [(chart, facet, curves) for chart in charts for facet, curves in chart.facets.items()]
+    if path.suffix.lower() not in KINDS:
+        raise ConfigError(f"{path}: the suffix must be one of {', '.join(KINDS)}, got {path.suffix or 'none'!r}")
+    if not panels:
+        raise ConfigError(f"{path}: there is no curve to draw; the runs are not computed or lack the metric")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    columns = min(3, len(panels))
+    lines = math.ceil(len(panels) / columns)
+    names = list(dict.fromkeys(curve.name for _, _, curves in panels for curve in curves))
+    figure = Figure(figsize=(4.3 * columns, 3.1 * lines + 0.28 * math.ceil(len(names) / (3 * columns)) + 0.2))
+    figure.set_layout_engine("constrained")
+    grid = figure.subplots(lines, columns, squeeze=False)
+    for place, (chart, facet, curves) in enumerate(panels):
+        axes = grid[place // columns][place % columns]
+        for curve in curves:
+            axes.plot(curve.x, _drawable(curve.y, chart.logarithmic), **_style(names.index(curve.name), chart.marks))
+        if chart.logarithmic:
+            axes.set_yscale("log")
+        axes.set_title(facet or chart.title, fontsize=10)
+        axes.set_xlabel(chart.x_label)
+        axes.set_ylabel(chart.y_label)
+        axes.grid(visible=True, color="#dddddd", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    for place in range(len(panels), lines * columns):
+        grid[place // columns][place % columns].set_axis_off()
+    handles = [matplotlib.lines.Line2D([], [], **_style(place, panels[0][0].marks)) for place in range(len(names))]
+    figure.legend(handles, names, loc="outside lower center", ncols=min(3 * columns, len(names)), frameon=False)
+    return save(figure, path)
+
+
+def save(figure: Any, path: Path) -> Path:
+    """Write a figure; the same data give the same file."""
+    import matplotlib
+
+    # Without these the file would hold the date and random ids.
+    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "byzmesh"}):
+            figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+    return path
+
+
+def _drawable(values: Sequence[float], logarithmic: bool) -> list[float]:
+    return [value if not logarithmic or value > SMALLEST else math.nan for value in values]
+
+
+def _style(place: int, marks: bool) -> dict[str, Any]:
+    style = ("-", "--", ":")[place // len(PALETTE) % 3]
+    return {
+        "color": PALETTE[place % len(PALETTE)],
+        "linestyle": style,
+        "linewidth": 1.4,
+        "marker": "o" if marks else None,
+        "markersize": 4,
+    }

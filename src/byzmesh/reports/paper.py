@@ -1,0 +1,201 @@
+"""The reproduction of the paper as one report: a section per target, each with its tables, curves and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byzmesh.network import network
+from byzmesh.reports import paper_tables as tables
+from byzmesh.reports.agreement import agreement_grid, compare
+from byzmesh.reports.charts import Chart, Curve, run_chart
+from byzmesh.reports.html import Report, Section
+from byzmesh.reports.paper_text import SECTIONS, intro
+from byzmesh.reports.published import FILES
+from byzmesh.reports.results import Reading
+from byzmesh.reports.runs import describe
+from byzmesh.reports.trust import Heatmap, heatmap, network_of, picture
+from byzmesh.store import Store
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a reproduction has to show.
+
+    readings  of all targets' cells, see `results.collect`
+    table_1   records of `byzmesh.theory.table1.table_1`, empty unless that target was asked for
+    quick     whether it is the short variant, whose numbers are not the published ones
+    """
+
+    store: Store
+    targets: Sequence[str]
+    readings: Sequence[Reading]
+    table_1: Sequence[Any] = ()
+    quick: bool = False
+
+    def of(self, target: str) -> list[Reading]:
+        """The readings of one target."""
+        return [reading for reading in self.readings if reading.target == target]
+
+
+def sections(shown: Reproduction) -> dict[str, Section]:
+    """The section of each target, in their order."""
+    makers: dict[str, Callable[[Reproduction], Mapping[str, Any]]] = {
+        "table-1": _table_1,
+        "figure-1": _figure_1,
+        "figure-2": lambda shown: {"pictures": _pictures("paper/two-castle-3")},
+        "figure-3": lambda shown: {"pictures": _pictures("paper/two-castle", "paper/octopus")},
+        "figure-4": _figure_4,
+        "misjudged-f": lambda shown: {"grids": tuple(tables.misjudged_grids(shown.of("misjudged-f")))},
+        "examples": _examples,
+        "claims": lambda shown: {"grids": (tables.claims_grid(shown.of("claims")),)},
+    }
+    found = {}
+    for target in shown.targets:
+        parts = _table(shown, target) if target in FILES else makers[target](shown)
+        title, *text = SECTIONS[target]
+        found[target] = Section(target, title, tuple(text), **parts)
+    return found
+
+
+def _table_1(shown: Reproduction) -> Mapping[str, Any]:
+    return {"grids": (tables.table_1_grid(shown.table_1), tables.table_1_reasons(shown.table_1))}
+
+
+def _table(shown: Reproduction, target: str) -> Mapping[str, Any]:
+    readings = shown.of(target)
+    groups = _groups(readings, lambda reading: (reading.attack, reading.rule))
+    return {
+        "grids": (tables.accuracy_grid(target, readings), tables.error_grid(target, readings)),
+        "charts": (
+            run_chart(shown.store, groups, "accuracy", "Accuracy"),
+            run_chart(shown.store, groups, "consensus_error", "Consensus error"),
+        ),
+        "heatmaps": _trust(shown, readings),
+        "pictures": _networks(shown, readings),
+    }
+
+
+def _trust(shown: Reproduction, readings: Sequence[Reading]) -> dict[str, Heatmap]:
+    found = {}
+    for reading in readings:
+        # without an attack the liars are not in the graph, and nobody is to be mistrusted
+        if reading.status == "finished" and reading.attack != "none" and reading.seed == 0:
+            trust = heatmap(shown.store, reading.key)
+            if trust is not None:
+                found[f"{reading.rule}, {reading.attack}"] = trust
+    return found
+
+
+def _networks(shown: Reproduction, readings: Sequence[Reading]) -> tuple[Any, ...]:
+    """The graph with its liars: from any run, all have the same."""
+    held = [reading for reading in readings if reading.status != "not run"]
+    if not held:
+        return ()
+    net = network_of(shown.store.get(held[0].key).config["network"])
+    drawn = picture(net, net.name)
+    return () if drawn is None else (drawn,)
+
+
+def _figure_1(shown: Reproduction) -> Mapping[str, Any]:
+    groups = _groups(shown.of("figure-1"), lambda reading: ("", reading.rule))
+    return {
+        "charts": (
+            run_chart(shown.store, groups, "accuracy", "Accuracy"),
+            run_chart(shown.store, groups, "disagreement", "Disagreement"),
+        )
+    }
+
+
+def _figure_4(shown: Reproduction) -> Mapping[str, Any]:
+    readings = shown.of("figure-4")
+    ends: dict[str, dict[int, list[float]]] = {}
+    for reading in readings:
+        ends.setdefault(reading.attack, {}).setdefault(_liars(reading), []).append(reading.accuracy)
+    curves = tuple(
+        Curve(attack, tuple(values), tuple(float(np.mean(group)) for group in values.values()))
+        for attack, values in ends.items()
+    )
+    final = Chart("Final accuracy", "number of liars", "accuracy (%)", {"": curves} if curves else {}, marks=True)
+    groups = _groups(readings, lambda reading: (reading.attack, reading.variant))
+    return {
+        "grids": (tables.figure_4_grid(readings),),
+        "charts": (final, run_chart(shown.store, groups, "accuracy", "Accuracy over the rounds")),
+    }
+
+
+def _examples(shown: Reproduction) -> Mapping[str, Any]:
+    readings = shown.of("examples")
+    apart = _groups([r for r in readings if r.variant == "disagreement"], lambda reading: ("", reading.rule))
+    biased = [r for r in readings if r.variant != "disagreement"]
+    drift = run_chart(
+        shown.store,
+        _groups(biased, lambda reading: ("", reading.variant.removeprefix("fixed point, "))),
+        "gradient",
+        "Squared distance of the average model from the minimum",
+    )
+    if drift.facets:
+        rounds = drift.facets[""][0].x
+        line = Curve("predicted for equal weights", rounds[:: len(rounds) - 1], (biased_distance(),) * 2)
+        drift = Chart(drift.title, drift.x_label, "squared distance", {"": (*drift.facets[""], line)})
+    return {
+        "grids": (tables.examples_grid(readings),),
+        "charts": (run_chart(shown.store, apart, "disagreement", "Two-castle problem: disagreement H"), drift),
+        "pictures": _pictures("paper/two-castle-3", "octopus"),
+    }
+
+
+def report(shown: Reproduction, parts: Mapping[str, Section]) -> Report:
+    """Everything as one report, the agreement with the published cells first; `parts` as `sections` gives them."""
+    found = list(parts.values())
+    cells = compare(shown.readings)
+    if cells:
+        title, *text = SECTIONS["agreement"]
+        found.insert(0, Section("agreement", title, tuple(text), (agreement_grid(cells),)))
+    names: dict[str, str] = {}
+    for reading in shown.readings:
+        label = ", ".join(part for part in (reading.target, reading.rule, reading.attack, reading.variant) if part)
+        names[reading.key] = f"{names[reading.key]}; {label}" if reading.key in names else label
+    held = [run for run in shown.store.list() if run.key in names]
+    return Report(
+        "byzmesh: the paper, reproduced", intro(bool(cells), shown.quick), tuple(found), describe(held, names)
+    )
+
+
+def _groups(
+    readings: Sequence[Reading], place: Callable[[Reading], tuple[str, str]]
+) -> dict[str, dict[str, list[str]]]:
+    """Facet -> curve -> keys of the finished runs."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for reading in readings:
+        if reading.status in ("finished", "diverged"):
+            facet, name = place(reading)
+            groups.setdefault(facet, {}).setdefault(name, []).append(reading.key)
+    return groups
+
+
+def _liars(reading: Reading) -> int:
+    return int(reading.variant.split()[0])
+
+
+def _pictures(*names: str) -> tuple[Any, ...]:
+    return tuple(picture(network(name), name) for name in names)
+
+
+def biased_distance() -> float:
+    """||sum_n p_n z_n - x*||^2 of the second example: where equal weights on the octopus graph settle.
+
+    p is the left eigenvector of W for the eigenvalue 1, z_n = -1 on the head and 1 on the arms, x* = 0. By hand:
+    p_n is proportional to d_n + 1, that is 7 on the head and 2 on the arms, and (-6 * 7 + 6 * 2) / 54 = -5/9.
+
+    >>> round(biased_distance(), 6) == round((5 / 9) ** 2, 6)
+    True
+    """
+    mixing = network("octopus", head=6, weights="equal").mixing
+    values, vectors = np.linalg.eig(mixing.T)
+    share = np.real(vectors[:, np.argmax(np.real(values))])
+    centre = np.repeat([-1.0, 1.0], len(mixing) // 2)
+    return float((share / share.sum() @ centre) ** 2)

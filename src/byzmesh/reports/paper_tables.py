@@ -1,0 +1,244 @@
+"""The paper's tables with ours: Table I computed, Tables II to VI beside the published cells, and three of our own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from byzmesh.reports.agreement import COLLAPSED, is_apart, tone
+from byzmesh.reports.grid import EMPTY, Grid, GridCell
+from byzmesh.reports.published import CAPTIONS, published
+from byzmesh.reports.results import Reading
+
+BESIDE_PUBLISHED = {
+    "same": "within 0.5 points of the published value",
+    "near": "within 1",
+    "above": "up to 5 higher",
+    "far-above": "more than 5 higher",
+    "below": "up to 5 lower",
+    "far-below": "more than 5 lower",
+    "collapsed": "both below 60%",
+    "trouble": "diverged, failed or not run",
+}
+BESIDE_EXACT = {
+    "same": "within 0.5 points of the run that knows the exact number of liars",
+    **{word: text for word, text in BESIDE_PUBLISHED.items() if word != "same"},
+}
+ERRORS = {"same": "agrees", "far-above": "larger than published", "far-below": "smaller than published"}
+
+Cells = dict[tuple[str, str], list[Reading]]
+
+
+def accuracy_grid(table: str, readings: Iterable[Reading]) -> Grid:
+    """Accuracy of one of Tables II to VI: ours, and below it the published value and the difference."""
+    note = "Below ours: the published value and ours minus published, in percentage points."
+    return _table(table, readings, _accuracy, f"{CAPTIONS[table]}: accuracy (%)", "", note, BESIDE_PUBLISHED)
+
+
+def error_grid(table: str, readings: Iterable[Reading]) -> Grid:
+    """CE of one of Tables II to VI: ours, and below it the published value and H of the text's definition."""
+    note = "CE is the norm of the vector of per-coordinate variances (the published column), H their sum."
+    return _table(table, readings, _error, f"{CAPTIONS[table]}: consensus error", "-ce", note, ERRORS)
+
+
+def _table(
+    table: str,
+    readings: Iterable[Reading],
+    make: Callable[..., GridCell],
+    title: str,
+    ending: str,
+    note: str,
+    legend: Any,
+) -> Grid:
+    cells: Cells = {}
+    for reading in readings:
+        cells.setdefault((reading.rule, reading.attack), []).append(reading)
+    rules, attacks = (tuple(dict.fromkeys(place[side] for place in cells)) for side in (0, 1))
+    if any(is_apart(table, rule) for rule in rules):
+        note += " † not comparable number by number: SimRew's published runs knew who lied; non-iid DRSA swings by two"
+        note += " points within one run."
+    rows = tuple(
+        (
+            rule + (" †" if is_apart(table, rule) else ""),
+            tuple(make(cells[rule, attack]) if (rule, attack) in cells else EMPTY for attack in attacks),
+        )
+        for rule in rules
+    )
+    return Grid(table + ending, title, "rule", attacks, rows, note, legend)
+
+
+def _accuracy(group: Sequence[Reading]) -> GridCell:
+    theirs = published()[group[0].place]
+    values = [reading.accuracy for reading in group if not math.isnan(reading.accuracy)]
+    if not values:
+        return _nothing(group, f"pub. {theirs.accuracy:.2f}")
+    ours = float(np.mean(values))
+    gap = round(ours - theirs.accuracy, 4)
+    tip = (
+        f"{group[0].rule}, {group[0].attack}\npublished {theirs.accuracy:.2f}%, ours {spread(values)}% ({gap:+.2f})\n"
+        f"CE published {theirs.consensus_error}, ours {group[0].consensus_error:.1e}; H {group[0].disagreement:.1e}\n"
+        f"{group[0].rounds:,} rounds, {len(values)} seed{'s' if len(values) > 1 else ''}"
+    )
+    detail = f"pub. {theirs.accuracy:.2f}, {gap:+.2f}"
+    return GridCell(spread(values), detail, tip, ours, tone(theirs.accuracy, ours))
+
+
+def _error(group: Sequence[Reading]) -> GridCell:
+    theirs = published()[group[0].place].consensus_error
+    ours = group[0].consensus_error
+    if math.isnan(ours):
+        return _nothing(group, f"pub. {theirs}")
+    off = "far-above" if ours > theirs.value else "far-below"
+    tip = f"{group[0].rule}, {group[0].attack}\nCE published {theirs}, ours {ours:.2e}\nH {group[0].disagreement:.2e}"
+    detail = f"pub. {theirs}, H {group[0].disagreement:.0e}"
+    return GridCell(f"{ours:.0e}", detail, tip, ours, "same" if theirs.agrees(ours) else off)
+
+
+def _nothing(group: Sequence[Reading], detail: str = "") -> GridCell:
+    first = group[0]
+    word = "infeasible" if "is infeasible for rule" in first.failure else first.status
+    return GridCell(word, detail, first.failure or first.status, tone="trouble")
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean, with the standard deviation if there are several.
+
+    >>> spread([91.7]), spread([90.0, 92.0])
+    ('91.70', '91.00 ± 1.41')
+    """
+    mean = f"{float(np.mean(values)):.2f}"
+    return f"{mean} ± {float(np.std(values, ddof=1)):.2f}" if len(values) > 1 else mean
+
+
+def figure_4_grid(readings: Sequence[Reading]) -> Grid:
+    """Accuracy of IOS by number of liars and attack."""
+    cells = _by(readings, lambda reading: (reading.variant, reading.attack))
+    return _plain("figure-4", "Figure 4: IOS, 20 honest workers, non-iid: accuracy (%)", "liars", cells)
+
+
+def misjudged_grids(readings: Sequence[Reading]) -> list[Grid]:
+    """Per graph: rule and attack by how f is judged; coloured by the difference from the exact f."""
+    grids = []
+    graphs = dict.fromkeys(reading.variant.split(", ")[0] for reading in readings)
+    for graph in graphs:
+        chosen = [reading for reading in readings if reading.variant.split(", ")[0] == graph]
+        cells = _by(chosen, lambda reading: (f"{reading.rule}, {reading.attack}", reading.variant.split(", ")[1]))
+        exact = {row: group for (row, column), group in cells.items() if column == "exact"}
+        note = "f - 1, f + 1: every worker's bound is one below (at least 0) or above its true number of lying "
+        note += "neighbours. max: the largest true number, for all. Infeasible: the rule refuses, see there why."
+        grids.append(
+            _plain(f"misjudged-f-{graph}", f"f misjudged on {graph}: accuracy (%)", "rule, attack", cells, exact, note)
+        )
+    return grids
+
+
+def _by(readings: Iterable[Reading], place: Callable[[Reading], tuple[str, str]]) -> Cells:
+    cells: Cells = {}
+    for reading in readings:
+        cells.setdefault(place(reading), []).append(reading)
+    return cells
+
+
+def _plain(
+    name: str, title: str, corner: str, cells: Cells, beside: dict[str, list[Reading]] | None = None, note: str = ""
+) -> Grid:
+    labels, columns = (tuple(dict.fromkeys(place[side] for place in cells)) for side in (0, 1))
+    rows = tuple(
+        (
+            row,
+            tuple(
+                _value(cells[row, column], (beside or {}).get(row)) if (row, column) in cells else EMPTY
+                for column in columns
+            ),
+        )
+        for row in labels
+    )
+    return Grid(name, title, corner, columns, rows, note, {} if beside is None else BESIDE_EXACT)
+
+
+def _value(group: Sequence[Reading], beside: Sequence[Reading] | None) -> GridCell:
+    values = [reading.accuracy for reading in group if not math.isnan(reading.accuracy)]
+    if not values:
+        return _nothing(group)
+    mean = float(np.mean(values))
+    first = group[0]
+    tip = f"{first.rule}, {first.attack}, {first.variant}\nCE {first.consensus_error:.1e}, H {first.disagreement:.1e}"
+    known = [reading.accuracy for reading in beside or () if not math.isnan(reading.accuracy)]
+    if not known:
+        collapsed = beside is None and mean < COLLAPSED
+        return GridCell(spread(values), "", tip, mean, "collapsed" if collapsed else "")
+    gap = mean - float(np.mean(known))
+    detail = f"{gap:+.2f}" if beside is not group else ""
+    return GridCell(spread(values), detail, tip, mean, tone(float(np.mean(known)), mean))
+
+
+def claims_grid(readings: Sequence[Reading]) -> Grid:
+    """The text's definition beside the one that was run."""
+    rows = []
+    for reading in readings:
+        error = "" if math.isnan(reading.consensus_error) else f"{reading.consensus_error:.1e}"
+        value = _value([reading], None)
+        rows.append((f"{reading.variant}: {reading.rule}, {reading.attack}", (value, GridCell(error))))
+    note = "Two-castle graph, non-iid. FABA as the text describes it equals IOS here; FABA as run does not."
+    return Grid("claims", "Text against runs", "definition", ("accuracy (%)", "CE"), tuple(rows), note)
+
+
+def examples_grid(readings: Sequence[Reading]) -> Grid:
+    """Where the worked examples of Section IV end."""
+    rows = tuple(
+        (
+            f"{reading.variant}: {reading.rule}",
+            (
+                GridCell(f"{reading.disagreement:.3g}", value=reading.disagreement),
+                GridCell(f"{reading.loss:.4g}", value=reading.loss),
+            )
+            if not math.isnan(reading.loss)
+            else (_nothing([reading]), EMPTY),
+        )
+        for reading in readings
+    )
+    return Grid("examples", "Worked examples of Section IV", "example", ("disagreement H", "loss"), rows)
+
+
+def table_1_grid(rows: Sequence[Any]) -> Grid:
+    """Table I from the records of `byzmesh.theory.table1.table_1`: searched rho per share of liars, verdicts."""
+    columns = ("published rho", *(f"mu = {share:.3f}" for share in rows[0].share), "RCA", "RDSA")
+    body = tuple(
+        (
+            row.rule,
+            (
+                GridCell(row.published.order),
+                *(_rho(*values) for values in zip(row.rho, row.rho_star, row.order)),
+                _decided(row.rca, row.published.rca),
+                _decided(row.rdsa, row.published.rdsa),
+            ),
+        )
+        for row in rows
+    )
+    note = (
+        "rho: the largest ratio found by search on a complete graph with a share mu of liars, a lower bound. RCA and "
+    )
+    note += "RDSA: decided here, with the paper's mark below."
+    legend = {"same": "as published", "far-below": "refuted although the paper says yes", "near": "not decided"}
+    return Grid("table-1", "Table I: contraction constants", "rule", columns, body, note, legend)
+
+
+def table_1_reasons(rows: Sequence[Any]) -> Grid:
+    """Why, for each verdict of Table I."""
+    body = tuple((row.rule, (GridCell(row.rca.reason), GridCell(row.rdsa.reason))) for row in rows)
+    return Grid("table-1-reasons", "Table I: reasons", "rule", ("RCA", "RDSA"), body)
+
+
+def _rho(rho: float, star: float, order: float) -> GridCell:
+    text = "unbounded" if math.isinf(rho) else f"{rho:.3f}"
+    tip = f"searched rho {text}\nrho* = lambda / (8 sqrt N) = {star:.4f}\npublished order at this share: {order:.3f}"
+    return GridCell(text, tip=tip, value=rho if math.isfinite(rho) else math.nan)
+
+
+def _decided(verdict: Any, theirs: bool) -> GridCell:
+    ours = {"proved": True, "refuted": False}.get(verdict.status)
+    tone_word = "near" if ours is None else "same" if ours == theirs else "far-below"
+    return GridCell(verdict.status, f"pub. {'yes' if theirs else 'no'}", verdict.reason, tone=tone_word)

@@ -1,0 +1,86 @@
+"""The words of the reproduction report."""
+
+from __future__ import annotations
+
+QUICK = (
+    "This is the quick variant: 5,000 rounds instead of 50,000 (150,000 on the octopus graph), evaluated every 100. "
+    "It shows which rules learn and which collapse under which attack, and that iid data hide what non-iid data show. "
+    "It cannot show the published accuracies (the step size falls slowly, and everything is still some points lower), "
+    "the small differences between rules that work, nor consensus errors, which fall with the step size. The counts of "
+    "agreeing cells say nothing here."
+)
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "agreement": (
+        "Agreement with the published cells",
+        "A cell is the mean over the last 10 evaluations of one seed, as published.",
+    ),
+    "table-1": (
+        "Table I: contraction and what follows",
+        "The paper gives orders; here the contraction constant of each rule is searched on complete graphs, and "
+        "whether a rule is RCA (contracts enough) and RDSA (doubly stochastic virtual mixing matrix) is decided with a "
+        "reason. The paper's condition for RCA holds on none of its own graphs: two-castle has max h 0.182 where "
+        "h < 0.0030 would be needed, ER-12 0.250 (0.0024), octopus 0.143 (0.0007).",
+    ),
+    "table-2": ("Table II: two-castle graph, iid",),
+    "table-3": (
+        "Table III: two-castle graph, non-iid",
+        "The text calls FABA doubly stochastic here and IOS equivalent to it. With liars {7, 9} two workers have only "
+        "one lying neighbour (chi² = 0.0020), and FABA as run leaves the own model out of its means: see `claims`.",
+    ),
+    "table-4": (
+        "Table IV: octopus graph, non-iid",
+        "CC and FABA weigh all vectors equally, SCC and IOS by Metropolis-Hastings; radius 0.3.",
+    ),
+    "table-5": ("Table V: Erdos-Renyi graph, iid",),
+    "table-6": ("Table VI: Erdos-Renyi graph, non-iid",),
+    "figure-1": (
+        "Figure 1: accuracy and disagreement, Erdos-Renyi graph, sign-flipping, non-iid",
+        "Runs of Table VI. The published figure has no numbers to compare with.",
+    ),
+    "figure-2": ("Figure 2: the two-castle graph of the disagreement example",),
+    "figure-3": ("Figure 3: the two-castle and octopus graphs",),
+    "figure-4": (
+        "Figure 4: IOS on Erdos-Renyi graphs with 20 honest workers",
+        'The text: "IOS constantly performs well when the number of Byzantine workers is less than 7". Look at ALIE. '
+        "Workers whose h reaches 1/3, where Theorem 3 ends, for 2, 4, 6, 7, 8 and 10 liars: 0, 0, 1, 0, 3, 14.",
+    ),
+    "misjudged-f": (
+        "Misjudged f",
+        "Every published run knows each worker's true number of lying neighbours. Here the rules that take f get it "
+        "too small by one, exact, too large by one, and as the largest true number for all. On the octopus graph an "
+        "arm has a single neighbour, so that f = 1 is infeasible there for every rule, and Krum is even with f = 0.",
+    ),
+    "examples": (
+        "Worked examples of Section IV",
+        "Disagreement: on the two-castle graph of six honest workers, three at -1 and three at 1, medians never agree "
+        "although nobody lies; means do.",
+        "Bias: on the octopus graph with z = -1 on the head and 1 on the arms, a doubly stochastic W (Metropolis-"
+        "Hastings) finds the minimum x* = 0; equal weights settle at sum p_n z_n = -5/9, whatever the step size.",
+    ),
+    "claims": (
+        "Where the text and its own numbers disagree",
+        "The paper profile is what produced the published numbers; the text defines some of it otherwise. Both, run:",
+        "Isolation as the text writes it leaves out w'_nn x_n, so that its messages do not add up to x_n. "
+        "Sign-flipping as written leaves out the victim's own model. Gaussian noise as written has variance 1, as run "
+        "900. In sample-duplicating as written each liar draws for itself.",
+        "Not shown by a run: Krum's text says S - q - 1 nearest, its formula S - q - 2 (what was run); four attacks "
+        "are announced and five listed.",
+    ),
+}
+
+
+def intro(compared: bool, quick: bool) -> tuple[str, ...]:
+    """What stands at the head of the report."""
+    text = [
+        "Wu, Chen, Ling: Byzantine-Resilient Decentralized Stochastic Optimization with Robust Aggregation Rules. "
+        "Softmax regression on MNIST, profile `paper`: the settings that produced the published numbers."
+    ]
+    if quick:
+        text.append(QUICK)
+    elif compared:
+        text.append(
+            "In the tables, ours is in bold with the published value below it, coloured by the difference; hover or "
+            "tap for more. Click a heading to sort and a legend entry to hide a curve."
+        )
+    return tuple(text)

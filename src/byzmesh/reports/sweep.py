@@ -1,0 +1,65 @@
+"""The report of a user's own sweep: the table, the curves, the networks, who trusted whom, and every run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from byzmesh.reports.charts import Chart, run_chart
+from byzmesh.reports.html import Report, Section
+from byzmesh.reports.pivot import Pivot, pivot_grid
+from byzmesh.reports.runs import describe
+from byzmesh.reports.trust import Heatmap, Picture, heatmap, network_of, picture
+from byzmesh.store import Store
+from byzmesh.store.keys import dump
+
+MOST_PICTURES = 12
+MOST_HEATMAPS = 60
+
+
+def sweep_report(store: Store, table: Pivot, title: str = "byzmesh: sweep") -> Report:
+    """A report of the runs of a table."""
+    names = {key: f"{row}, {column}" for (row, column), cell in table.cells.items() for key in cell.keys}
+    runs = [run for run in store.list() if run.key in names]
+    charts = [sweep_chart(store, table, table.metric)]
+    charts += [
+        sweep_chart(store, table, metric)
+        for metric in ("accuracy", "loss", "consensus_error")
+        if metric != table.metric and any(metric in run.final for run in runs)
+    ]
+    sections = [Section("table", "Table", (), (pivot_grid(table),), tuple(charts))]
+    nets = {dump(run.config["network"]): run.config["network"] for run in runs if "network" in run.config}
+    pictures = tuple(found for spec in list(nets.values())[:MOST_PICTURES] if (found := _picture(spec)) is not None)
+    trust = _trust(store, table)
+    if pictures or trust:
+        more = len(nets) - MOST_PICTURES
+        text = (f"{more} more networks are not drawn.",) if more > 0 else ()
+        sections.append(Section("networks", "Networks and trust", text, heatmaps=trust, pictures=pictures))
+    done = sum(run.status == "finished" for run in runs)
+    lead = f"{len(runs)} runs, {done} finished. Store: {store.path.name}."
+    return Report(title, (lead,), tuple(sections), describe(runs, names))
+
+
+def sweep_chart(store: Store, table: Pivot, metric: str) -> Chart:
+    """Curves over the rounds: a facet per column of the table, a curve per row, the mean over the seeds."""
+    finished = {run.key for run in store.list(status="finished")}
+    groups: dict[str, dict[str, list[str]]] = {}
+    for (row, column), cell in table.cells.items():
+        keys = [key for key in cell.keys if key in finished]
+        if keys:
+            groups.setdefault(column, {})[row] = keys
+    return run_chart(store, groups, metric, metric.replace("_", " ").capitalize())
+
+
+def _picture(spec: Mapping[str, Any]) -> Picture | None:
+    net = network_of(spec)
+    return picture(net, f"{net.name}, {len(net.byzantine)} lying")
+
+
+def _trust(store: Store, table: Pivot) -> dict[str, Heatmap]:
+    found: dict[str, Heatmap] = {}
+    for (row, column), cell in table.cells.items():
+        shown = heatmap(store, cell.keys[0])
+        if shown is not None and len(found) < MOST_HEATMAPS:
+            found[f"{row}, {column}"] = shown
+    return found

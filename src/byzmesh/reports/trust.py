@@ -1,0 +1,89 @@
+"""Who trusted whom, and who is linked with whom: the heatmaps and network pictures of a report.
+
+trust of receiver n in sender m    share of the rounds with a message in which it was not cut (counted at all)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byzmesh.network import Network, network
+from byzmesh.network.drawing import positions
+from byzmesh.store import Store
+
+MOST_NODES = 200
+"""Larger networks are left out of a report: neither a picture nor a heatmap could be read."""
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """Trust per edge: values[r][s] of receiver r in sender s in [0, 1], None where there is no edge."""
+
+    senders: tuple[int, ...]
+    receivers: tuple[int, ...]
+    liars: tuple[int, ...]
+    values: tuple[tuple[float | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A network to draw: positions in the unit square, links as pairs, who lies."""
+
+    title: str
+    places: tuple[tuple[float, float], ...]
+    links: tuple[tuple[int, int], ...]
+    liars: tuple[int, ...]
+
+
+def network_of(spec: Mapping[str, Any]) -> Network:
+    """The network of a canonical config.
+
+    >>> network_of({"name": "ring", "n": 5, "byzantine": [1], "weights": "equal"}).byzantine
+    array([1])
+    """
+    given = dict(spec)
+    liars, weights = given.pop("byzantine"), given.pop("weights")
+    if "edges" in given:
+        pairs = [(int(one), int(other)) for one, other in given["edges"]]
+        return Network.from_edges(pairs, given["n"], byzantine=liars, weights=weights)
+    return network(given.pop("name"), byzantine=liars, weights=weights, **given)
+
+
+def heatmap(store: Store, key: str) -> Heatmap | None:
+    """Trust in a run; None if it recorded no cuts (coordinate-wise rules) or never cut anybody."""
+    edges = store.edges(key)
+    if not len(edges) or not edges[:, 2].any():
+        return None
+    spec = store.get(key).config["network"]
+    senders, receivers = (np.unique(edges[:, column]) for column in (0, 1))
+    if len(senders) > MOST_NODES:
+        return None
+    values = np.full((len(receivers), len(senders)), np.nan)
+    line, column = np.searchsorted(receivers, edges[:, 1]), np.searchsorted(senders, edges[:, 0])
+    values[line, column] = 1.0 - edges[:, 2] / np.maximum(edges[:, 3], 1)
+    return Heatmap(
+        tuple(senders.tolist()),
+        tuple(receivers.tolist()),
+        tuple(spec["byzantine"]),
+        tuple(tuple(None if np.isnan(value) else round(value, 4) for value in row) for row in values.tolist()),
+    )
+
+
+def picture(net: Network, title: str) -> Picture | None:
+    """A network to draw; None if it is too large to be read."""
+    if net.n > MOST_NODES:
+        return None
+    spots = positions(net)
+    low, high = spots.min(axis=0), spots.max(axis=0)
+    scaled = (spots - (low + high) / 2.0) / max(float((high - low).max()), 1e-9) + 0.5
+    links = np.argwhere(np.triu(net.adjacency)).tolist()
+    return Picture(
+        title,
+        tuple((round(x, 4), round(1.0 - y, 4)) for x, y in scaled.tolist()),
+        tuple((one, other) for one, other in links),
+        tuple(net.byzantine.tolist()),
+    )
