@@ -1,0 +1,82 @@
+"""Ten honest and two lying peers: every attack does to peers what it does to simulated workers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from byzmesh.attacks import attacks
+from byzmesh.errors import PeerError
+from byzmesh.network import Network
+from byzmesh.peers.drill import Drill
+from byzmesh.peers.launch import collect
+from byzmesh.peers.liars import Coalition, heard_scene
+from byzmesh.simulation.exchange import scene_of
+from tests.peers.networks import two_castle
+from tests.peers.simulated import simulation_of
+
+LIARS = [7, 9]
+ROUNDS = 80
+FORGING = [name for name in attacks.names() if name != "none" and not attacks.make(name).needs_response]
+
+
+@pytest.mark.parametrize("name", FORGING)
+def test_accuracy_is_the_simulators(tmp_path, nursery, name):
+    file = two_castle(
+        tmp_path, rounds=ROUNDS, evaluate_every=ROUNDS, timeouts={"grace": 0.5, "start_grace": 1.0, "linger": 2.0}
+    )
+    with Drill(
+        tmp_path / "network.yaml", tmp_path / "out", byzantine=LIARS, attack={"name": name}, nursery=nursery
+    ) as drill:
+        drill.start()
+        assert drill.wait(60)
+        metrics = collect(drill)["metrics"]
+    simulated = simulation_of(file, LIARS, {"name": name}).run()
+    assert metrics["round"][-1] == ROUNDS
+    assert metrics["accuracy"][-1] == pytest.approx(simulated.metrics["accuracy"][-1], abs=0.015)
+
+
+def seconds_per_round(out, peers, first, last):
+    """From the logs: median over the peers of the time between two evaluations."""
+    spans = []
+    for peer in peers:
+        lines = [json.loads(line) for line in (out / f"{peer}.log").read_text().splitlines()]
+        when = {line["round"]: line["time"] for line in lines if line["event"] == "evaluated"}
+        spans.append((when[last] - when[first]) / (last - first))
+    return float(np.median(spans))
+
+
+def test_silent_liars_cost_less_than_the_round_itself(tmp_path, nursery):
+    honest = [peer for peer in range(12) if peer not in LIARS]
+    speed = {}
+    for liars in ((), LIARS):
+        folder = tmp_path / f"liars{len(liars)}"
+        two_castle(folder, rounds=120, evaluate_every=40, timeouts={"linger": 2.0, "start_grace": 0.5})
+        with Drill(folder / "network.yaml", folder / "out", byzantine=liars, nursery=nursery) as drill:
+            drill.start()
+            assert drill.wait(60)
+        speed[len(liars)] = seconds_per_round(folder / "out", honest, 40, 120)
+    assert speed[2] < 2.0 * speed[0]
+
+
+def test_liars_know_what_the_simulators_do_where_they_hear_everybody(tmp_path):
+    network = two_castle(tmp_path).network
+    heard, whole = heard_scene(network, LIARS), scene_of(network.with_byzantine(LIARS))
+    for name in ("honest", "liar", "victim", "place", "victims", "neighbour", "weight", "own_weight", "lie_weight"):
+        assert np.array_equal(getattr(heard, name), getattr(whole, name)), name
+    assert np.allclose(heard.fiedler(), whole.fiedler()) or np.allclose(heard.fiedler(), -whole.fiedler())
+
+
+def test_liars_do_not_know_whom_they_do_not_hear():
+    path = Network.from_edges([(0, 1), (1, 2), (2, 3), (3, 4)])
+    scene = heard_scene(path, [0])
+    assert scene.honest.tolist() == [1] and scene.neighbour.shape == (1, 0)
+    assert scene.lie_weight[0] == path.mixing[1, 0] and scene.own_weight[0] == path.mixing[1, 1]
+
+
+def test_attacks_that_do_not_forge_are_refused(tmp_path):
+    file = two_castle(tmp_path)
+    with pytest.raises(PeerError, match="choose another"):
+        Coalition(file, {}, attacks.make("label-flipping"), 5)

@@ -1,0 +1,62 @@
+"""Peers compute what the simulator computes: batch by batch, and after 200 rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from byzmesh.peers.drill import Drill
+from byzmesh.peers.node import bind_share
+from tests.peers.networks import two_castle
+from tests.peers.simulated import final_models, simulation_of
+
+PATIENT = {"grace": 30.0, "round": 60.0}
+ALL = {"shares": 12, "share": {}}
+
+
+def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path, nursery):
+    file = two_castle(tmp_path, rounds=200, evaluate_every=100, dtype="float64", timeouts=PATIENT, **ALL)
+    with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
+        drill.start()
+        assert drill.wait(100)
+        status = drill.status()
+    assert all(said["silent"] == 0 and said["moved_up"] == 0 and said["round"] == 200 for said in status.values())
+    simulated = simulation_of(file).run()
+    models = final_models(tmp_path / "out", range(12))
+    assert np.allclose(models, simulated.models, rtol=1e-9, atol=1e-10)
+    accuracy = [said["accuracy"] for said in status.values()]
+    assert np.mean(accuracy) == pytest.approx(simulated.metrics["accuracy"][-1], abs=1e-4)
+
+
+@pytest.mark.parametrize("rule", ["drsa", "simrew", "ubar", "cc", "bucketing"])
+def test_rules_with_memory_looks_back_losses_and_draws(tmp_path, nursery, rule):
+    options = {"drsa": {"at": "start"}, "bucketing": {"inner": {"name": "ios"}}, "cc": {"centre": "memory"}}.get(
+        rule, {}
+    )
+    file = two_castle(
+        tmp_path,
+        rounds=12,
+        rule={"name": rule, **options},
+        f=1,
+        dtype="float64",
+        local={"decay": 0.01, "momentum": "heavy-ball"},
+        timeouts=PATIENT,
+        **ALL,
+    )
+    with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
+        drill.start()
+        assert drill.wait(60)
+    simulated = simulation_of(file).run().models
+    assert np.allclose(final_models(tmp_path / "out", range(12)), simulated, rtol=1e-8, atol=1e-9)
+
+
+def test_a_peer_draws_the_batches_that_the_simulator_draws_for_it(tmp_path):
+    file = two_castle(tmp_path)
+    whole = simulation_of(file, [7, 9], {"name": "silent"}).task
+    for peer in (0, 8, 11):
+        task, row = bind_share(file, peer)
+        place = [p for p in range(12) if p not in (7, 9)].index(peer)
+        for number in (0, 1, 77):
+            mine = task.batches(number, np.array([row]))
+            theirs = whole.batches(number, np.array([place]))
+            assert all(np.array_equal(a, b) for a, b in zip(mine, theirs))
