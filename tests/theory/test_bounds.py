@@ -91,7 +91,7 @@ def test_theorem_2_holds_in_a_simulation() -> None:
     ("change", "message"),
     [({"smoothness": 0.0}, "L must be"), ({"delta_in": -1.0}, "delta_in must be"), ({"step": math.nan}, "step must")],
 )
-def test_mistakes(change: dict[str, float], message: str) -> None:
+def test_mistakes(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         promise(**{"rate": 0.9, "rho": 0.0, "chi2": 0.0, "workers": 4, **PROBLEM, **change})
 
