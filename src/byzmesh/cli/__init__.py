@@ -10,7 +10,7 @@ import typer
 from byzmesh._version import __version__
 from byzmesh.errors import ByzmeshError
 
-VERBS = ("run", "show", "draw", "list", "bench")
+VERBS = ("run", "show", "draw", "list", "bench", "reproduce", "report", "plot", "table")
 GROUPS: tuple[str, ...] = ()
 
 app = typer.Typer(

@@ -33,6 +33,21 @@ PALETTE = (
     "#1b7837",
 )
 """Colours that stay apart for colour-blind eyes; line styles change after each round of them."""
+DARK_PALETTE = (
+    "#4ea8e8",
+    "#ff8a3d",
+    "#2ecf9f",
+    "#e79ac4",
+    "#f2b632",
+    "#8fd3ff",
+    "#b98ae0",
+    "#a4d67e",
+    "#d19a80",
+    "#a8a8a8",
+    "#f0628f",
+    "#57b876",
+)
+"""The same hues on a dark ground."""
 KINDS = (".png", ".pdf", ".svg")
 LOGARITHMIC = ("consensus_error", "disagreement", "gradient")
 SMALLEST = 1e-40
@@ -105,19 +120,22 @@ def draw_charts(charts: Iterable[Chart], path: Path) -> Path:
         raise ConfigError(f"{path}: the suffix must be one of {', '.join(KINDS)}, got {path.suffix or 'none'!r}")
     if not panels:
         raise ConfigError(f"{path}: there is no curve to draw; the runs are not computed or lack the metric")
-    import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     columns = min(3, len(panels))
     lines = math.ceil(len(panels) / columns)
     names = list(dict.fromkeys(curve.name for _, _, curves in panels for curve in curves))
-    figure = Figure(figsize=(4.3 * columns, 3.1 * lines + 0.28 * math.ceil(len(names) / (3 * columns)) + 0.2))
+    shared = len({tuple(curve.name for curve in curves) for _, _, curves in panels}) == 1 or lines > 1
+    below = 0.28 * math.ceil(len(names) / (3 * columns)) + 0.2 if shared else 0.0
+    figure = Figure(figsize=(4.3 * columns, 3.1 * lines + below))
     figure.set_layout_engine("constrained")
     grid = figure.subplots(lines, columns, squeeze=False)
     for place, (chart, facet, curves) in enumerate(panels):
         axes = grid[place // columns][place % columns]
-        for curve in curves:
-            axes.plot(curve.x, _drawable(curve.y, chart.logarithmic), **_style(names.index(curve.name), chart.marks))
+        for number, curve in enumerate(curves):
+            style = _style(names.index(curve.name) if shared else number, chart.marks)
+            axes.plot(curve.x, _drawable(curve.y, chart.logarithmic), label=curve.name, **style)
         if chart.logarithmic:
             axes.set_yscale("log")
         axes.set_title(facet or chart.title, fontsize=10)
@@ -125,10 +143,13 @@ def draw_charts(charts: Iterable[Chart], path: Path) -> Path:
         axes.set_ylabel(chart.y_label)
         axes.grid(visible=True, color="#dddddd", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
+        if not shared:
+            axes.legend(fontsize=8, frameon=False)
     for place in range(len(panels), lines * columns):
         grid[place // columns][place % columns].set_axis_off()
-    handles = [matplotlib.lines.Line2D([], [], **_style(place, panels[0][0].marks)) for place in range(len(names))]
-    figure.legend(handles, names, loc="outside lower center", ncols=min(3 * columns, len(names)), frameon=False)
+    if shared:
+        handles = [Line2D([], [], **_style(place, panels[0][0].marks)) for place in range(len(names))]
+        figure.legend(handles, names, loc="outside lower center", ncols=min(3 * columns, len(names)), frameon=False)
     return save(figure, path)
 
 

@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from byzmesh.reports.charts import PALETTE, Chart
+from byzmesh.reports.charts import DARK_PALETTE, PALETTE, Chart
 from byzmesh.reports.grid import Grid, GridCell
 from byzmesh.reports.runs import Runs
 from byzmesh.reports.trust import Heatmap, Picture
@@ -48,7 +48,7 @@ def to_html(report: Report) -> str:
     data: dict[str, Any] = {}
     body = "\n".join(_section(section, data) for section in report.sections)
     links = "".join(f'<a href="#{escape(s.name)}">{escape(s.title)}</a>' for s in report.sections)
-    data["palette"] = PALETTE
+    data["palette"] = {"light": PALETTE, "dark": DARK_PALETTE}
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -147,7 +147,8 @@ def _cell(cell: GridCell) -> str:
     tip = f' data-tip="{escape(cell.tip)}" tabindex="0"' if cell.tip else ""
     tone = f' class="t-{cell.tone}"' if cell.tone else ""
     detail = f"<small>{escape(cell.detail)}</small>" if cell.detail else ""
-    return f"<td{tone}{value}{tip}><b>{escape(cell.text)}</b>{detail}</td>"
+    text = f"<b>{escape(cell.text)}</b>" if detail else escape(cell.text)
+    return f"<td{tone}{value}{tip}>{text}{detail}</td>"
 
 
 def _legend(grid: Grid) -> str:

@@ -135,7 +135,7 @@ def _examples(shown: Reproduction) -> Mapping[str, Any]:
         shown.store,
         _groups(biased, lambda reading: ("", reading.variant.removeprefix("fixed point, "))),
         "gradient",
-        "Squared distance of the average model from the minimum",
+        "Octopus: distance of the average model from x*",
     )
     if drift.facets:
         rounds = drift.facets[""][0].x
@@ -143,7 +143,7 @@ def _examples(shown: Reproduction) -> Mapping[str, Any]:
         drift = Chart(drift.title, drift.x_label, "squared distance", {"": (*drift.facets[""], line)})
     return {
         "grids": (tables.examples_grid(readings),),
-        "charts": (run_chart(shown.store, apart, "disagreement", "Two-castle problem: disagreement H"), drift),
+        "charts": (run_chart(shown.store, apart, "disagreement", "Two-castle problem: disagreement"), drift),
         "pictures": _pictures("paper/two-castle-3", "octopus"),
     }
 

@@ -26,7 +26,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "table-3": (
         "Table III: two-castle graph, non-iid",
         "The text calls FABA doubly stochastic here and IOS equivalent to it. With liars {7, 9} two workers have only "
-        "one lying neighbour (chi² = 0.0020), and FABA as run leaves the own model out of its means: see `claims`.",
+        "one lying neighbour (chi² = 0.0020), and FABA as run leaves the own model out of its means: see the claims.",
     ),
     "table-4": (
         "Table IV: octopus graph, non-iid",
@@ -54,7 +54,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "examples": (
         "Worked examples of Section IV",
         "Disagreement: on the two-castle graph of six honest workers, three at -1 and three at 1, medians never agree "
-        "although nobody lies; means do.",
+        "although nobody lies; means do, and their curves coincide.",
         "Bias: on the octopus graph with z = -1 on the head and 1 on the arms, a doubly stochastic W (Metropolis-"
         "Hastings) finds the minimum x* = 0; equal weights settle at sum p_n z_n = -5/9, whatever the step size.",
     ),
@@ -74,7 +74,7 @@ def intro(compared: bool, quick: bool) -> tuple[str, ...]:
     """What stands at the head of the report."""
     text = [
         "Wu, Chen, Ling: Byzantine-Resilient Decentralized Stochastic Optimization with Robust Aggregation Rules. "
-        "Softmax regression on MNIST, profile `paper`: the settings that produced the published numbers."
+        "Softmax regression on MNIST, profile paper: the settings that produced the published numbers."
     ]
     if quick:
         text.append(QUICK)

@@ -34,7 +34,7 @@ def describe(runs: Sequence[RunRecord], names: Mapping[str, str]) -> Runs:
     origins: dict[str, int] = {}
     rows = []
     for run, fields in zip(runs, leaves):
-        origin = json.dumps(_origin(run.provenance), sort_keys=True)
+        origin = json.dumps(_origin(run.provenance))
         own = "; ".join(f"{path} = {value}" for path, value in fields.items() if path not in common)
         text = run.status + (f": {run.failure}" if run.failure else "")
         number = origins.setdefault(origin, len(origins) + 1)
@@ -47,5 +47,8 @@ def _origin(provenance: Mapping[str, Any]) -> dict[str, str]:
     if not provenance:
         return {"state": "not run yet"}
     packages = ", ".join(f"{name} {version}" for name, version in provenance.get("packages", {}).items())
-    rest = {name: str(value) for name, value in provenance.items() if name not in ("packages", "host")}
-    return {**rest, "packages": packages}
+    names = ("version", "revision", "python", "platform", "processor")
+    return {
+        **{f"byzmesh {name}" if name == "version" else name: str(provenance.get(name)) for name in names},
+        "with": packages,
+    }

@@ -68,11 +68,12 @@
   function lines(item, facet) {
     const curves = item.facets[facet];
     const styles = ["solid", "dashed", "dotted"];
+    const palette = data.palette[root.dataset.theme];
     return {
-      color: data.palette,
+      color: palette,
       grid: { left: 12, right: 18, top: phone() ? 76 : 64, bottom: 30, containLabel: true },
       legend: { top: 4, type: curves.length > 14 ? "scroll" : "plain", textStyle: { color: colour("ink"), fontSize: 12 },
-        inactiveColor: colour("line"), itemWidth: 18, itemGap: 8 },
+        inactiveColor: colour("line"), icon: "roundRect", itemWidth: 16, itemHeight: 6, itemGap: 9 },
       tooltip: { ...box(), trigger: "axis", valueFormatter: short, order: "valueDesc" },
       xAxis: { type: "value", name: item.x, nameLocation: "middle", nameGap: 26, min: "dataMin", max: "dataMax", ...axis() },
       yAxis: { type: item.log ? "log" : "value", name: item.y, nameLocation: "end", scale: true, ...axis(),
@@ -81,7 +82,7 @@
       dataZoom: [{ type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl" }],
       series: curves.map((curve, place) => ({
         name: curve.name, type: "line", data: curve.points, showSymbol: item.marks, symbolSize: 7, emphasis: { focus: "series" },
-        lineStyle: { width: 2, type: styles[Math.floor(place / data.palette.length) % 3] }, animation: false,
+        lineStyle: { width: 2, type: styles[Math.floor(place / palette.length) % 3] }, animation: false,
       })),
     };
   }
