@@ -23,7 +23,7 @@ from byzmesh.listing import attacks, register_attack, register_rule, register_to
 from byzmesh.network import Network, network
 
 if TYPE_CHECKING:
-    from byzmesh.experiments.simulate import simulate
+    from byzmesh.experiments.simulate import prepare, simulate
     from byzmesh.problems.base import Problem, problem
     from byzmesh.rules.api import BadMessage, aggregate, rule
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
@@ -47,9 +47,9 @@ _LAZY = {
     "Simulation": "simulation.engine",
     "forge": "simulation.exchange",
     "open_store": "store",
+    "prepare": "experiments.simulate",
     "problem": "problems.base",
     "simulate": "experiments.simulate",
-    "simulation": "experiments.simulate",
     "gram_rule": "rules.gram",
     "nnm": "rules.premix",
     "rule": "rules.api",
@@ -88,6 +88,7 @@ __all__ = [
     "network",
     "nnm",
     "open_store",
+    "prepare",
     "problem",
     "register_attack",
     "register_rule",
@@ -95,6 +96,5 @@ __all__ = [
     "rule",
     "rules",
     "simulate",
-    "simulation",
     "topologies",
 ]

@@ -50,12 +50,12 @@ def _make(registry: Any, spec: Mapping[str, Any]) -> Any:
     return registry.make(spec["name"], **{key: value for key, value in spec.items() if key != "name"})
 
 
-def simulation(**config: Any) -> Simulation:
+def prepare(**config: Any) -> Simulation:
     """A simulation to be driven step by step; arguments as in `simulate`.
 
     >>> import byzmesh as bm
     >>> ring = {"name": "ring", "n": 5}
-    >>> run = bm.simulation(problem="quadratic", network=ring, rule="weimean", rounds=3, evaluate_every=1)
+    >>> run = bm.prepare(problem="quadratic", network=ring, rule="weimean", rounds=3, evaluate_every=1)
     >>> [record["round"] for record in run]
     [0.0, 1.0, 2.0, 3.0]
     """
@@ -85,4 +85,4 @@ def simulate(**config: Any) -> Run:
     >>> run.status, sorted(run.metrics)
     ('finished', ['consensus_error', 'disagreement', 'loss', 'round'])
     """
-    return simulation(**config).run()
+    return prepare(**config).run()

@@ -50,7 +50,7 @@ Booleans = npt.NDArray[np.bool_]
 CHUNK = 8192
 """Columns centred and multiplied at a time by BLAS: nothing of the size of the pool is copied."""
 
-SMALL = 24
+SMALL = 40
 """Up to this many rows our own fused kernels beat BLAS, which is made for square products."""
 
 _HUGE = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e140}

@@ -200,43 +200,48 @@ def _centre_block(
 def centred_products(own: Array, messages: Array, anchors: Array, centre_row: bool, total: Array) -> None:
     """total = Z Z^T of the basis of finite, not huge rows (centre last if asked), without building all of Z.
 
-    Four dot products at a time over a block of columns that stays in the cache; blocks are added in float64.
+    Two by four dot products at a time over a block of columns that stays in the cache; blocks are added in float64.
     """
     height, width = total.shape[0], own.shape[1]
     kind = own.dtype.type
-    block = _BLOCK if height <= 14 else _BLOCK // 2
-    basis = np.empty((height, block), own.dtype)
+    block = _BLOCK if height <= 12 else _BLOCK // 2
+    padded = (height + 3) // 4 * 4  # rows of zeros, so that there are no odd ends
+    basis = np.zeros((padded, block), own.dtype)
     centre = np.empty(block, own.dtype)
-    total[:] = 0.0
+    sums = np.zeros((padded, padded))
     for left in range(0, width, block):
         size = min(block, width - left)
         _centre_block(own, messages, anchors, left, size, basis, centre)
         if centre_row:
             basis[height - 1, :size] = centre[:size]
-        for i in range(height):
-            line = basis[i, :size]
-            for j in range(0, i - 2, 4):
+        for i in range(0, padded, 2):
+            one, two = basis[i, :size], basis[i + 1, :size]
+            for j in range(0, i + 2, 4):
                 b0, b1, b2, b3 = basis[j, :size], basis[j + 1, :size], basis[j + 2, :size], basis[j + 3, :size]
-                s0 = s1 = s2 = s3 = kind(0.0)
+                s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = kind(0.0)
                 for column in range(size):
-                    value = line[column]
-                    s0 += value * b0[column]
-                    s1 += value * b1[column]
-                    s2 += value * b2[column]
-                    s3 += value * b3[column]
-                total[i, j] += s0
-                total[i, j + 1] += s1
-                total[i, j + 2] += s2
-                total[i, j + 3] += s3
-            for j in range((i + 1) // 4 * 4, i + 1):
-                other = basis[j, :size]
-                s0 = kind(0.0)
-                for column in range(size):
-                    s0 += line[column] * other[column]
-                total[i, j] += s0
+                    x, y = one[column], two[column]
+                    z0, z1, z2, z3 = b0[column], b1[column], b2[column], b3[column]
+                    s0 += x * z0
+                    s1 += x * z1
+                    s2 += x * z2
+                    s3 += x * z3
+                    t0 += y * z0
+                    t1 += y * z1
+                    t2 += y * z2
+                    t3 += y * z3
+                sums[i, j] += s0
+                sums[i, j + 1] += s1
+                sums[i, j + 2] += s2
+                sums[i, j + 3] += s3
+                sums[i + 1, j] += t0
+                sums[i + 1, j + 1] += t1
+                sums[i + 1, j + 2] += t2
+                sums[i + 1, j + 3] += t3
     for i in range(height):
-        for j in range(i):
-            total[j, i] = total[i, j]
+        for j in range(i + 1):
+            total[i, j] = sums[i, j]
+            total[j, i] = sums[i, j]
 
 
 @fast
