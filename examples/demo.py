@@ -38,7 +38,8 @@ def main() -> None:
             dtype="float32",
             profile="paper",
         )
-        console.print(f"  {rule:8} {runs[rule].final():7.2%} accuracy  [dim]({time.perf_counter() - began:.1f} s)[/dim]")
+        took = time.perf_counter() - began
+        console.print(f"  {rule:8} {runs[rule].final():7.2%} accuracy  [dim]({took:.1f} s)[/dim]")
     table = Table(title="\nTest accuracy of the honest workers under sign-flipping", title_justify="left")
     for heading in ("rule", "mean", "worst worker", "rounds/s", "liars' messages cut", "honest ones cut"):
         table.add_column(heading, justify="left" if heading == "rule" else "right")
@@ -61,7 +62,8 @@ def draw_curves(runs: dict[str, bm.Run], path: Path) -> Path:
     axes = figure.add_subplot()
     for rule, run in runs.items():
         axes.plot(run.metrics["round"], 100 * run.metrics["accuracy"], label=rule, linewidth=2)
-    axes.set(xlabel="round", ylabel="test accuracy (%)", ylim=(0, 100), title="Two liars of twelve flip signs, non-iid MNIST")
+    axes.set(xlabel="round", ylabel="test accuracy (%)", ylim=(0, 100))
+    axes.set_title("Two liars of twelve flip signs, non-iid MNIST")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     figure.savefig(path, dpi=150)

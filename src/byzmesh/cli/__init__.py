@@ -10,8 +10,23 @@ import typer
 from byzmesh._version import __version__
 from byzmesh.errors import ByzmeshError
 
-VERBS = ("run", "show", "draw", "list", "bench", "reproduce", "report", "plot", "table")
-GROUPS: tuple[str, ...] = ()
+VERBS = (
+    "run",
+    "show",
+    "draw",
+    "list",
+    "sweep",
+    "table",
+    "plot",
+    "report",
+    "reproduce",
+    "certify",
+    "design",
+    "keygen",
+    "peer",
+    "bench",
+)
+GROUPS = ("runs", "peers")
 
 app = typer.Typer(
     name="byzmesh",
