@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from byzmesh.errors import UnknownName, nearest
 from byzmesh.experiments.backlog import Show
 from byzmesh.experiments.paper_grids import TARGETS, Cell, cells, configs
 from byzmesh.experiments.runner import Outcome, sweep
@@ -41,7 +42,12 @@ def reproduce(
     workers, dask, show   as in `runner.sweep`
     only     rules to restrict the cells to, all if empty
     """
-    chosen = [cell for cell in cells(target, quick=quick, seeds=seeds) if not only or cell.rule in only]
+    found = cells(target, quick=quick, seeds=seeds)
+    known = {cell.rule for cell in found}
+    for rule in only:
+        if rule not in known:
+            raise UnknownName(f"{target} has no rule {rule!r}: {nearest(rule, known)}")
+    chosen = [cell for cell in found if not only or cell.rule in only]
     outcome = sweep(configs(chosen), store, workers=workers, dask=dask, show=show) if run else None
     keyed = tuple((cell, config_key(cell.config)) for cell in chosen)
     return Reproduced(TARGETS if target == "all" else (target,), keyed, outcome)

@@ -34,7 +34,7 @@ Cells = dict[tuple[str, str], list[Reading]]
 
 def accuracy_grid(table: str, readings: Iterable[Reading]) -> Grid:
     """Accuracy of one of Tables II to VI: ours, and below it the published value and the difference."""
-    note = "Below ours: the published value and ours minus published, in percentage points."
+    note = "In small print the published value and ours minus published, in percentage points."
     return _table(table, readings, _accuracy, f"{CAPTIONS[table]}: accuracy (%)", "", note, BESIDE_PUBLISHED)
 
 
@@ -78,11 +78,12 @@ def _accuracy(group: Sequence[Reading]) -> GridCell:
     ours = float(np.mean(values))
     gap = round(ours - theirs.accuracy, 4)
     tip = (
-        f"{group[0].rule}, {group[0].attack}\npublished {theirs.accuracy:.2f}%, ours {spread(values)}% ({gap:+.2f})\n"
+        f"{group[0].rule}, {group[0].attack}\n"
+        f"published {theirs.accuracy:.2f}%, ours {spread(values)}% ({signed(gap)})\n"
         f"CE published {theirs.consensus_error}, ours {group[0].consensus_error:.1e}; H {group[0].disagreement:.1e}\n"
         f"{group[0].rounds:,} rounds, {len(values)} seed{'s' if len(values) > 1 else ''}"
     )
-    detail = f"pub. {theirs.accuracy:.2f}, {gap:+.2f}"
+    detail = f"pub. {theirs.accuracy:.2f}, {signed(gap)}"
     return GridCell(spread(values), detail, tip, ours, tone(theirs.accuracy, ours))
 
 
@@ -99,8 +100,18 @@ def _error(group: Sequence[Reading]) -> GridCell:
 
 def _nothing(group: Sequence[Reading], detail: str = "") -> GridCell:
     first = group[0]
-    word = "infeasible" if "is infeasible for rule" in first.failure else first.status
+    words = {"planned": "to run", "interrupted": "to run"}
+    word = "infeasible" if "is infeasible for rule" in first.failure else words.get(first.status, first.status)
     return GridCell(word, detail, first.failure or first.status, tone="trouble")
+
+
+def signed(gap: float) -> str:
+    """A difference with its sign.
+
+    >>> signed(0.5), signed(-0.126)
+    ('+0.50', '−0.13')
+    """
+    return f"{gap:+.2f}".replace("-", "−")
 
 
 def spread(values: Sequence[float]) -> str:
@@ -128,7 +139,9 @@ def misjudged_grids(readings: Sequence[Reading]) -> list[Grid]:
         cells = _by(chosen, lambda reading: (f"{reading.rule}, {reading.attack}", reading.variant.split(", ")[1]))
         exact = {row: group for (row, column), group in cells.items() if column == "exact"}
         note = "f - 1, f + 1: every worker's bound is one below (at least 0) or above its true number of lying "
-        note += "neighbours. max: the largest true number, for all. Infeasible: the rule refuses, see there why."
+        note += (
+            "neighbours. max: the largest true number, for all. Infeasible: the rule refuses this f for some worker."
+        )
         grids.append(
             _plain(f"misjudged-f-{graph}", f"f misjudged on {graph}: accuracy (%)", "rule, attack", cells, exact, note)
         )
@@ -171,7 +184,7 @@ def _value(group: Sequence[Reading], beside: Sequence[Reading] | None) -> GridCe
         collapsed = beside is None and mean < COLLAPSED
         return GridCell(spread(values), "", tip, mean, "collapsed" if collapsed else "")
     gap = mean - float(np.mean(known))
-    detail = f"{gap:+.2f}" if beside is not group else ""
+    detail = signed(gap) if beside is not group else ""
     return GridCell(spread(values), detail, tip, mean, tone(float(np.mean(known)), mean))
 
 

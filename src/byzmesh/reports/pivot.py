@@ -115,8 +115,9 @@ def pivot_grid(table: Pivot, title: str = "") -> Grid:
     note = f"Mean of the last {table.last} evaluations" + (
         "; ± is the standard deviation over n seeds." if several else "."
     )
-    heading = title or f"{table.metric.replace('_', ' ')}{unit} by {table.rows} and {table.columns}"
-    return Grid("sweep", heading, table.rows, table.column_labels, rows, note)
+    row_name, column_name = (side.replace(".name", "") for side in (table.rows, table.columns))
+    heading = title or f"{table.metric.replace('_', ' ')}{unit} by {row_name} and {column_name}"
+    return Grid("sweep", heading, row_name, table.column_labels, rows, note)
 
 
 def _cell(table: Pivot, cell: Summary | None, several: bool) -> GridCell:
@@ -138,7 +139,7 @@ def pivot_csv(table: Pivot) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow((table.rows, table.columns, "metric", "mean", "std", "n", "diverged", "failed", "waiting"))
     for (row, column), cell in table.cells.items():
-        mean = "" if math.isnan(cell.mean) else repr(cell.mean)
-        std = repr(cell.std) if cell.n > 1 else ""
+        mean = "" if math.isnan(cell.mean) else f"{cell.mean:.10g}"
+        std = f"{cell.std:.10g}" if cell.n > 1 else ""
         writer.writerow((row, column, table.metric, mean, std, cell.n, cell.diverged, cell.failed, cell.waiting))
     return out.getvalue()

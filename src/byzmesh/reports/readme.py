@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from byzmesh.reports.agreement import CLOSE, NEAR, Compared, agreement_grid, compare, is_apart, kind
 from byzmesh.reports.grid import to_markdown
-from byzmesh.reports.published import published
+from byzmesh.reports.published import ROUNDS, published
 from byzmesh.reports.results import Reading
 
 
@@ -23,26 +23,35 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
         "`report.html`; figures in PNG and PDF). Made by `byzmesh reproduce all`; this page is generated from",
         "`results.csv`. Accuracies are in percent, differences in percentage points, ours minus published.",
         "",
+        *_other_rounds(cells),
         "## Agreement",
         "",
         *to_markdown(agreement_grid(cells)).splitlines()[2:],
         "",
-        "*Stable*: published above 80%. *Collapsed*: published below 60%; the verdict is the same if ours is below 60%",
-        "too. *CE agrees*: within a factor of 5, or on the right side of a published bound. *Apart*: SimRew, whose",
-        "published runs set a liar's similarity to 0, which no worker could know, and non-iid DRSA, which swings by",
-        "two points within one run; neither is in the other columns.",
+        "SimRew's published runs set a liar's similarity to 0, which no worker could know; non-iid DRSA swings by two",
+        "points within one run.",
         "",
-        *_section("Cells that differ by more than 1.0", [cell for cell in counted if not cell.within(NEAR)]),
+        *_unfinished([cell for cell in cells if math.isnan(cell.gap)]),
+        *_section("Cells that differ by more than 1.0", [cell for cell in counted if abs(cell.gap) > NEAR]),
         *_section(
             "Cells that differ by more than 0.5 and at most 1.0",
-            [cell for cell in counted if cell.within(NEAR) and not cell.within(CLOSE)],
+            [cell for cell in counted if cell.within(NEAR) and abs(cell.gap) > CLOSE],
         ),
-        *_section("Cells counted apart, by more than 0.5", [cell for cell in apart if not cell.within(CLOSE)]),
-        *_error_section([cell for cell in counted if not cell.same_error]),
+        *_section("Cells counted apart, by more than 0.5", [cell for cell in apart if abs(cell.gap) > CLOSE]),
+        *_error_section([cell for cell in counted if not cell.same_error and not math.isnan(cell.gap)]),
     ]
     if notes:
         lines += [notes.strip(), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _other_rounds(cells: Sequence[Compared]) -> list[str]:
+    """A warning where runs are shorter than the published ones."""
+    other = {cell.reading.rounds for cell in cells if cell.reading.rounds != ROUNDS[cell.reading.target]}
+    if not other:
+        return []
+    shown = ", ".join(f"{rounds:,}" for rounds in sorted(other))
+    return [f"**Some runs have {shown} rounds, not the published number: the counts below say nothing of them.**", ""]
 
 
 def _section(title: str, cells: Sequence[Compared]) -> list[str]:
@@ -51,20 +60,27 @@ def _section(title: str, cells: Sequence[Compared]) -> list[str]:
     lines = [f"## {title} ({len(cells)})", "", "| table | rule | attack | published | ours | difference | verdict |"]
     lines[-1] += " other seeds |"
     lines.append("| :-- | :-- | :-- | --: | --: | --: | :-- | --: |")
-    for cell in sorted(cells, key=lambda cell: -abs(cell.gap) if not math.isnan(cell.gap) else -math.inf):
+    for cell in sorted(cells, key=lambda cell: -abs(cell.gap)):
         reading = cell.reading
         seeds = ", ".join(f"{accuracy:.2f}" for accuracy in cell.other_seeds)
-        ours = f"{reading.accuracy:.2f} | {cell.gap:+.2f}" if not math.isnan(cell.gap) else f"{reading.status} | "
         lines.append(
-            f"| {reading.target} | {reading.rule} | {reading.attack} | {cell.theirs.accuracy:.2f} | {ours} "
-            f"| {_verdict(cell)} | {seeds} |"
+            f"| {reading.target} | {reading.rule} | {reading.attack} | {cell.theirs.accuracy:.2f} "
+            f"| {reading.accuracy:.2f} | {cell.gap:+.2f} | {_verdict(cell)} | {seeds} |"
         )
     return [*lines, ""]
 
 
+def _unfinished(cells: Sequence[Compared]) -> list[str]:
+    if not cells:
+        return []
+    lines = [f"## Cells without a number ({len(cells)})", ""]
+    lines += [
+        f"- {cell.reading.target}, {cell.reading.rule}, {cell.reading.attack}: {cell.reading.status}" for cell in cells
+    ]
+    return [*lines, ""]
+
+
 def _verdict(cell: Compared) -> str:
-    if math.isnan(cell.gap):
-        return "no number"
     if kind(cell.theirs.accuracy) == "collapsed":
         return "both collapsed" if cell.same_verdict else "only the published one collapsed"
     return kind(cell.theirs.accuracy) if cell.same_verdict else "only ours collapsed"

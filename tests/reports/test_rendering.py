@@ -1,0 +1,140 @@
+"""Rendering is exact: golden files, read by a person before they were committed.
+
+BYZMESH_GOLDEN=write pytest tests/reports/test_rendering.py writes them anew; then read the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from byzmesh.errors import DataError
+from byzmesh.reports import paper_tables
+from byzmesh.reports.grid import Grid, GridCell, to_latex, to_markdown, to_rich
+from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
+from byzmesh.reports.readme import readme
+from byzmesh.reports.results import COLUMNS, Reading, collect, read_results, write_results
+from byzmesh.store import Store, open_store
+from tests.reports.stores import made_up
+
+GOLDEN = Path(__file__).parent / "golden"
+RULES = ("NoComm", "WeiMean", "GeoMed", "Krum", "SimRew", "DRSA", "IOS")
+
+
+def check(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("BYZMESH_GOLDEN") == "write":
+        path.write_text(text, "utf-8")
+    assert text == path.read_text("utf-8")
+
+
+def terminal(grid: Grid) -> str:
+    out = io.StringIO()
+    Console(file=out, width=150, force_terminal=False).print(to_rich(grid))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    path = tmp_path_factory.mktemp("rendering") / "runs.db"
+    made_up(path, rules=RULES)
+    with open_store(path, readonly=True) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> list[Reading]:
+    path = tmp_path_factory.mktemp("readings") / "runs.db"
+    entries = made_up(path, rules=RULES)
+    with open_store(path, readonly=True) as opened:
+        return collect(opened, entries)
+
+
+def test_accuracy_table(readings: list[Reading]) -> None:
+    grid = paper_tables.accuracy_grid("table-3", readings)
+    check("table-3.md", to_markdown(grid))
+    check("table-3.tex", to_latex(grid))
+    check("table-3.txt", terminal(grid))
+
+
+def test_consensus_error_table(readings: list[Reading]) -> None:
+    check("table-3-ce.md", to_markdown(paper_tables.error_grid("table-3", readings)))
+
+
+def test_readme(readings: list[Reading]) -> None:
+    check("README.md", readme(readings, "## Why\n\nBecause.\n"))
+
+
+def test_results_file(readings: list[Reading], tmp_path: Path) -> None:
+    path = write_results(tmp_path / "results.csv", readings)
+    check("results.csv", path.read_text("utf-8"))
+    assert path.read_text("utf-8").startswith(
+        "table,rule,attack,published_accuracy,accuracy,published_consensus_error,consensus_error,disagreement,"
+        "rounds,seed\n"
+    )
+    again = read_results(path)
+    assert [reading.place for reading in again] == [reading.place for reading in readings]
+    for one, other in zip(again, readings):
+        assert one.accuracy == pytest.approx(other.accuracy, abs=1e-4, nan_ok=True)
+        assert one.consensus_error == pytest.approx(other.consensus_error, rel=1e-4, nan_ok=True)
+    for word in ("diverged", "failed", "planned"):
+        assert f": {word}\n" in readme(readings)
+    assert readme(again).count(": not finished\n") == 3
+    assert readme(again).split("## Cells that")[1:] == readme(readings).split("## Cells that")[1:]
+
+
+def test_results_file_of_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="its columns must be table,rule"):
+        read_results(path)
+    assert len(COLUMNS) == 10
+
+
+def test_sweep_table(store: Store) -> None:
+    table = pivot(store, "rule", "attack")
+    check("sweep.txt", terminal(pivot_grid(table)))
+    check("sweep.csv", pivot_csv(table))
+
+
+def test_misjudged_and_figure_4_tables() -> None:
+    def reading(target: str, variant: str, accuracy: float, **more: object) -> Reading:
+        return Reading(target, "IOS", "alie", 0, 50_000, accuracy, 1e-6, 1e-5, variant=variant, **more)  # type: ignore[arg-type]
+
+    misjudged = [
+        reading("misjudged-f", "octopus, f - 1", 40.0),
+        reading("misjudged-f", "octopus, exact", 89.5),
+        reading("misjudged-f", "octopus, f + 1", float("nan"), status="failed", failure="f = 1 is infeasible for rule"),
+        reading("misjudged-f", "octopus, max", 89.2),
+    ]
+    (grid,) = paper_tables.misjudged_grids(misjudged)
+    check("misjudged-f.md", to_markdown(grid))
+    assert [cell.tone for cell in grid.rows[0][1]] == ["far-below", "same", "trouble", "same"]
+    figure = paper_tables.figure_4_grid([reading("figure-4", "2 liars", 90.0), reading("figure-4", "10 liars", 12.0)])
+    check("figure-4.md", to_markdown(figure))
+
+
+def test_table_1() -> None:
+    from byzmesh.theory.table1 import table_1
+
+    rows = table_1(10, [0, 1], budget=200)
+    grid = paper_tables.table_1_grid(rows)
+    assert grid.columns == ("published rho", "mu = 0.000", "mu = 0.100", "RCA", "RDSA")
+    by_rule = dict(grid.rows)
+    assert list(by_rule) == [row.rule for row in rows]
+    assert by_rule["IOS"][-1] == GridCell("proved", "pub. yes", rows[-1].rdsa.reason, tone="same")
+    assert by_rule["CooMed"][-2].text == "refuted"
+    reasons = paper_tables.table_1_reasons(rows)
+    assert rows[0].rca.reason in to_markdown(reasons)
+
+
+def test_special_letters() -> None:
+    grid = Grid("x", "50% & more_", "a|b", ("c",), (("r", (GridCell("<1 ± 2", "5%"),)),))
+    assert r"50\% \& more\_" in to_latex(grid)
+    assert r"$<$1 $\pm$ 2 {\scriptsize (5\%)}" in to_latex(grid)
+    assert "a\\|b" in to_markdown(grid)
