@@ -143,7 +143,10 @@ class Attack:
 attacks: Registry[Attack] = Registry(
     "attack",
     "byzmesh.attacks",
-    ("byzmesh.attacks.averages", "byzmesh.attacks.spread", "byzmesh.attacks.copies", "byzmesh.attacks.faults"),
+    tuple(
+        f"byzmesh.attacks.{module}"
+        for module in ("averages", "spread", "copies", "faults", "evasive", "spectral", "adaptive")
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Fault-like liars: nothing, zeros, numbers that are none, and honest work on wrong labels.
+"""Fault-like liars: nothing, constants, numbers that are none, old news, and honest work on wrong labels.
 
 A receiver takes a message that is not finite as silence, so `nan` and `infinity` test that path and `huge` the one
 just before it: finite values whose squares overflow.
@@ -7,10 +7,11 @@ just before it: finite values whose squares overflow.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Combination, Forged, Integers, Scene, State, View, attacks, silence
+from byzmesh.attacks.base import Attack, Combination, Forged, Integers, Scene, State, View, attacks, require, silence
 from byzmesh.attacks.parts import Plan, check_number, send_as_planned
 from byzmesh.errors import ConfigError
 
@@ -51,6 +52,47 @@ def zero() -> Attack:
         return Plan(row, Combination(np.zeros((messages, 1), np.int64), np.zeros((messages, 1))))
 
     return Attack("zero", send_as_planned, init)
+
+
+@attacks.register("same-value", aliases=("constant",))
+def same_value(value: float = 1.0) -> Attack:
+    """The same finite number in every coordinate, to every victim.
+
+    >>> same_value(value=-3.0).options["value"]
+    -3.0
+    """
+    check_number("same-value", "value", value)
+
+    def forge(view: View, state: State) -> tuple[Forged, State]:
+        return _same_value(view, value), state
+
+    return Attack("same-value", forge, options={"value": value})
+
+
+@attacks.register("stale", aliases=("replay",))
+def stale(period: int = 100) -> Attack:
+    """Old news: the honest models' mean as it was when the current `period` of rounds began.
+
+    A liar that is stuck and is restarted now and then. The state is the mean that is repeated.
+
+    >>> stale(period=0)
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: attack stale: period must be an integer of at least 1, got 0
+    """
+    whole = isinstance(period, int | np.integer) and not isinstance(period, bool)
+    require(whole and period >= 1, f"attack stale: period must be an integer of at least 1, got {period!r}")
+
+    def init(scene: Scene) -> Any:
+        return np.zeros(0)
+
+    def forge(view: View, kept: Any) -> tuple[Forged, Any]:
+        if not kept.size or view.round % period == 0:
+            kept = view.models.mean(axis=0, dtype=np.float64).astype(view.models.dtype)
+        row = _one_for_all(view.scene)
+        rows = kept[None, :][: len(row)]
+        return Forged(view.scene.liar, view.scene.victim, row, view.models, rows=rows), kept
+
+    return Attack("stale", forge, init, {"period": period})
 
 
 @attacks.register("nan")

@@ -186,6 +186,9 @@ rules: Registry[Rule] = Registry(
             "simrew",
             "premix",
             "ubar",
+            "reprieve",
+            "gossip",
+            "balance",
         )
     ),
 )

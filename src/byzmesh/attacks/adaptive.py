@@ -1,0 +1,103 @@
+"""The adaptive attacker: it knows the rule and tries its lies on it before it tells them.
+
+Per victim and round it chooses a direction and a scale that maximise the damage to the rule's actual output,
+
+    damage_n = ||A_n(lies) - xbar_n||,     xbar_n = sum_m w'_nm x_m + (w'_nn + b_n) x_n     over honest m
+
+(b_n the weight of the lying neighbours; xbar_n is what the worker should get, Definition 1 with the W of Theorem 3).
+A lie is xbar_n + t u_n. The directions u_n are those of the fixed attacks in `FIXED`: towards and through the origin,
+along plus and minus the spread, away from agreement, along the Fiedler vector. The lengths t are tried
+
+    1. each fixed attack as it is, so that no fixed attack of the set does more damage;
+    2. every direction at multiples (`LENGTHS`) of the honest spread max_m ||x_m - xbar_n||;
+    3. the best pair's length, refined by factors (`STEPS`).
+
+A victim's output depends on its own inbox only, so one call of the rule tries a lie on every victim at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.attacks.averages import dissensus, sign_flipping
+from byzmesh.attacks.base import Attack, Forged, Scene, State, View, attacks
+from byzmesh.attacks.evasive import min_max
+from byzmesh.attacks.parts import holdings
+from byzmesh.attacks.spectral import spectral_heterogeneity
+from byzmesh.attacks.spread import alie
+from byzmesh.errors import ConfigError
+
+FIXED = (sign_flipping, alie, min_max, dissensus, spectral_heterogeneity)
+"""The attacks whose directions are searched, each in its text's form."""
+LENGTHS = (0.5, 1.0, 2.0)
+STEPS = (1.4, 0.7, 1.2, 0.85)
+
+
+@attacks.register("adaptive", aliases=("rule-aware",))
+def adaptive() -> Attack:
+    """The lie that, of a set of directions and lengths, moves the rule in use farthest from the honest average.
+
+    Needs the rule (`View.respond`), which a simulation provides.
+
+    >>> adaptive().needs_response
+    True
+    """
+    parts = tuple(make() for make in FIXED)
+
+    def init(scene: Scene) -> tuple[State, ...]:
+        return tuple(part.init(scene) for part in parts)
+
+    def forge(view: View, states: tuple[State, ...]) -> tuple[Forged, tuple[State, ...]]:
+        if view.respond is None:
+            raise ConfigError("attack adaptive tries its messages on the rule in use; run it in a simulation")
+        scene, respond = view.scene, view.respond
+        centre, spread = honest_average(view)
+        told = [part.forge(view, state)[0].dense() for part, state in zip(parts, states, strict=True)]
+        offset = np.stack([rows - centre for rows in told])
+        natural = np.sqrt(np.einsum("kvd,kvd->kv", offset, offset, dtype=np.float64))
+        victims = np.arange(len(centre))
+        best = np.full(len(centre), -1.0)
+        direction, length = np.zeros(len(centre), np.int64), np.zeros(len(centre))
+
+        def attempt(which: Any, lengths: Any) -> None:
+            """Tell every victim its lie and keep what beats the best so far."""
+            reach = natural[which, victims]
+            factor = np.where(reach > 0.0, lengths / np.maximum(reach, 1e-300), 0.0)
+            lies = centre + factor[:, None].astype(centre.dtype) * offset[which, victims]
+            moved = respond(lies[scene.place])[scene.victims] - centre
+            damage = np.einsum("vd,vd->v", moved, moved, dtype=np.float64)
+            better = damage > best
+            best[better] = damage[better]
+            direction[better], length[better] = which[better], lengths[better]
+
+        for number in range(len(parts)):
+            attempt(np.full(len(victims), number), natural[number])
+        for number in range(len(parts)):
+            for multiple in LENGTHS:
+                attempt(np.full(len(victims), number), multiple * spread)
+        for step in STEPS:
+            attempt(direction.copy(), step * length)
+        reach = natural[direction, victims]
+        factor = np.where(reach > 0.0, length / np.maximum(reach, 1e-300), 0.0)
+        rows = centre + factor[:, None].astype(centre.dtype) * offset[direction, victims]
+        return Forged(scene.liar, scene.victim, scene.place, view.models, rows=rows), states
+
+    return Attack("adaptive", forge, init, needs_response=True)
+
+
+def honest_average(view: View) -> tuple[Any, Any]:
+    """(V, D) xbar_n of the victims and (V,) the honest spread max_m ||x_m - xbar_n||, m its honest inbox."""
+    scene, models = view.scene, view.models
+    held = holdings(scene)
+    weight = np.concatenate([(scene.own_weight + scene.lie_weight)[:, None], scene.weight], axis=1)
+    mixing = np.zeros((len(held), len(models)))
+    np.add.at(mixing, (np.arange(len(held))[:, None], held), weight)
+    # differences from one honest model: a product of near equal models would lose them in float32
+    centred = models - models[:1]
+    toward = mixing.astype(models.dtype) @ centred
+    gram = (centred @ centred.T).astype(np.float64)
+    square = np.diag(gram)[None] - 2.0 * mixing @ gram + np.einsum("vn,nm,vm->v", mixing, gram, mixing)[:, None]
+    near = np.take_along_axis(square, held, axis=1)
+    return toward + models[:1], np.sqrt(np.maximum(near.max(axis=1, initial=0.0), 0.0))

@@ -1,0 +1,57 @@
+"""BALANCE: accept who is near, measured by the own model's length, and ever nearer as training goes on.
+
+    A    = {m : ||y_m - x_n|| <= gamma exp(-kappa t / T) ||x_n||}       t the round, T their number
+    x_n <- alpha x_n + (1 - alpha) mean of A, or x_n if A is empty      (Fang et al., CCS 2024)
+
+The only rule here that looks at the length of a model, so a shift of all models changes its decisions. It takes part as
+the distance to one more point, the origin.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.rules.base import Block, Floats, Inbox, Rule, State, rules
+from byzmesh.rules.gram import gram_rule
+
+
+@rules.register("BALANCE")
+def balance(gamma: float = 0.3, kappa: float = 1.0, alpha: float = 0.5) -> Rule:
+    """Average with the neighbours within gamma exp(-kappa t/T) times the length of the own model.
+
+    Without a number of rounds (a single `aggregate`) the radius is that of round 0.
+
+    >>> import byzmesh as bm
+    >>> bm.aggregate("balance", [1.0, 0.0], [[1.2, 0.0], [0.0, 1.0]])
+    array([1.1, 0. ])
+    """
+    for name, value in (("gamma", gamma), ("kappa", kappa)):
+        if not (np.isfinite(value) and value >= 0.0):
+            raise ConfigError(f"BALANCE's {name} must be a number of at least 0, got {value}")
+    if not 0.0 <= alpha <= 1.0:
+        raise ConfigError(f"BALANCE's alpha must lie between 0 and 1, got {alpha}")
+
+    def origin(inbox: Inbox, state: State) -> Any:
+        return inbox.pool.own[inbox.index[:, 0]] * 0
+
+    def coefficients(block: Block) -> Floats:
+        reach2 = np.einsum("rkk->rk", block.inner)
+        elapsed = block.round / block.rounds if block.rounds else 0.0
+        limit2 = (gamma * np.exp(-kappa * elapsed)) ** 2 * reach2[:, -1:]
+        accepted = block.present & (reach2 <= limit2 * (1.0 + block.tie))
+        accepted[:, 0] = accepted[:, -1] = False
+        count = accepted.sum(axis=1, keepdims=True)
+        shares: Floats = np.where(accepted, (1.0 - alpha) / np.maximum(count, 1), 0.0)
+        shares[:, 0] = 1.0 - shares[:, 1:].sum(axis=1)
+        return shares
+
+    return gram_rule(
+        "BALANCE",
+        coefficients,
+        anchor=origin,
+        translates=False,
+        options={"gamma": gamma, "kappa": kappa, "alpha": alpha},
+    )

@@ -1,0 +1,154 @@
+"""Gossip rules: what is dropped or clipped stays with the receiver.
+
+    x_n + sum_m a_m (y_m - x_n),   0 <= a_m <= w'_nm,   z_m = x_n - y_m
+
+The lost weight goes to the own model instead of being shared out, so symmetric weights stay symmetric: with the liars
+dropped and nobody else the rule realises the paper's doubly stochastic W exactly. The rules take the *weight* b_n of
+the lying neighbours instead of their number; it follows from f as the sum of the f largest neighbour weights, which f
+liars cannot exceed.
+
+    kept(b)         the nearest neighbours of total weight at most W'(neighbours) - b: the longest such run, nearest first
+    GTS             a_m = w'_nm on kept(b), else 0                       (Gaucher, Dieuleveut, Hendrikx)
+    ClippedGossip   a_m = w'_nm min(1, tau / ||z_m||), tau^2 = (1/b) sum_{kept(b)} w' ||z||^2     (He, Karimireddy, Jaggi)
+    CS+             the same, tau = the largest ||z|| in kept(2 b)       (Gaucher, Dieuleveut, Hendrikx)
+    RTC             remove then clip: ClippedGossip's step and radius on kept(b), 0 outside       (Yang, Ghaderi)
+    LazyIOS         a_m = w'_nm on what IOS trusts, else 0
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.compiled import exact
+from byzmesh.rules.base import Block, Booleans, Floats, Rule, rules
+from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.scissor import below_neighbours, cut_farthest
+
+ROUNDING = 1e-12
+"""Two sums of weights that differ by less are equal."""
+
+
+def lying_weight(block: Block) -> Floats:
+    """(R,) b_n: the sum of the f largest weights among the neighbours that were heard."""
+    falling = -np.sort(-np.where(block.present, block.weight, 0.0)[:, 1:], axis=1)
+    total = np.concatenate([np.zeros((len(falling), 1)), np.cumsum(falling, axis=1)], axis=1)
+    bound: Floats = total[np.arange(len(total)), block.f]
+    return bound
+
+
+@exact
+def keep_nearest(distance2: Floats, weight: Floats, present: Booleans, spare: Floats, tie: float) -> Booleans:
+    """(R, K) own and its nearest neighbours, as long as their weights sum to at most all neighbours' minus `spare`."""
+    receivers, slots = weight.shape
+    kept = np.zeros((receivers, slots), np.bool_)
+    for receiver in range(receivers):
+        kept[receiver, 0] = True
+        room = -spare[receiver]
+        for slot in range(1, slots):
+            if present[receiver, slot]:
+                room += weight[receiver, slot]
+        for _ in range(1, slots):
+            best = -1
+            for slot in range(1, slots):
+                if present[receiver, slot] and not kept[receiver, slot]:
+                    if best < 0 or distance2[receiver, slot] < distance2[receiver, best] * (1.0 - tie):
+                        best = slot
+            if best < 0 or weight[receiver, best] > room + ROUNDING:
+                break
+            room -= weight[receiver, best]
+            kept[receiver, best] = True
+    return kept
+
+
+def _reach2(block: Block) -> Floats:
+    """(R, K) squared distances from the own model."""
+    square: Floats = np.einsum("rkk->rk", block.inner)
+    return square
+
+
+def _kept(block: Block, times: float) -> Booleans:
+    return keep_nearest(_reach2(block), block.weight, block.present, times * lying_weight(block), block.tie)
+
+
+def rest_to_own(shares: Floats) -> Floats:
+    """(R, K) the shares of the neighbours, with what is missing to 1 on the own model.
+
+    >>> rest_to_own(np.array([[0.0, 0.25, 0.25]]))
+    array([[0.5 , 0.25, 0.25]])
+    """
+    shares = shares.copy()
+    shares[:, 0] = 1.0 - shares[:, 1:].sum(axis=1)
+    return shares
+
+
+def _clipped(shares: Floats, reach2: Floats, radius2: Floats) -> Floats:
+    """The shares times min(1, radius / distance)."""
+    far = reach2 > radius2[:, None]
+    factor = np.sqrt(np.where(far, radius2[:, None] / np.where(far, reach2, 1.0), 1.0))
+    return rest_to_own(shares * factor)
+
+
+def _adaptive_radius2(block: Block, kept: Booleans) -> Floats:
+    """(R,) (1/b) sum over the kept of w' ||z||^2; infinite where b = 0 and nobody is suspected."""
+    bound = lying_weight(block)
+    total = np.where(kept, block.weight * _reach2(block), 0.0).sum(axis=1)
+    radius2: Floats = np.where(bound > 0.0, total / np.where(bound > 0.0, bound, 1.0), np.inf)
+    return radius2
+
+
+@rules.register("GTS", aliases=("gossip-trimmed-sum",), facts={"feasible": "f < d"})
+def gts() -> Rule:
+    """Drop the farthest neighbours of weight b_n; what they weighed goes to the own model."""
+
+    def coefficients(block: Block) -> Floats:
+        return rest_to_own(np.where(_kept(block, 1.0), block.weight, 0.0))
+
+    return gram_rule("GTS", coefficients, largest_f=below_neighbours, uses_weights=True)
+
+
+@rules.register("ClippedGossip", aliases=("clipped-gossip", "adaptive-clipping"), facts={"feasible": "f < d"})
+def clipped_gossip() -> Rule:
+    """Clip every neighbour to tau, tau^2 = (1/b_n) sum w' ||z||^2 over the nearest of weight W'(neighbours) - b_n."""
+
+    def coefficients(block: Block) -> Floats:
+        return _clipped(block.weight, _reach2(block), _adaptive_radius2(block, _kept(block, 1.0)))
+
+    return gram_rule("ClippedGossip", coefficients, largest_f=below_neighbours, uses_weights=True)
+
+
+def below_half(neighbours: int) -> int:
+    """Largest f with 2 f < d."""
+    return max(0, (neighbours - 1) // 2)
+
+
+@rules.register("CS+", aliases=("clipped-sum-plus", "csplus"), facts={"feasible": "2 f < d"})
+def cs_plus() -> Rule:
+    """Clip every neighbour to the largest distance among the nearest of weight W'(neighbours) - 2 b_n."""
+
+    def coefficients(block: Block) -> Floats:
+        radius2 = np.where(_kept(block, 2.0), _reach2(block), 0.0).max(axis=1)
+        return _clipped(block.weight, _reach2(block), radius2)
+
+    return gram_rule("CS+", coefficients, largest_f=below_half, uses_weights=True)
+
+
+@rules.register("RTC", aliases=("remove-then-clip",), facts={"feasible": "f < d"})
+def rtc() -> Rule:
+    """Remove the farthest neighbours of weight b_n, then clip the rest to tau^2 = (1/b_n) sum over the rest w' ||z||^2."""
+
+    def coefficients(block: Block) -> Floats:
+        kept = _kept(block, 1.0)
+        return _clipped(np.where(kept, block.weight, 0.0), _reach2(block), _adaptive_radius2(block, kept))
+
+    return gram_rule("RTC", coefficients, largest_f=below_neighbours, uses_weights=True)
+
+
+@rules.register("LazyIOS", aliases=("ios-lazy",), facts={"feasible": "f < d"})
+def lazy_ios() -> Rule:
+    """IOS's cuts, but the cut weight goes to the own model: x_n + sum_{m in U} w'_nm (y_m - x_n)."""
+
+    def coefficients(block: Block) -> Floats:
+        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
+        return rest_to_own(np.where(trusted, block.weight, 0.0))
+
+    return gram_rule("LazyIOS", coefficients, largest_f=below_neighbours, uses_weights=True)

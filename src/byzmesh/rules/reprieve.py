@@ -1,0 +1,95 @@
+"""Reprieve: cut as IOS does, then take back whoever was cut without need.
+
+IOS must cut f messages even when nobody lies, and then it cuts honest workers whose data differ. Reprieve looks again,
+from the trusted average that the cuts left:
+
+    U    the f-fold cut of IOS, own model inside                        (n the receiver, w' the mixing weights)
+    a    = sum_{m in U} w'_nm y_m / W'(U)                               what IOS would return
+    s    = weighted median of ||y_m - a|| over U, own model included
+    V    = U and every cut m with ||y_m - a|| <= c s
+    x_n  = sum_{m in V} w'_nm y_m / W'(V)
+
+Cutting first makes the centre safe, and the weighted median is an honest distance or less as long as the f heaviest
+neighbours weigh h < 1/3 together, IOS's own condition. A reprieved liar is then within c s of a safe centre, and
+
+    rho <= max_n h_n (2 + c - 3 h_n) / ((1 - h_n) (1 - 3 h_n))
+
+with the doubly stochastic W of Theorem 3 (docs/reprieve.md has the proof). Without outliers V is everybody and the rule
+is the weighted mean; with far outliers V = U and the rule is IOS. Costs what IOS costs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.compiled import exact
+from byzmesh.errors import ConfigError
+from byzmesh.rules.base import Block, Booleans, Floats, Rule, normalised, rules
+from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.scissor import below_neighbours, cut_farthest
+
+HALF = 0.5 * (1.0 - 1e-12)
+"""Half of a sum of weights, with room for its rounding."""
+
+
+@exact
+def reprieved(
+    inner: Floats, weight: Floats, present: Booleans, trusted: Booleans, reach2: float, tie: float
+) -> Booleans:
+    """(R, K) the trusted slots and those within sqrt(reach2) weighted medians of the trusted average."""
+    receivers, slots = weight.shape
+    chosen = trusted.copy()
+    share = np.empty(slots)
+    distance2 = np.empty(slots)
+    for receiver in range(receivers):
+        gram = inner[receiver]
+        total = 0.0
+        for slot in range(slots):
+            share[slot] = weight[receiver, slot] if trusted[receiver, slot] else 0.0
+            total += share[slot]
+        if total <= 0.0:
+            continue
+        spread = 0.0
+        for i in range(slots):
+            if share[i] > 0.0:
+                for j in range(slots):
+                    spread += share[i] * share[j] * gram[i, j]
+        for slot in range(slots):
+            lean = 0.0
+            for other in range(slots):
+                lean += share[other] * gram[slot, other]
+            distance2[slot] = max(0.0, gram[slot, slot] - 2.0 * lean / total + spread / total**2)
+        scale2, weighed = 0.0, 0.0
+        for slot in np.argsort(distance2):
+            weighed += share[slot]
+            if weighed >= HALF * total:
+                scale2 = distance2[slot]
+                break
+        for slot in range(1, slots):
+            if present[receiver, slot] and distance2[slot] <= reach2 * scale2 * (1.0 + tie):
+                chosen[receiver, slot] = True
+    return chosen
+
+
+@rules.register("Reprieve", aliases=("readmission", "ios-readmission"), facts={"feasible": "f < d"})
+def reprieve(c: float = 2.0) -> Rule:
+    """Cut f neighbours as IOS does, then take back those within c median distances of the trusted average.
+
+    x_n = sum_{m in V} w'_nm y_m / W'(V), V = trusted and reprieved; r_n = w'_nn / W'(V). `c` is at least 1; the default
+    serves every setting that we tried.
+
+    >>> import byzmesh as bm
+    >>> bm.aggregate("reprieve", [0.0], [[1.0], [-1.0], [1.2], [-1.2]], f=1).round(6)      # nobody stands out: the mean
+    array([0.])
+    >>> bm.aggregate("reprieve", [0.0], [[1.0], [-1.0], [1.2], [-9.0]], f=1).round(6)      # an outlier: IOS
+    array([0.3])
+    """
+    if not (np.isfinite(c) and c >= 1.0):
+        raise ConfigError(f"Reprieve's c must be a number of at least 1, got {c}")
+
+    def coefficients(block: Block) -> Floats:
+        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
+        chosen = reprieved(block.inner, block.weight, block.present, trusted, c * c, block.tie)
+        return normalised(np.where(chosen, block.weight, 0.0))
+
+    return gram_rule("Reprieve", coefficients, largest_f=below_neighbours, uses_weights=True, options={"c": c})
