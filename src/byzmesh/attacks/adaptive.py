@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.averages import dissensus, sign_flipping
-from byzmesh.attacks.base import Attack, Forged, Scene, State, View, attacks
+from byzmesh.attacks.base import Attack, Floats, Forged, Integers, Scene, State, View, attacks
 from byzmesh.attacks.evasive import min_max
-from byzmesh.attacks.parts import holdings
+from byzmesh.attacks.parts import BLOCK, holdings
 from byzmesh.attacks.spectral import spectral_heterogeneity
 from byzmesh.attacks.spread import alie
+from byzmesh.compiled import fast
 from byzmesh.errors import ConfigError
 
 FIXED = (sign_flipping, alie, min_max, dissensus, spectral_heterogeneity)
@@ -55,36 +56,64 @@ def adaptive() -> Attack:
         scene, respond = view.scene, view.respond
         centre, spread = honest_average(view)
         told = [part.forge(view, state)[0].dense() for part, state in zip(parts, states, strict=True)]
-        offset = np.stack([rows - centre for rows in told])
-        natural = np.sqrt(np.einsum("kvd,kvd->kv", offset, offset, dtype=np.float64))
+        offset = np.stack(told)
+        offset -= centre
+        natural = np.stack([lengths(rows) for rows in offset])
         victims = np.arange(len(centre))
+        lies = np.empty_like(centre)
         best = np.full(len(centre), -1.0)
         direction, length = np.zeros(len(centre), np.int64), np.zeros(len(centre))
 
-        def attempt(which: Any, lengths: Any) -> None:
-            """Tell every victim its lie and keep what beats the best so far."""
+        def prepare(which: Integers, far: Floats) -> None:
+            """Into `lies`: xbar_n + the direction's unit vector times `far`."""
             reach = natural[which, victims]
-            factor = np.where(reach > 0.0, lengths / np.maximum(reach, 1e-300), 0.0)
-            lies = centre + factor[:, None].astype(centre.dtype) * offset[which, victims]
-            moved = respond(lies[scene.place])[scene.victims] - centre
-            damage = np.einsum("vd,vd->v", moved, moved, dtype=np.float64)
+            factor = np.where(reach > 0.0, far / np.maximum(reach, 1e-300), 0.0)
+            combine(centre, offset, which, factor.astype(centre.dtype), lies)
+
+        def attempt(which: Integers, far: Floats) -> None:
+            """Tell every victim its lie and keep what beats the best so far."""
+            prepare(which, far)
+            damage = lengths(respond(lies)[scene.victims] - centre)
             better = damage > best
             best[better] = damage[better]
-            direction[better], length[better] = which[better], lengths[better]
+            direction[better], length[better] = which[better], far[better]
 
-        for number in range(len(parts)):
-            attempt(np.full(len(victims), number), natural[number])
-        for number in range(len(parts)):
+        every = [np.full(len(victims), number) for number in range(len(parts))]
+        for number, which in enumerate(every):
+            attempt(which, natural[number])
+        for which in every:
             for multiple in LENGTHS:
-                attempt(np.full(len(victims), number), multiple * spread)
+                attempt(which, multiple * spread)
         for step in STEPS:
             attempt(direction.copy(), step * length)
-        reach = natural[direction, victims]
-        factor = np.where(reach > 0.0, length / np.maximum(reach, 1e-300), 0.0)
-        rows = centre + factor[:, None].astype(centre.dtype) * offset[direction, victims]
-        return Forged(scene.liar, scene.victim, scene.place, view.models, rows=rows), states
+        prepare(direction, length)
+        return Forged(scene.liar, scene.victim, scene.place, view.models, rows=lies), states
 
     return Attack("adaptive", forge, init, needs_response=True)
+
+
+@fast
+def combine(centre: Any, offset: Any, which: Any, factor: Any, out: Any) -> None:
+    """out[v] = centre[v] + factor[v] * offset[which[v], v]."""
+    for victim in range(centre.shape[0]):
+        base, push, target = centre[victim], offset[which[victim], victim], out[victim]
+        for column in range(base.size):
+            target[column] = base[column] + factor[victim] * push[column]
+
+
+@fast
+def lengths(rows: Any) -> Any:
+    """(V,) Euclidean norms of rows (V, D), blocks of them summed in float64."""
+    out = np.zeros(rows.shape[0])
+    for row in range(rows.shape[0]):
+        line = rows[row]
+        for left in range(0, line.size, BLOCK):
+            total = rows.dtype.type(0.0)
+            for column in range(left, min(left + BLOCK, line.size)):
+                total += line[column] * line[column]
+            out[row] += total
+        out[row] = np.sqrt(out[row])
+    return out
 
 
 def honest_average(view: View) -> tuple[Any, Any]:

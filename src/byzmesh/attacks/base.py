@@ -70,7 +70,8 @@ class View:
     round: int = 0
     seed: int = 0
     respond: Callable[[Any], Any] | None = None
-    """The rule in use: (F', D)-messages, one row per pair -> (N, D) what the honest workers' models would become."""
+    """The rule in use: messages (F, D), a row per pair, or (V, D), a row per victim that all its liars tell -> (N, D)
+    what the honest workers' models would become."""
 
 
 @dataclass(frozen=True)

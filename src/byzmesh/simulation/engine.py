@@ -172,14 +172,15 @@ class Simulation:
         return forged
 
     def _responder(self, sent: Any, facts: dict[str, Any]) -> Any:
-        """For attacks that try their messages on the rule in use: messages (F, D), a row per pair -> models (N, D)."""
+        """For attacks that try their messages on the rule: (F, D), a row per pair, or (V, D) -> models (N, D)."""
         if not self.attack.needs_response:
             return None
         scene = self.scene
         pairs = np.arange(len(scene.liar))
 
         def respond(messages: Any) -> Any:
-            forged = Forged(scene.liar, scene.victim, pairs, sent, rows=messages)
+            row = scene.place if len(messages) == len(scene.victims) else pairs
+            forged = Forged(scene.liar, scene.victim, row, sent, rows=messages)
             outcome, _ = self.rule.apply(self.exchange.inbox(sent, forged, self.bound, **facts), self.rule_state)
             return outcome.models
 
