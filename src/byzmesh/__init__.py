@@ -23,6 +23,7 @@ from byzmesh.listing import attacks, register_attack, register_rule, register_to
 from byzmesh.network import Network, network
 
 if TYPE_CHECKING:
+    from byzmesh.experiments.certificates import estimate_constants
     from byzmesh.experiments.simulate import prepare, simulate
     from byzmesh.problems.base import Problem, problem
     from byzmesh.rules.api import BadMessage, aggregate, rule
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from byzmesh.simulation.engine import Run, Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.store import open_store
+    from byzmesh.theory.certificate import certify
 
 _LAZY = {
     "BadMessage": "rules.api",
@@ -45,6 +47,8 @@ _LAZY = {
     "Problem": "problems.base",
     "Run": "simulation.engine",
     "Simulation": "simulation.engine",
+    "certify": "theory.certificate",
+    "estimate_constants": "experiments.certificates",
     "forge": "simulation.exchange",
     "open_store": "store",
     "prepare": "experiments.simulate",
@@ -83,6 +87,8 @@ __all__ = [
     "attack",
     "attacks",
     "bucketing",
+    "certify",
+    "estimate_constants",
     "forge",
     "gram_rule",
     "network",

@@ -7,6 +7,7 @@ from typing import Any
 
 from byzmesh.attacks.base import Attack, attacks
 from byzmesh.experiments.canonical import build_network
+from byzmesh.experiments.certificates import inspector
 from byzmesh.experiments.config import resolve
 from byzmesh.network import Network
 from byzmesh.problems.base import Problem, problems
@@ -29,10 +30,11 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         liars=len(network.byzantine) if attack.poisons_data else 0,
         threads=config["threads"],
     )
+    rule: Rule = parts.get("rule") or _make(rules, config["rule"])
     return Simulation(
         task,
         network,
-        parts.get("rule") or _make(rules, config["rule"]),
+        rule,
         attack,
         config["rounds"],
         schedule(config["step"]),
@@ -42,6 +44,7 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         seed=config["seed"],
         threads=config["threads"],
         measure=tuple(config["measure"]),
+        inspect=inspector(network, rule, config["f"]) if "certificate" in config["measure"] else None,
         config=config,
     )
 
@@ -76,7 +79,8 @@ def simulate(**config: Any) -> Run:
     rounds, evaluate_every, seed, dtype ("float32", "float64"), threads
     step      step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
     local     weight decay and momentum (default decay 0.01)
-    measure   "gradient" to record the squared gradient norm at the average model
+    measure   "gradient" to record the squared gradient norm at the average model, "certificate" to hold the round of
+              each evaluation against the theory (contraction, its violations, chi^2 of what was mixed)
     profile   "paper": the settings behind the published numbers
 
     >>> import byzmesh as bm

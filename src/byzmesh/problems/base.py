@@ -66,6 +66,14 @@ class Task(Protocol):
         """Measures of K models (K, D): `loss` (K,) and, where it has a meaning, `accuracy` (K,)."""
         ...
 
+    def local_gradients(self, model: Array) -> Floats:
+        """(N, D) gradients of the honest workers' whole losses at one model (D,)."""
+        ...
+
+    def smoothness(self) -> float:
+        """L such that every sample's loss is L-smooth, without weight decay."""
+        ...
+
     def full_gradient(self, model: Array) -> Floats:
         """(D,) gradient of the average of the honest workers' whole losses at one model (D,)."""
         ...

@@ -27,6 +27,7 @@ from byzmesh.problems.rows import Rows
 from byzmesh.problems.shares import Split, count_classes, draw_batches, draw_counts
 
 _SPLIT = 32  # rows below which a second thread costs more than it brings
+_CHUNK = 256  # samples made dense at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,21 +126,37 @@ class LinearTask:
         self.link.measure(scores, labels, loss, accuracy)
         return loss, accuracy
 
+    def local_gradients(self, model: Array) -> Floats:
+        """(N, D) gradient at one model of each honest worker's mean loss on all its data."""
+        models = np.ascontiguousarray(model, self.dtype)[None]
+        out = np.empty((self.workers, self.dimension))
+        gradient = np.empty_like(models)
+        for row in range(self.workers):
+            picks = self.split.share(row)[None].astype(np.int64)
+            scores = np.empty((*picks.shape, self.outputs), self.dtype)
+            self.train.forward(picks, models, scores)
+            self.link.delta(scores, self.target[picks])
+            self.train.backward(picks, scores, gradient)
+            out[row] = gradient[0]
+        return out
+
     def full_gradient(self, model: Array) -> Floats:
         """(D,) gradient at one model of the average over the honest workers of each one's mean loss on all its data."""
-        end = self.split.start[self.workers]
-        sizes = np.diff(self.split.start[: self.workers + 1])
-        picks = self.split.order[None, :end].astype(np.int64)
-        scores = np.empty((1, end, self.outputs), self.dtype)
-        models = np.ascontiguousarray(model, self.dtype)[None]
-        self.train.forward(picks, models, scores)
-        self.link.delta(scores, self.target[picks])
-        weight = np.repeat(end / (self.workers * sizes), sizes)
-        scores *= weight[None, :, None].astype(self.dtype)
-        gradient = np.empty_like(models)
-        self.train.backward(picks, scores, gradient)
-        wide: Floats = gradient[0].astype(np.float64)
-        return wide
+        gradient: Floats = self.local_gradients(model).mean(axis=0)
+        return gradient
+
+    def smoothness(self) -> float:
+        """L of every sample's loss: the link's curvature times the largest ||[x 1]||^2 of the honest workers' data."""
+        held = self.split.order[: self.split.start[self.workers]].astype(np.int64)
+        largest = 0.0
+        for first in range(0, len(held), _CHUNK):
+            picks = held[first : first + _CHUNK, None]
+            alone = np.zeros((*picks.shape, self.outputs), self.dtype)
+            alone[:, :, 0] = 1.0  # the gradient of one score is the sample itself
+            samples = np.empty((len(picks), self.dimension), self.dtype)
+            self.train.backward(picks, alone, samples)
+            largest = max(largest, float(np.einsum("sd,sd->s", samples, samples).max()))
+        return self.link.curvature * largest
 
     def describe(self) -> Integers:
         """(rows, classes) samples of each class of the data set a row holds; one column for numeric targets."""

@@ -32,6 +32,8 @@ class Link:
 
     delta: Callable[[Any, Any], None]
     measure: Callable[[Any, Any, Any, Any], None]
+    curvature: float
+    """Largest second derivative along any direction of the scores."""
 
 
 @exact
@@ -166,6 +168,6 @@ def _squares_measure(scores: Any, labels: Any, loss: Any, accuracy: Any) -> None
         accuracy[r] = right / scores.shape[1]
 
 
-SOFTMAX = Link(_softmax_delta, _softmax_measure)
-LOGISTIC = Link(_logistic_delta, _logistic_measure)
-SQUARES = Link(_squares_delta, _squares_measure)
+SOFTMAX = Link(_softmax_delta, _softmax_measure, 0.5)
+LOGISTIC = Link(_logistic_delta, _logistic_measure, 0.25)
+SQUARES = Link(_squares_delta, _squares_measure, 1.0)

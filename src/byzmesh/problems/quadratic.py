@@ -71,11 +71,19 @@ class QuadraticTask:
         gaps = np.asarray(models)[:, None] - self.targets[None, : self.workers]
         return {"loss": self._loss(gaps).mean(axis=1)}
 
+    def local_gradients(self, model: Array) -> Floats:
+        """(N, D) gradients of the honest workers' f_n at one model."""
+        gaps: Floats = self.curvature * (np.asarray(model, np.float64) - self.targets[: self.workers])
+        return gaps
+
     def full_gradient(self, model: Array) -> Floats:
-        """(D,) gradient of that average."""
-        mean = self.targets[: self.workers].mean(axis=0, dtype=np.float64)
-        gradient: Floats = self.curvature * (np.asarray(model, np.float64) - mean)
+        """(D,) gradient of the average of the f_n."""
+        gradient: Floats = self.local_gradients(model).mean(axis=0)
         return gradient
+
+    def smoothness(self) -> float:
+        """L: the curvature."""
+        return self.curvature
 
     def describe(self) -> Integers:
         """(rows, 1) ones: each row holds its centre."""

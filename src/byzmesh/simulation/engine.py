@@ -13,7 +13,7 @@ these, and a resumed run equals an uninterrupted one bit for bit (same CPU type 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,14 @@ from byzmesh.simulation.exchange import Exchange, scene_of
 from byzmesh.training import LocalUpdate, Schedule, load_checkpoint, save_checkpoint, summarise
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
-MEASURES = ("gradient",)
-"""Measures on request: `gradient` is the squared gradient norm at the average model (Theorem 1's left side)."""
+MEASURES = ("gradient", "certificate")
+"""Measures on request: `gradient` is the squared gradient norm at the average model (Theorem 1's left side),
+`certificate` holds each evaluation's round against the theory (the caller passes `inspect`)."""
+
+Inspect = Callable[[Any, Any, Any], Mapping[str, float]]
+"""(what was sent (N, D), models after (N, D), coefficients (N, K) or None), honest rows -> metrics by name.
+
+Before the first round all three are None; the names must be the same then."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,8 @@ class Simulation:
     seed: int = 0
     threads: int = 1
     measure: tuple[str, ...] = ()
+    inspect: Inspect | None = None
+    """Further metrics of an evaluation, from the exchange of its round: see `Inspect`."""
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,6 +138,7 @@ class Simulation:
         self.counts: EdgeCounts | None = None
         self.series: dict[str, list[float]] = {}
         self.per_worker: dict[str, list[Any]] = {}
+        self.last: tuple[Any, Any, Any] = (None, None, None)
 
     def step(self) -> bool:
         """One round; False if an honest model is not finite any more, which ends the run."""
@@ -157,6 +166,7 @@ class Simulation:
             return False
         outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
         self.models = outcome.models
+        self.last = (sent, outcome.models, outcome.coefficients)
         if outcome.coefficients is not None:
             if self.counts is None:
                 self.counts = EdgeCounts(self.exchange)
@@ -194,6 +204,8 @@ class Simulation:
         if "gradient" in self.measure:
             mean = honest.mean(axis=0, dtype=np.float64).astype(honest.dtype)
             record["gradient"] = float(np.sum(self.task.full_gradient(mean) ** 2))
+        if self.inspect is not None:
+            record |= self.inspect(*(part if part is None else part[self.honest_row] for part in self.last))
         if not all(np.isfinite(value) for value in record.values()):
             self.status = DIVERGED
             return {}

@@ -1,0 +1,82 @@
+"""The theory beside a running simulation, and the theory's constants from a problem's data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from byzmesh.network import Network
+from byzmesh.problems.base import Problem, problems
+from byzmesh.rules.base import Rule
+from byzmesh.simulation.engine import Inspect
+from byzmesh.theory import constants
+from byzmesh.theory.contraction import proved_contraction
+from byzmesh.theory.mixing import virtual_mixing
+from byzmesh.theory.runtime import round_report
+
+
+def inspector(network: Network, rule: Rule, f: Any) -> Inspect:
+    """What `measure: [certificate]` records at each evaluation.
+
+    contraction  largest realised ||x_n after - x_bar_n|| / max_m ||x_m before - x_bar_n|| over the honest workers
+    violations   workers whose contraction is above the proved bound
+    chi2         of the empirical mixing matrix, for rules with coefficients
+    """
+    mixing = virtual_mixing(network, rule).matrix
+    proof = proved_contraction(network, rule, network.bounds(f))
+    slots = network.layout.sender.shape[1]
+    names = ("contraction", "violations") if rule.coordinatewise else ("contraction", "violations", "chi2")
+
+    def inspect(before: Any, after: Any, coefficients: Any) -> Mapping[str, float]:
+        if before is None:
+            return dict.fromkeys(names, 0.0)
+        held = None if coefficients is None else coefficients[:, :slots]
+        report = round_report(network, before, after, held, mixing, proof)
+        record = {"contraction": float(report.ratio.max()), "violations": float(len(report.violations))}
+        return record if held is None else record | {"chi2": report.chi2}
+
+    return inspect
+
+
+def estimate_constants(
+    problem: str | Problem | Mapping[str, Any],
+    *,
+    workers: int = 10,
+    decay: float = 0.01,
+    points: int = 6,
+    draws: int = 8,
+    seed: int = 0,
+) -> constants.Constants:
+    """L, delta_in and delta_out of a problem for this many honest workers: what `certify` needs for its bounds.
+
+    L is a bound from the data (exact for quadratics). The variations are the largest seen at `points` models on the way
+    of plain gradient descent from the initial model, with `draws` batches each: estimates from below.
+
+    >>> import byzmesh as bm
+    >>> found = bm.estimate_constants("quadratic", workers=4, decay=0.0)
+    >>> found.smoothness, found.how["L"]
+    (1.0, 'bound')
+    """
+    if isinstance(problem, Problem):
+        chosen = problem
+    else:
+        spec = {"name": problem} if isinstance(problem, str) else dict(problem)
+        chosen = problems.make(spec.pop("name"), **spec)
+    task = chosen.bind(workers=workers, seed=seed, dtype="float64")
+    smoothness = task.smoothness() + decay
+    model = task.initial()[0].astype(np.float64)
+    way = []
+    for _ in range(max(1, points)):
+        way.append(model.copy())
+        model = model - (task.full_gradient(model) + decay * model) / smoothness * 8.0
+
+    def full(at: Any) -> Any:
+        return task.local_gradients(at) + decay * at
+
+    def stochastic(at: Any, draw: int) -> Any:
+        return task.gradients(np.tile(at, (workers, 1)), draw) + decay * at
+
+    found = constants.estimate_constants(full, stochastic, np.array(way), draws=draws, smoothness=smoothness)
+    return constants.Constants(found.smoothness, found.delta_in, found.delta_out, {**found.how, "L": "bound"})
