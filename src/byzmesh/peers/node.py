@@ -136,7 +136,7 @@ class Node:
         finally:
             if self.page is not None:
                 self.page.close()
-            self.peer.close()
+            self.peer.close(self.file.timeouts.linger)
 
     def step(self) -> None:
         """One round."""
@@ -156,9 +156,9 @@ class Node:
         """Stay for slower neighbours that may still need the last message."""
         limit = time.monotonic() + self.file.timeouts.linger
         last = self.file.rounds - 1
-        rounds = self.peer.rounds
+        rounds, listening = self.peer.rounds, self.peer.listening
         while not self.stop and time.monotonic() < limit:
-            if all(rounds.seen[neighbour] >= last for neighbour in rounds.expected):
+            if all(rounds.seen[neighbour] >= last and neighbour in listening for neighbour in rounds.expected):
                 return
             self.peer.pump(0.05)
 

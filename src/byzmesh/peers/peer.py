@@ -102,6 +102,8 @@ class Peer:
         """Rounds in which the rule gave a neighbour's message no weight."""
         self.used = np.zeros(count, np.int64)
         """Rounds in which a neighbour's message came."""
+        self.listening: set[int] = set()
+        """Neighbours that have subscribed to this peer."""
         self.flooding: set[int] = set()
         self.blocked: set[int] = set()
         self.jumps = 0
@@ -207,6 +209,7 @@ class Peer:
         now = time.monotonic()
         for neighbour, data in messages:
             self._take(neighbour, data, now)
+        self.listening.update(joined)
         for neighbour in joined:
             # twice a round at most: whoever keeps reconnecting must not make this peer send without end
             if self._resent.setdefault(neighbour, 0) < 2:
