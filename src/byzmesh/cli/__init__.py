@@ -22,6 +22,7 @@ VERBS = (
     "reproduce",
     "certify",
     "design",
+    "suspects",
     "keygen",
     "peer",
     "bench",

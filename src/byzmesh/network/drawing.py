@@ -31,8 +31,12 @@ SMALLEST_LETTERS = 4.0
 """Points; smaller labels are left out."""
 
 
-def draw(network: Network, path: Path) -> Path:
-    """Draw to a PNG, SVG or PDF file, by suffix."""
+def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
+    """Draw to a PNG, SVG or PDF file, by suffix.
+
+    cut  (n, n) share of rounds in which the row's worker cut the column's: links are then the redder and wider the more
+         often one end cut the other, instead of coloured by who lies
+    """
     if path.suffix.lower() not in KINDS:
         raise ConfigError(f"{path}: the suffix must be one of {', '.join(KINDS)}, got {path.suffix or 'none'!r}")
     import matplotlib
@@ -50,9 +54,14 @@ def draw(network: Network, path: Path) -> Path:
     lies[network.byzantine] = True
     ends = np.argwhere(np.triu(network.adjacency))
     touches = lies[ends].any(axis=1)
-    for chosen, colour in ((~touches, HONEST_LINK), (touches, LYING_LINK)):
-        thin = 1.1 if len(ends) < 500 else 0.5
-        axes.add_collection(LineCollection(list(spots[ends[chosen]]), colors=colour, linewidths=thin, zorder=1))
+    thin = 1.1 if len(ends) < 500 else 0.5
+    if cut is None:
+        colours: Any = np.where(touches, LYING_LINK, HONEST_LINK).tolist()
+        widths: Any = thin
+    else:
+        rate = np.maximum(cut, cut.T)[ends[:, 0], ends[:, 1]]
+        colours, widths = matplotlib.colormaps["YlOrRd"](0.15 + 0.85 * rate), thin * (0.6 + 2.4 * rate)
+    axes.add_collection(LineCollection(list(spots[ends]), colors=colours, linewidths=widths, zorder=1))
     for chosen, colour, marker, share, label in (
         (~lies, HONEST, "o", 1.0, "honest"),
         (lies, LYING, "s", 0.85, "lying"),
@@ -65,6 +74,8 @@ def draw(network: Network, path: Path) -> Path:
         for node, (x, y) in enumerate(spots):
             axes.text(x, y, str(node), color="white", fontsize=letters, ha="center", va="center_baseline", zorder=3)
     title = f"{network.name}: {len(network.honest)} honest, {len(network.byzantine)} lying"
+    if cut is not None:
+        title += "; the redder a link, the more often cut"
     handles, labels = axes.get_legend_handles_labels()
     legend = figure.legend(handles, labels, loc="lower center", ncols=2, frameon=False, title=title)
     for handle in legend.legend_handles:

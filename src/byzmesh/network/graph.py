@@ -146,11 +146,14 @@ class Network:
 
         return write(self, Path(path))
 
-    def draw(self, path: str | Path) -> Path:
-        """Draw to a PNG, SVG or PDF file (by suffix): honest workers blue circles, liars red squares."""
+    def draw(self, path: str | Path, cut: Floats | None = None) -> Path:
+        """Draw to a PNG, SVG or PDF file (by suffix): honest workers blue circles, liars red squares.
+
+        `cut` (n, n) colours the links by how often the row's worker cut the column's.
+        """
         from byzmesh.network.drawing import draw
 
-        return draw(self, Path(path))
+        return draw(self, Path(path), cut)
 
     def __repr__(self) -> str:
         return f"Network({self.name!r}, n={self.n}, byzantine={self.byzantine.tolist()}, weights={self.weights!r})"

@@ -1,0 +1,37 @@
+"""How suspects look in a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from byzmesh.errors import ConfigError
+
+
+def print_findings(findings: Any, worker: int | None) -> None:
+    """In words first, then the ranking over the network or at one worker."""
+    console = Console()
+    if findings.precision is not None:
+        console.print(
+            f"Of the most suspected, {findings.precision:.0%} are liars; {findings.caught:.1%} of the liars' messages were cut."
+        )
+    wrong = sum(rate for *_, rate in findings.mistaken)
+    console.print(f"{len(findings.mistaken)} honest links were cut by mistake at least once (mean rate {_mean(wrong, findings)}).")
+    ranked = findings.network
+    if worker is not None:
+        if worker not in findings.worker:
+            raise ConfigError(f"worker {worker} cut nobody; workers that did: {sorted(findings.worker)}")
+        ranked = findings.worker[worker]
+    table = Table(title="suspects" if worker is None else f"suspects of worker {worker}", title_justify="left")
+    for heading in ("worker", "cut", "above usual", "truth"):
+        table.add_column(heading, justify="right")
+    for suspect in ranked:
+        truth = "" if suspect.lies is None else "lies" if suspect.lies else "honest"
+        table.add_row(str(suspect.sender), f"{suspect.rate:.1%}", f"{suspect.suspicion:+.1%}", truth)
+    console.print(table)
+
+
+def _mean(total: float, findings: Any) -> str:
+    return f"{total / len(findings.mistaken):.1%}" if findings.mistaken else "0%"

@@ -1,0 +1,29 @@
+"""Forensics of a stored run: who was cut by whom, and who is suspected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.experiments.canonical import build_network
+from byzmesh.store import Store
+from byzmesh.theory.forensics import Findings, find_suspects
+
+
+def suspects(store: Store, key: str, picture: Path | None = None) -> Findings:
+    """What a stored run's cut counts say, graded by the truth of its config; drawn on the graph if asked."""
+    run = store.get(key)
+    edges = store.edges(run.key)
+    if len(edges) == 0:
+        name = run.config["rule"]["name"]
+        raise ConfigError(f"run {run.key[:12]} ({name}, {run.status}) holds no cut counts; choose a run of a rule that cuts")
+    network = build_network(run.config["network"])
+    came = edges[edges[:, 3] > 0]
+    findings = find_suspects(came[:, 0], came[:, 1], came[:, 2], came[:, 3], network.byzantine.tolist())
+    if picture is not None:
+        cut = np.zeros((network.n, network.n))
+        cut[came[:, 1], came[:, 0]] = came[:, 2] / came[:, 3]
+        network.draw(picture, cut)
+    return findings
