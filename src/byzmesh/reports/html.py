@@ -133,7 +133,7 @@ def _grid(grid: Grid) -> str:
     )
     note = f'<p class="note">{escape(grid.note)}</p>' if grid.note else ""
     return (
-        f'<h3>{escape(grid.title)}</h3>\n<div class="scroll"><table class="sortable" id="{escape(grid.name)}">'
+        f'<h3>{escape(grid.title)}</h3>\n<div class="scroll"><table class="sortable" id="grid-{escape(grid.name)}">'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>{_legend(grid)}{note}"
     )
 
