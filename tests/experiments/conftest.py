@@ -1,0 +1,107 @@
+"""A small data set, grids over it, and the command line as users call it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from byzmesh.store import open_store
+
+COMMAND = [sys.executable, "-c", "from byzmesh.cli import main; main()"]
+
+
+def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run `byzmesh` to its end."""
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300, **options
+    )
+
+
+def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """Start `byzmesh` in a process group of their own, which can be killed whole."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+
+
+def results(path: Path) -> dict[str, Any]:
+    """Everything that must be the same bit for bit, by key."""
+    with open_store(path, readonly=True) as store:
+        return {
+            run.key: (
+                run.status,
+                run.rounds,
+                {name: values.tobytes() for name, values in store.series(run.key).items()},
+                sorted(store.edges(run.key).tolist()),
+            )
+            for run in store.list()
+        }
+
+
+def statuses(path: Path) -> list[str]:
+    # Not readonly: the sweep may be just about to create it.
+    with open_store(path) as store:
+        return [run.status for run in store.list()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def children(pid: int) -> list[int]:
+    """Processes whose parent is `pid`."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                text = Path(f"/proc/{entry}/stat").read_text()
+            except OSError:
+                continue
+            if int(text.rpartition(")")[2].split()[1]) == pid:
+                found.append(int(entry))
+    return found
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory) -> Path:
+    """A data set of 400 samples of 20 features in 4 classes."""
+    draw = np.random.default_rng(0)
+    labels = draw.integers(0, 4, 400)
+    features = draw.standard_normal((4, 20))[labels] + draw.standard_normal((400, 20))
+    path = tmp_path_factory.mktemp("data") / "samples.npz"
+    np.savez(path, train_x=features[:300], train_y=labels[:300], test_x=features[300:], test_y=labels[300:])
+    return path
+
+
+@pytest.fixture
+def grid_file(tmp_path, samples):
+    """Writes a grid over the small data set and returns its path."""
+
+    def write(name: str = "grid.yaml", rounds: int = 50, **parts: Any) -> Path:
+        base = {
+            "problem": {"name": "softmax", "data": str(samples), "batch": 8},
+            "network": "paper/two-castle",
+            "attack": "gaussian",
+            "rounds": rounds,
+            "evaluate_every": max(rounds // 10, 1),
+            **parts.pop("base", {}),
+        }
+        path = tmp_path / name
+        path.write_text(yaml.safe_dump({"base": base, **parts}, sort_keys=False))
+        return path
+
+    return write

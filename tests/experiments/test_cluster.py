@@ -1,0 +1,175 @@
+"""A real Dask scheduler and real worker processes on loopback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from byzmesh.errors import ByzmeshError, ConfigError
+from byzmesh.experiments.cluster import Tls
+from byzmesh.experiments.computing import compute
+from byzmesh.experiments.grid import read_grid
+from byzmesh.experiments.runner import sweep
+from byzmesh.store import open_store
+from tests.experiments.conftest import command, results, start, statuses
+from tests.experiments.test_sweep import wait_for
+
+
+class Cluster:
+    """A scheduler and workers, each in a process group of its own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.options = options
+        self.processes: list[subprocess.Popen[str]] = []
+        self.file = folder / "scheduler.json"
+        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        wait_for(self.file.exists, self.scheduler)
+        pause = threading.Event()
+        while not (text := self.file.read_text()):
+            pause.wait(0.02)
+        self.address = json.loads(text)["address"]
+
+    def _start(self, kind: str, *options: str) -> subprocess.Popen[str]:
+        arguments = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--scheduler-file", str(self.file)]
+        log = (self.folder / f"{kind}{len(self.processes)}.log").open("w")
+        process = subprocess.Popen(
+            [*arguments, *options, *self.options], stdout=log, stderr=log, text=True, start_new_session=True
+        )
+        log.close()
+        self.processes.append(process)
+        return process
+
+    def worker(self) -> subprocess.Popen[str]:
+        # Without a nanny: killing the process is the end of the worker.
+        place = ("--local-directory", str(self.folder), "--host", "127.0.0.1")
+        return self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", *place)
+
+    def close(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    started = Cluster(tmp_path)
+    yield started
+    started.close()
+
+
+def configs(path):
+    return [point.config for point in read_grid(path)]
+
+
+def alone(config):
+    run = compute(config)
+    series = {name: values.tobytes() for name, values in run.metrics.items()}
+    return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.tolist()))
+
+
+def test_a_worker_killed_mid_sweep_changes_nothing(cluster, grid_file, tmp_path):
+    first, _ = cluster.worker(), cluster.worker()
+    axes = {"rule": ["ios", "cc", "krum"], "attack": ["gaussian", "alie"], "seed": [0, 1]}
+    grid = grid_file(rounds=1500, axes=axes, cases={"fine": {}, "hopeless": {"f": 9}}, exclude=[
+        {"case": "hopeless", "rule": ["ios", "cc"]}, {"case": "hopeless", "seed": 1}
+    ])  # fmt: skip
+    store = tmp_path / "runs.db"
+    process = start("sweep", grid, "--store", store, "--dask", cluster.address)
+    wait_for(lambda: store.exists() and statuses(store).count("finished") >= 2, process)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    assert len(statuses(store)) == 14 and "running" in statuses(store)
+    _, said = process.communicate(timeout=200)
+    assert process.returncode == 1, said  # the hopeless ones
+    found = results(store)
+    written = configs(grid)
+    assert len(found) == len(written) == 14
+    assert [held[0] for held in found.values()] == ["finished"] * 12 + ["failed"] * 2
+    for config, held in list(zip(written, found.values(), strict=True))[:12:5]:
+        assert held == alone(config)
+    with open_store(store) as opened:
+        assert "f = 9 is infeasible" in opened.list(status="failed")[0].failure
+    # What was done on the cluster is done: nothing is left for this machine, and nothing was stored twice.
+    again = command("sweep", grid, "--store", store, "--workers", 1)
+    assert (again.returncode, results(store)) == (1, found)
+    assert "0 of them now" in again.stderr
+
+
+def test_ctrl_c_gives_the_runs_back(cluster, grid_file, tmp_path):
+    cluster.worker()
+    grid = grid_file(rounds=1_000_000, axes={"seed": [0, 1]})
+    store = tmp_path / "runs.db"
+    process = start("sweep", grid, "--store", store, "--dask", cluster.address)
+    wait_for(lambda: store.exists() and statuses(store) == ["running"] * 2, process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "the same command again goes on" in said
+    assert statuses(store) == ["interrupted"] * 2
+
+
+def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(cluster, grid_file, tmp_path):
+    cluster.worker()
+    short = configs(grid_file(rounds=20))
+    long = configs(grid_file(rounds=1_000_000, axes={"seed": [1]}))
+    store = tmp_path / "runs.db"
+    ended = []
+
+    def show(backlog, run):
+        if run is not None:
+            ended.append(run.key)
+            cluster.scheduler.kill()
+
+    with pytest.raises(ByzmeshError, match="the same command again does the rest"):
+        sweep([*short, *long], store, dask=cluster.address, show=show)
+    assert statuses(store) == ["finished", "interrupted"]
+    assert len(ended) == 1
+
+
+def test_an_address_where_nobody_answers(tmp_path, monkeypatch):
+    monkeypatch.setattr("byzmesh.experiments.cluster.CONNECT_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+        with pytest.raises(ConfigError, match=f"no Dask scheduler answers at {address}"):
+            sweep([], tmp_path / "runs.db", dask=address)
+
+
+def certificates(folder: Path) -> Tls:
+    """An authority that has signed one certificate for everybody."""
+
+    def openssl(*arguments: object) -> None:
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+    ca, cert, key = folder / "ca.pem", folder / "all.pem", folder / "all.key"
+    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    openssl("req", "-x509", *new_key, "-keyout", folder / "ca.key", "-subj", "/CN=ca", "-days", 2, "-out", ca)
+    openssl("req", *new_key, "-keyout", key, "-subj", "/CN=all", "-out", folder / "all.csr")
+    authority = ("-CA", ca, "-CAkey", folder / "ca.key", "-CAcreateserial")
+    openssl("x509", "-req", "-in", folder / "all.csr", *authority, "-days", 2, "-out", cert)
+    return Tls(str(ca), str(cert), str(key))
+
+
+def test_an_encrypted_cluster(grid_file, tmp_path):
+    tls = certificates(tmp_path)
+    cluster = Cluster(
+        tmp_path, "--protocol", "tls", "--tls-ca-file", tls.ca, "--tls-cert", tls.cert, "--tls-key", tls.key
+    )
+    try:
+        cluster.worker()
+        assert cluster.address.startswith("tls://")
+        grid, store = grid_file(), tmp_path / "runs.db"
+        files = ("--tls-ca", tls.ca, "--tls-cert", tls.cert, "--tls-key", tls.key)
+        told = command("sweep", grid, "--store", store, "--dask", cluster.address, *files)
+        assert told.returncode == 0, told.stderr
+        assert list(results(store).values()) == [alone(config) for config in configs(grid)]
+        told = command("sweep", grid, "--store", store, "--dask", cluster.address, *files[:4])
+        assert (told.returncode, told.stderr.count("\n")) == (2, 1)
+        assert "go together" in told.stderr
+    finally:
+        cluster.close()

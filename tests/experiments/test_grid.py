@@ -1,0 +1,245 @@
+"""Grids: what they mean, in which order, and what is wrong with them."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byzmesh.errors import ConfigError
+from byzmesh.experiments.config import resolve
+from byzmesh.experiments.grid import expand, read_grid
+from byzmesh.experiments.yaml_files import read_yaml
+from byzmesh.store import config_key
+from byzmesh.store.keys import flatten
+
+BASE = {"problem": "quadratic", "network": {"name": "ring", "n": 6, "byzantine": [1]}, "rule": "ios", "rounds": 5}
+
+
+def labels(**grid):
+    return [point.label for point in expand({"base": BASE, **grid})]
+
+
+def values(path, **grid):
+    return [flatten(point.config)[path] for point in expand({"base": BASE, **grid})]
+
+
+def test_all_combinations_the_last_axis_fastest():
+    found = labels(axes={"rule": ["IOS", "mean"], "seed": [3, 1]})
+    assert found == [{"rule": rule, "seed": seed} for rule in ("IOS", "mean") for seed in (3, 1)]
+
+
+def test_a_grid_without_axes_is_its_base():
+    (point,) = expand({"base": BASE})
+    assert point.config == resolve(BASE)
+    assert point.key == config_key(resolve(BASE))
+    assert point.label == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ({"from": 0, "to": 3}, [0, 1, 2, 3]),
+        ({"from": 1, "to": 6, "step": 2}, [1, 3, 5]),
+        ({"from": 5, "to": 1, "step": -2}, [5, 3, 1]),
+        ({"from": 2, "to": 2}, [2]),
+        ({"from": 0, "to": 10, "count": 3}, [0, 5, 10]),
+    ],
+)
+def test_ranges_of_whole_numbers(written, meant):
+    found = values("seed", axes={"seed": written})
+    assert found == meant
+    assert all(type(value) is int for value in found)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ({"from": 0.1, "to": 0.7, "step": 0.1}, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]),
+        ({"from": 0, "to": 1, "step": 0.25}, [0.0, 0.25, 0.5, 0.75, 1.0]),
+        ({"from": 0.5, "to": 1, "count": 3}, [0.5, 0.75, 1.0]),
+        ({"from": "1e-3", "to": "3e-3", "step": "1e-3"}, [0.001, 0.002, 0.003]),
+    ],
+)
+def test_ranges_of_decimal_numbers_are_as_written(written, meant):
+    assert values("local.decay", axes={"local.decay": written}) == meant
+
+
+def test_zipped_axes_move_together_and_cross_the_others():
+    found = labels(zip=[{"rounds": [10, 20], "evaluate_every": [1, 2]}], axes={"seed": [0, 1]})
+    assert found == [
+        {"rounds": rounds, "evaluate_every": every, "seed": seed}
+        for rounds, every in ((10, 1), (20, 2))
+        for seed in (0, 1)
+    ]
+
+
+def test_cases_set_several_values_and_keep_their_name():
+    cases = {"calm": {"attack": "none"}, "storm": {"attack": "gaussian", "attack.std": 5, "f": 1}}
+    points = expand({"base": BASE, "cases": cases, "axes": {"seed": [0, 1]}})
+    assert [point.label["case"] for point in points] == ["calm", "calm", "storm", "storm"]
+    assert points[2].config["attack"]["std"] == 5.0
+    assert points[2].config["f"] == 1
+
+
+def test_a_deeper_path_changes_whatever_was_chosen_above_in_any_order():
+    chosen = values("rule.tau", axes={"rule.tau": [0.5, 2], "rule": ["CC", {"name": "SCC", "tau": 9}]})
+    assert chosen == [0.5, 0.5, 2.0, 2.0]
+
+
+def test_points_do_not_share_what_they_change():
+    points = expand({"base": {**BASE, "rule": {"name": "CC"}}, "axes": {"rule.tau": [1, 2], "seed": [0, 1]}})
+    assert [(point.config["rule"]["tau"], point.config["seed"]) for point in points] == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+def test_excludes_by_name_alias_list_and_case():
+    grid = {
+        "cases": {"a": {"rounds": 5}, "b": {"rounds": 6}},
+        "axes": {"rule": ["TriMean", {"name": "CC", "tau": 0.1}], "seed": [0, 1, 2]},
+        "exclude": [{"rule": "tm", "seed": [0, 2]}, {"rule": {"tau": 0.1}, "case": "b"}],
+    }
+    found = [
+        (label["case"], "CC" if "tau" in str(label["rule"]) else "TriMean", label["seed"]) for label in labels(**grid)
+    ]
+    assert found == [
+        ("a", "TriMean", 1),
+        ("a", "CC", 0),
+        ("a", "CC", 1),
+        ("a", "CC", 2),
+        ("b", "TriMean", 1),
+    ]
+
+
+def test_a_combination_that_is_excluded_need_not_be_valid():
+    found = labels(axes={"rule": ["IOS", "CC"], "rule.tau": [1]}, exclude=[{"rule": "ios"}])
+    assert [label["rule"] for label in found] == ["CC"]
+
+
+def test_the_same_run_written_twice_is_one_run():
+    assert labels(axes={"rule": ["mean", "WeiMean", {"name": "weimean"}]}) == [{"rule": "mean"}]
+
+
+def test_files_are_relative_to_the_grid(tmp_path):
+    (tmp_path / "graph.edges").write_text("0 1\n1 2\n2 3\n3 0\n")
+    base = {"problem": "quadratic", "network": "graph.edges", "rule": "mean", "rounds": 5}
+    (tmp_path / "grid.yaml").write_text(json.dumps({"base": base, "axes": {"network.byzantine": [[0], [2]]}}))
+    assert [point.config["network"]["byzantine"] for point in read_grid(tmp_path / "grid.yaml")] == [[0], [2]]
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({"axis": {}}, "did you mean 'axes'?"),
+        ({"axes": {"rul": ["ios"]}}, "did you mean 'rule'?"),
+        ({"axes": {"rule.taw": [1], "rule": ["CC"]}}, "did you mean 'tau'?"),
+        ({"axes": {"rule": ["ois"]}}, "(at rule = ois)"),
+        ({"axes": {"seed": 3}}, "must be a list of values or a range"),
+        ({"axes": {"seed": []}}, "must be a list of values or a range"),
+        ({"axes": {"seed": {"from": 1, "till": 3}}}, "a range has no key 'till'"),
+        ({"axes": {"seed": {"from": 1}}}, "needs from, to"),
+        ({"axes": {"seed": {"from": 1, "to": 3, "step": 1, "count": 3}}}, "either step (default 1) or count"),
+        ({"axes": {"seed": {"from": 1, "to": 3, "step": -1}}}, "does not lead from 1 to 3"),
+        ({"axes": {"seed": {"from": 1, "to": 3, "step": 0}}}, "does not lead from 1 to 3"),
+        ({"axes": {"seed": {"from": "a", "to": 3}}}, "from of a range must be a number, got 'a'"),
+        ({"axes": {"seed": {"from": 1, "to": 3, "count": 1}}}, "an integer of at least 2, got 1"),
+        ({"zip": {"seed": [1]}}, "zip must be a list"),
+        ({"zip": [{"seed": [1, 2], "rounds": [1]}]}, "one length, got seed = 2, rounds = 1"),
+        ({"zip": [{"seed": [1]}], "axes": {"seed": [2]}}, "sets seed in zip group 1 and in axes"),
+        ({"cases": {"a": {"seed": 1}}, "axes": {"seed": [2]}}, "sets seed in cases and in axes"),
+        ({"cases": {"a": 3}}, "cases a must be a mapping"),
+        ({"cases": {"a": {"sed": 3}}}, "did you mean 'seed'?"),
+        ({"axes": {"seed": [1]}, "exclude": [{"seed": 2}]}, "seed = 2 matches no combination"),
+        ({"axes": {"seed": [1]}, "exclude": [{"seed": 1}]}, "every combination is excluded"),
+        ({"axes": {"rounds.a": [1]}}, "rounds is 5, not a mapping"),
+    ],
+)
+def test_a_mistake_is_named(grid, words):
+    with pytest.raises(ConfigError) as caught:
+        expand({"base": BASE, **grid})
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("base: {seed: 1}\nbase: {seed: 2}\n", "line 2: key 'base' is given twice"),
+        ("base:\n  1: 2\n", "line 2: key '1' is not text"),
+        ("base: [\n", "line 2"),
+        ("- 1\n", "must hold a mapping"),
+    ],
+)
+def test_yaml_that_would_be_misread_is_refused(tmp_path, text, words):
+    (tmp_path / "grid.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_yaml(tmp_path / "grid.yaml")
+    assert words in str(caught.value)
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot read .*none\.yaml: No such file"):
+        read_grid(tmp_path / "none.yaml")
+
+
+# What a run is known by.
+
+WRITTEN = {
+    "problem": {"name": "softmax", "partition": {"name": "dirichlet", "alpha": 0.3}, "batch": 16},
+    "network": {"name": "two-castle", "k": 4, "byzantine": [1, 6]},
+    "rule": {"name": "bucketing", "inner": {"name": "cc", "tau": 0.2}, "s": 2},
+    "attack": {"name": "alie"},
+    "step": {"name": "inverse-sqrt", "a": 0.5},
+    "local": {"decay": 0.1},
+    "measure": ["gradient"],
+    "seed": 4,
+}
+
+
+def shuffled(value, draw):
+    if isinstance(value, dict):
+        items = [(key, shuffled(item, draw)) for key, item in value.items()]
+        draw.shuffle(items)
+        return dict(items)
+    return value
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_order_and_defaults_written_out_do_not_change_the_key(draw):
+    key = config_key(resolve(WRITTEN))
+    assert config_key(resolve(shuffled(WRITTEN, draw))) == key
+    assert config_key(resolve(shuffled(resolve(WRITTEN), draw))) == key
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_change_of_any_field_changes_the_key(data):
+    config = resolve(WRITTEN)
+    path = data.draw(st.sampled_from(sorted(flatten(config))))
+    here = config
+    *way, last = path.split(".")
+    for part in way:
+        here = here[part]
+    was = here[last]
+    others = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(), st.none())
+    here[last] = data.draw(others.filter(lambda value: (type(value), value) != (type(was), was)))
+    assert config_key(config) != config_key(resolve(WRITTEN))
+
+
+def test_every_field_of_a_config_is_in_its_key():
+    fields = set(flatten(resolve(WRITTEN)))
+    assert {"seed", "rule.inner.tau", "problem.partition.alpha", "threads", "dtype", "step.b", "local.beta"} <= fields
+
+
+def test_random_grids_expand_to_each_run_once():
+    draw = random.Random(0)
+    for _ in range(10):
+        axes = {
+            "seed": [draw.randrange(4) for _ in range(draw.randrange(1, 6))],
+            "rounds": [draw.randrange(1, 4) for _ in range(draw.randrange(1, 4))],
+        }
+        points = expand({"base": BASE, "axes": axes})
+        wanted = dict.fromkeys((seed, rounds) for seed in axes["seed"] for rounds in axes["rounds"])
+        assert [(point.config["seed"], point.config["rounds"]) for point in points] == list(wanted)
+        assert len({point.key for point in points}) == len(points)

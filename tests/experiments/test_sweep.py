@@ -1,0 +1,249 @@
+"""Sweeps on this machine: results, failures, stops, deaths, company."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from byzmesh.errors import ConfigError
+from byzmesh.experiments.backlog import Backlog
+from byzmesh.experiments.cluster import Tls
+from byzmesh.experiments.computing import compute
+from byzmesh.experiments.grid import read_grid
+from byzmesh.experiments.runner import sweep
+from byzmesh.store import Owner, open_store, this_process
+from tests.experiments.conftest import alive, children, command, results, start, statuses
+
+PATIENCE = 120.0
+
+
+def wait_for(condition, process=None):
+    """Look again and again, but not for ever, nor after the process has ended."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE / 0.02)):
+        if condition():
+            return
+        if process is not None and process.poll() is not None:
+            pytest.fail(f"the sweep ended early: {process.communicate()}")
+        pause.wait(0.02)
+    pytest.fail("waited in vain")
+
+
+def configs(path):
+    return [point.config for point in read_grid(path)]
+
+
+def test_a_sweep_computes_what_is_missing_and_nothing_twice(grid_file, tmp_path):
+    written = configs(grid_file(axes={"rule": ["ios", "cc", "coomed"], "seed": [0, 1]}))
+    store = tmp_path / "runs.db"
+    shown = []
+    first = sweep(written[:4], store, workers=2, show=lambda backlog, run: shown.append(run and run.status))
+    assert set(first.statuses.values()) == {"finished"}
+    assert (first.computed, first.interrupted, first.failed) == (4, False, [])
+    assert shown.count("finished") == 4
+    before = results(store)
+    again = sweep(written, store, workers=2)
+    assert (len(again.statuses), again.computed) == (6, 2)
+    after = results(store)
+    assert before.items() <= after.items()
+    for config, (_, _, series, edges) in zip(written, after.values(), strict=True):
+        alone = compute(config)
+        assert series == {name: values.tobytes() for name, values in alone.metrics.items()}
+        assert edges == ([] if alone.edges is None else sorted(alone.edges.tolist()))
+    assert sweep(written, store, workers=2).computed == 0
+    with open_store(store, readonly=True) as opened:
+        assert all(run.provenance["version"] and run.seconds > 0 for run in opened.list())
+    assert not (tmp_path / "runs.db.checkpoints").exists()
+
+
+def test_failures_and_divergence_do_not_stop_the_others(grid_file, tmp_path):
+    # Krum cannot bear this f on this graph, and a step this large blows the models up.
+    cases = {
+        "good": {"rule": "ios"},
+        "infeasible": {"rule": "krum", "f": 9},
+        "diverging": {"rule": "mean", "step": 1e30, "attack": "sign-flipping"},
+    }
+    written = configs(grid_file(cases=cases, axes={"seed": [0, 1]}))
+    store = tmp_path / "runs.db"
+    told = sweep(written, store, workers=2)
+    assert list(told.statuses.values()) == ["finished"] * 2 + ["failed"] * 2 + ["diverged"] * 2
+    assert told.failed == list(told.statuses)[2:4]
+    with open_store(store, readonly=True) as opened:
+        assert "f = 9 is infeasible for rule Krum at worker 0" in opened.get(told.failed[0]).failure
+    assert sweep(written, store, workers=2).computed == 0
+    again = sweep(written, store, workers=2, retry_failed=True)
+    assert (again.computed, list(again.statuses.values())) == (2, list(told.statuses.values()))
+
+
+def test_bad_arguments(tmp_path):
+    for arguments, words in (
+        ({"workers": 0}, "workers must be an integer of at least 1, got 0"),
+        ({"checkpoint_seconds": 0}, "checkpoint_seconds must be positive, got 0"),
+        ({"workers": 2, "dask": "tcp://127.0.0.1:1"}, "give one of them"),
+        ({"tls": Tls("a", "b", "c")}, "give the address"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            sweep([], tmp_path / "runs.db", **arguments)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file, tmp_path, number):
+    grid = grid_file(rounds=4000, axes={"rule": ["ios", "cc"]})
+    store = tmp_path / "runs.db"
+    process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint", 1000)
+    wait_for(lambda: store.exists() and "running" in statuses(store), process)
+    workers = children(process.pid)
+    # As a terminal does it: Ctrl-C goes to the workers too. A batch system tells the first process only.
+    os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert "the same command again goes on" in said
+    assert not any(alive(pid) for pid in workers)
+    found = statuses(store)
+    assert "interrupted" in found and "running" not in found
+    # The interval was too long for a checkpoint: those there are were written because of the stop.
+    assert len(os.listdir(tmp_path / "runs.db.checkpoints")) == found.count("interrupted")
+    again = command("sweep", grid, "--store", store, "--workers", 2, "--json")
+    assert again.returncode == 0, again.stderr
+    assert [run["status"] for run in json.loads(again.stdout)] == ["finished"] * 2
+    assert not (tmp_path / "runs.db.checkpoints").exists()
+    for config, (_, rounds, series, _) in zip(configs(grid), results(store).values(), strict=True):
+        assert rounds == 4000
+        assert series == {name: values.tobytes() for name, values in compute(config).metrics.items()}
+
+
+def test_workers_of_a_killed_sweep_stop_after_a_checkpoint(grid_file, tmp_path):
+    grid = grid_file(rounds=200_000, axes={"seed": [0, 1]})
+    store = tmp_path / "runs.db"
+    process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint", 1000)
+    wait_for(lambda: store.exists() and statuses(store) == ["running"] * 2, process)
+    workers = children(process.pid)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not any(alive(pid) for pid in workers))
+    assert statuses(store) == ["interrupted"] * 2
+    assert len(os.listdir(tmp_path / "runs.db.checkpoints")) == 2
+
+
+def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file, tmp_path):
+    grid = grid_file(rounds=3000, axes={"rule": ["ios", "cc"]})
+    store = tmp_path / "runs.db"
+    process = start("sweep", grid, "--store", store, "--workers", 1, "--checkpoint", 0.05)
+    with open_store(store) as opened:
+
+        def owner():
+            running = opened.list(status="running")
+            return running[0].owner.pid if running and running[0].leased else None
+
+        for _ in range(3):
+            wait_for(owner, process)
+            victim = owner()
+            os.kill(victim, signal.SIGKILL)
+            wait_for(lambda victim=victim: owner() != victim, process)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 1
+        first, second = opened.list()
+        assert (first.status, second.status) == ("failed", "finished")
+        assert "died 3 times (exit code -9)" in first.failure
+    again = command("sweep", grid, "--store", store, "--workers", 1, "--retry-failed")
+    assert again.returncode == 0, again.stderr
+    alone = compute(configs(grid)[0])
+    first, _ = results(store).values()
+    assert first[2] == {name: values.tobytes() for name, values in alone.metrics.items()}
+
+
+def test_two_sweeps_and_a_reader_on_one_store(grid_file, tmp_path):
+    grid = grid_file(rounds=1000, axes={"rule": ["ios", "cc"], "seed": {"from": 0, "to": 4}})
+    store = tmp_path / "runs.db"
+    sweeps = [start("sweep", grid, "--store", store, "--workers", 1, "--json") for _ in range(2)]
+    wait_for(store.exists, sweeps[0])
+    seen = [0]
+    with open_store(store) as reader:
+        while any(process.poll() is None for process in sweeps):
+            done = reader.list(status="finished")
+            assert len(done) >= seen[-1]
+            seen.append(len(done))
+            for run in done[-2:]:
+                assert len(reader.series(run.key)["round"]) == 11
+    told = [process.communicate(timeout=PATIENCE) for process in sweeps]
+    assert [process.returncode for process in sweeps] == [0, 0]
+    for out, _ in told:
+        assert [run["status"] for run in json.loads(out)] == ["finished"] * 10
+    computed = [int(err.rsplit("; ", 1)[1].split()[0]) for _, err in told]
+    assert len(results(store)) == 10
+    assert min(computed) > 0  # both had their share
+
+
+def test_a_sweep_waits_for_what_others_compute_and_takes_over_what_they_leave(grid_file, tmp_path):
+    (config,) = configs(grid_file())
+    other = Owner("another-host", 1)
+    with open_store(tmp_path / "runs.db") as store:
+        key = store.plan(config)
+        assert store.claim(key, other, 1e6)
+        looks = []
+
+        def show(backlog: Backlog, run):
+            looks.append(len(backlog.elsewhere))
+            if looks.count(1) == 5:
+                store.finish(key, "interrupted", {}, owner=other)
+
+        assert sweep([config], store.path, workers=1, show=show).statuses == {key: "finished"}
+        assert looks.count(1) >= 5
+        assert store.get(key).provenance["host"] == this_process().host
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(grid_file, tmp_path):
+    grid = grid_file(rounds=300, axes={"rule": ["ios", "cc"], "seed": {"from": 0, "to": 5}})
+    store = tmp_path / "runs.db"
+    with open_store(store) as opened:
+        opened.plan_all(configs(grid))
+    size = max(path.stat().st_size for path in tmp_path.glob("runs.db*")) + 30_000
+
+    def little_space():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    full = command("sweep", grid, "--store", store, "--workers", 2, preexec_fn=little_space)
+    assert full.returncode == 2
+    last = full.stderr.strip().split("\n")[-1]
+    assert "could not be written" in last and "is the disk full?" in last
+    assert "Traceback" not in full.stderr
+    before = {key: held for key, held in results(store).items() if held[0] == "finished"}
+    again = command("sweep", grid, "--store", store, "--workers", 2)
+    assert again.returncode == 0, again.stderr
+    assert statuses(store) == ["finished"] * 12
+    assert before.items() <= results(store).items()
+
+
+def test_stores_that_cannot_be_used_are_refused_before_anything_is_computed(grid_file, tmp_path):
+    grid = grid_file()
+    store = tmp_path / "broken.db"
+    store.write_bytes(b"these are not the runs you are looking for" * 100)
+    told = command("sweep", grid, "--store", store)
+    assert (told.returncode, told.stderr.count("\n")) == (2, 1)
+    assert "is not a byzmesh store" in told.stderr
+    told = command("sweep", grid, "--store", tmp_path / "none" / "runs.db")
+    assert told.returncode == 2 and "create" in told.stderr
+    with open_store(tmp_path / "good.db") as opened:
+        opened.plan_all(configs(grid))
+    os.chmod(tmp_path / "good.db", 0o444)
+    if os.getuid() == 0:
+        return  # who may write everything is not refused
+    told = command("sweep", grid, "--store", tmp_path / "good.db")
+    assert told.returncode == 2 and "cannot be written" in told.stderr
+
+
+def test_a_script_without_the_guard_is_told(grid_file, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from byzmesh.experiments.grid import read_grid\n"
+        "from byzmesh.experiments.runner import sweep\n"
+        f"sweep([p.config for p in read_grid({str(grid_file())!r})], {str(tmp_path / 'runs.db')!r}, workers=1)\n"
+    )
+    told = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert told.returncode != 0
+    assert "__name__" in told.stderr
