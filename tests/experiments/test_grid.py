@@ -177,6 +177,11 @@ def test_yaml_that_would_be_misread_is_refused(tmp_path, text, words):
     assert words in str(caught.value)
 
 
+def test_numbers_in_yaml_are_numbers(tmp_path):
+    (tmp_path / "file.yaml").write_text("a: [1e-3, 1E6, -2.5e+3, 3, '1e3', e3]")
+    assert read_yaml(tmp_path / "file.yaml") == {"a": [0.001, 1e6, -2500.0, 3, "1e3", "e3"]}
+
+
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot read .*none\.yaml: No such file"):
         read_grid(tmp_path / "none.yaml")
