@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from tests.attacks.scenes import World
+from tests.attacks.scenes import World, fiedler_of
 
 Models = dict[int, np.ndarray]
 Oracle = Callable[[World, Models, int, int], np.ndarray]
@@ -102,6 +102,58 @@ def mimic(world: World, x: Models, n: int, b: int) -> np.ndarray:
     raise AssertionError("some row is the farthest")
 
 
+def spread_of_neighbours(world: World, x: Models, n: int) -> tuple[np.ndarray, np.ndarray]:
+    members = world.honest_neighbours(n)
+    mean = plain_mean(world, x, n, with_own=False)
+    if len(members) < 2:
+        return mean, np.zeros_like(mean)
+    return mean, np.sqrt(sum((x[m] - mean) ** 2 for m in members) / (len(members) - 1))
+
+
+def largest_gamma(allowed: Callable[[float], bool]) -> float:
+    """By bisection, as the attacks' authors do."""
+    low, high = 0.0, 1.0
+    while allowed(high):
+        low, high = high, 2.0 * high
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    return low
+
+
+def min_max(world: World, x: Models, n: int, b: int) -> np.ndarray:
+    mean, std = spread_of_neighbours(world, x, n)
+    if not std.any():
+        return mean
+    members = world.honest_neighbours(n)
+    widest = max(float(np.sum((x[k] - x[m]) ** 2)) for k in members for m in members)
+    gamma = largest_gamma(
+        lambda g: max(float(np.sum((mean - g * std - x[m]) ** 2)) for m in members) <= widest * (1 + 1e-15)
+    )
+    return mean - gamma * std
+
+
+def min_sum(world: World, x: Models, n: int, b: int) -> np.ndarray:
+    mean, std = spread_of_neighbours(world, x, n)
+    if not std.any():
+        return mean
+    members = world.honest_neighbours(n)
+    widest = max(sum(float(np.sum((x[k] - x[m]) ** 2)) for m in members) for k in members)
+    gamma = largest_gamma(
+        lambda g: sum(float(np.sum((mean - g * std - x[m]) ** 2)) for m in members) <= widest * (1 + 1e-15)
+    )
+    return mean - gamma * std
+
+
+def spectral(scale: float) -> Oracle:
+    def message(world: World, x: Models, n: int, b: int) -> np.ndarray:
+        mode = fiedler_of(world)
+        gap = sum(mode[row] * x[m] for row, m in enumerate(world.honest))
+        return x[n] + scale * mode[world.honest.index(n)] * gap
+
+    return message
+
+
 def zero(world: World, x: Models, n: int, b: int) -> np.ndarray:
     return np.zeros_like(x[n])
 
@@ -122,4 +174,11 @@ DETERMINISTIC: list[tuple[str, dict[str, Any], Oracle]] = [
     ("gaussian", {"std": 0.0, "mean": "plain"}, lambda world, x, n, b: plain_mean(world, x, n, with_own=False)),
     ("mimic", {}, mimic),
     ("zero", {}, zero),
+    ("same-value", {}, lambda world, x, n, b: np.full_like(x[n], 1.0)),
+    ("same-value", {"value": -2.5}, lambda world, x, n, b: np.full_like(x[n], -2.5)),
+    ("stale", {}, lambda world, x, n, b: sum(x.values()) / len(x)),
+    ("min-max", {}, min_max),
+    ("min-sum", {}, min_sum),
+    ("spectral-heterogeneity", {}, spectral(1.0)),
+    ("spectral-heterogeneity", {"scale": -3.0}, spectral(-3.0)),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,9 +96,6 @@ def scene_of(world: World) -> Scene:
     def lying(weights: np.ndarray) -> np.ndarray:
         return np.array([sum(weights[n, b] for b in world.lying_neighbours(n)) for n in victims], float)
 
-    def fiedler() -> np.ndarray:
-        raise AssertionError("no attack here reads the Fiedler vector")
-
     pairs = world.pairs()
     return Scene(
         honest=np.array(world.honest, np.int64),
@@ -113,8 +111,36 @@ def scene_of(world: World) -> Scene:
         metropolis_weight=metropolis,
         metropolis_own=np.array([world.metropolis[n, n] for n in victims], float),
         metropolis_lie=lying(world.metropolis),
-        fiedler=fiedler,
+        fiedler=lambda: fiedler_of(world),
     )
+
+
+def fiedler_of(world: World) -> np.ndarray:
+    """A unit vector over the honest workers: that of the second least eigenvalue of their Laplacian."""
+    block = world.weights[np.ix_(world.honest, world.honest)]
+    block = block + block.T
+    np.fill_diagonal(block, 0.0)
+    vectors = np.linalg.eigh(np.diag(block.sum(axis=1)) - block)[1]
+    return vectors[:, min(1, len(block) - 1)]
+
+
+def mean_of_inbox(world: World, models: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """`View.respond` of workers that take the weighted mean of everything, for messages per pair or per victim."""
+    pairs = world.pairs()
+    victims = [n for n in world.honest if world.lying_neighbours(n)]
+
+    def respond(messages: np.ndarray) -> np.ndarray:
+        out = np.empty((len(world.honest), models.shape[1]))
+        for row, n in enumerate(world.honest):
+            out[row] = world.weights[n, n] * models[row].astype(np.float64)
+            for m in world.honest_neighbours(n):
+                out[row] += world.weights[n, m] * models[world.honest.index(m)]
+            for b in world.lying_neighbours(n):
+                line = victims.index(n) if len(messages) == len(victims) else pairs.index((b, n))
+                out[row] += world.weights[n, b] * messages[line]
+        return out.astype(models.dtype)
+
+    return respond
 
 
 def frozen_models(world: World, dimension: int, seed: int = 0, dtype: type = np.float64) -> np.ndarray:
@@ -126,4 +152,4 @@ def frozen_models(world: World, dimension: int, seed: int = 0, dtype: type = np.
 
 
 def view_of(world: World, models: np.ndarray, round: int = 0, seed: int = 0) -> View:
-    return View(models, scene_of(world), round=round, seed=seed)
+    return View(models, scene_of(world), round=round, seed=seed, respond=mean_of_inbox(world, models))

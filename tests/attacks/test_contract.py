@@ -81,7 +81,8 @@ def test_a_stranger_is_no_pair(name: str) -> None:
 def test_names_and_aliases() -> None:
     known = {
         "none", "gaussian", "sign-flipping", "isolation", "sample-duplicating", "ALIE", "IPM", "dissensus", "zero",
-        "nan", "infinity", "huge", "silent", "label-flipping", "mimic",
+        "nan", "infinity", "huge", "silent", "label-flipping", "mimic", "same-value", "stale", "min-max", "min-sum",
+        "spectral-heterogeneity", "adaptive",
     }  # fmt: skip
     assert set(attacks.names()) == known
     for alias, name in [("duplicate", "sample-duplicating"), ("little", "ALIE"), ("foe", "IPM"), ("alie", "ALIE")]:
@@ -121,6 +122,8 @@ def test_label_flipping_declares_that_it_acts_on_data() -> None:
         ("IPM", {"eps": None}, "attack IPM: eps must be a finite number, got None"),
         ("dissensus", {"eps": float("inf")}, "attack dissensus: eps must be a finite number, got inf"),
         ("huge", {"fraction": 1.5}, "attack huge: fraction must be a finite number from 0 to 1, got 1.5"),
+        ("same-value", {"value": float("nan")}, "attack same-value: value must be a finite number, got nan"),
+        ("stale", {"period": 1.5}, "attack stale: period must be an integer of at least 1, got 1.5"),
         ("sample-duplicating", {"together": 1}, "attack sample-duplicating: together must be true or false, got 1"),
     ],
 )

@@ -36,6 +36,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("NNA", {}),
     ("MDA", {}),
     ("UBAR", {"rho": 0.6, "alpha": 0.4}),
+    ("LazyIOS", {}),
+    ("GTS", {}),
+    ("ClippedGossip", {}),
+    ("CS+", {}),
+    ("RTC", {}),
+    ("BALANCE", {"gamma": 1.3, "alpha": 0.3}),
 ]
 
 

@@ -138,8 +138,8 @@ def faba(mine: Any, received: Any, weights: Any, f: int, *, own: str = "inside")
     return vectors[[0, *neighbours]].mean(axis=0)
 
 
-def ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
-    vectors, weights = stack(own, received), np.asarray(weights, np.float64)
+def ios_trusted(vectors: Vectors, weights: Any, f: int) -> tuple[list[int], Vector]:
+    """Who IOS still trusts after f cuts, own first, and their weighted average."""
 
     def average(trusted: list[int]) -> Vector:
         return sum(weights[m] * vectors[m] for m in trusted) / sum(weights[m] for m in trusted)
@@ -148,7 +148,82 @@ def ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
     for _ in range(f):
         centre = average(trusted)
         trusted.remove(first_largest([distance2(vector, centre) for vector in vectors], trusted[1:]))
-    return average(trusted)
+    return trusted, average(trusted)
+
+
+def ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    return ios_trusted(stack(own, received), np.asarray(weights, np.float64), f)[1]
+
+
+def lazy_ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors = stack(own, received)
+    trusted, _ = ios_trusted(vectors, np.asarray(weights, np.float64), f)
+    return vectors[0] + sum((weights[m] * (vectors[m] - vectors[0]) for m in trusted), start=np.zeros(len(own)))
+
+
+def lying_weight(weights: Any, f: int) -> float:
+    """The f largest neighbour weights together."""
+    return math.fsum(sorted((float(weight) for weight in weights[1:]), reverse=True)[:f])
+
+
+def nearest_of_weight(vectors: Vectors, weights: Any, spare: float) -> list[int]:
+    """Neighbours, nearest to own first, as long as their weights sum to at most all neighbours' minus `spare`."""
+    gaps = [distance2(vector, vectors[0]) for vector in vectors]
+    limit = math.fsum(float(weight) for weight in weights[1:]) - spare
+    kept: list[int] = []
+    for m in smallest(gaps, len(vectors) - 1, range(1, len(vectors))):
+        if math.fsum(float(weights[k]) for k in [*kept, m]) > limit + 1e-12:
+            break
+        kept.append(m)
+    return kept
+
+
+def gossip_step(vectors: Vectors, weights: Any, members: Sequence[int], radius: float) -> Vector:
+    """own + sum over the members of w clip(x_m - own, radius)."""
+    zero = np.zeros(vectors.shape[1])
+    return vectors[0] + sum((float(weights[m]) * clip(vectors[m] - vectors[0], radius) for m in members), start=zero)
+
+
+def adaptive_radius(vectors: Vectors, weights: Any, kept: Sequence[int], bound: float) -> float:
+    if bound == 0.0:
+        return math.inf
+    return math.sqrt(math.fsum(float(weights[m]) * distance2(vectors[m], vectors[0]) for m in kept) / bound)
+
+
+def gts(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors = stack(own, received)
+    kept = nearest_of_weight(vectors, weights, lying_weight(weights, f))
+    return gossip_step(vectors, weights, kept, math.inf)
+
+
+def clipped_gossip(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors, bound = stack(own, received), lying_weight(weights, f)
+    kept = nearest_of_weight(vectors, weights, bound)
+    radius = adaptive_radius(vectors, weights, kept, bound)
+    return gossip_step(vectors, weights, range(1, len(vectors)), radius)
+
+
+def cs_plus(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors = stack(own, received)
+    kept = nearest_of_weight(vectors, weights, 2.0 * lying_weight(weights, f))
+    radius = max((math.sqrt(distance2(vectors[m], vectors[0])) for m in kept), default=0.0)
+    return gossip_step(vectors, weights, range(1, len(vectors)), radius)
+
+
+def rtc(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    vectors, bound = stack(own, received), lying_weight(weights, f)
+    kept = nearest_of_weight(vectors, weights, bound)
+    return gossip_step(vectors, weights, kept, adaptive_radius(vectors, weights, kept, bound))
+
+
+def balance(
+    own: Any, received: Any, weights: Any, f: int = 0, *, gamma: float = 0.3, kappa: float = 1.0, alpha: float = 0.5
+) -> Vector:
+    """At round 0: alpha own + (1 - alpha) mean of those within gamma ||own|| of own; own if there are none."""
+    vectors = stack(own, received)
+    limit = gamma**2 * distance2(vectors[0], np.zeros(len(vectors[0])))
+    near = [vector for vector in vectors[1:] if distance2(vector, vectors[0]) <= limit]
+    return alpha * vectors[0] + (1.0 - alpha) * np.mean(near, axis=0) if near else vectors[0]
 
 
 def cc(
@@ -344,4 +419,10 @@ ORACLES: dict[str, Oracle] = {
     "bucketing": bucketing,
     "NNM": nnm,
     "UBAR": ubar,
+    "LazyIOS": lazy_ios,
+    "GTS": gts,
+    "ClippedGossip": clipped_gossip,
+    "CS+": cs_plus,
+    "RTC": rtc,
+    "BALANCE": balance,
 }

@@ -48,6 +48,18 @@ LINE = {"own": [0.0], "received": [[1.0], [2.0], [4.0], [10.0]], "weights": [0.4
         ("NNM", 2, {"rule": "CooMed"}, 1.0),
         ("NNM", 2, {"rule": "WeiMean"}, (1.0 + 1.0 + 1.0 + 7.0 / 3 + 16.0 / 3) / 5),
         ("UBAR", 0, {"rho": 0.5, "alpha": 0.25, "loss": lambda x: abs(float(x[0]) - 1.5)}, 0.75 * 1.5),
+        # IOS cuts 10: own keeps its 0.1
+        ("LazyIOS", 1, {}, 0.1 + 0.4 + 0.8),
+        # b = 0.2, neighbours weigh 0.6: 1 and 2 (0.3) are kept, 4 would make 0.5 > 0.4
+        ("GTS", 1, {}, 0.1 + 0.4),
+        # tau^2 = (0.1 * 1 + 0.2 * 4) / 0.2 = 4.5
+        ("RTC", 1, {}, 0.1 + 0.4),
+        ("ClippedGossip", 1, {}, 0.1 + 0.4 + 0.3 * math.sqrt(4.5)),
+        ("ClippedGossip", 0, {}, 0.1 + 0.4 + 0.8 + 1.0),
+        # room 0.6 - 0.4 = 0.2: only 1 is kept
+        ("CS+", 1, {}, 0.6),
+        ("CS+", 0, {}, 0.1 + 0.4 + 0.8 + 1.0),
+        ("BALANCE", 1, {}, 0.0),
         ("UBAR", 0, {"rho": 0.5, "alpha": 0.25, "loss": lambda x: abs(float(x[0]) - 0.1)}, 0.0),
     ],
 )
@@ -117,10 +129,32 @@ def test_ties_go_to_the_lowest_sender() -> None:
     assert ORACLES["MDA"]([0.0], [[1.0], [-1.0]], [1 / 3] * 3, 1)[0] == pytest.approx(0.5)
 
 
+def test_balance_measures_by_the_own_length() -> None:
+    received = [[1.2], [0.8], [2.0]]
+    assert ORACLES["BALANCE"]([1.0], received, [0.25] * 4)[0] == pytest.approx(1.0)
+    assert ORACLES["BALANCE"]([1.0], received, [0.25] * 4, gamma=1.0, alpha=0.25)[0] == pytest.approx(0.25 + 1.0)
+
+
 def test_isolated_worker_keeps_its_own() -> None:
     own = np.array([1.0, -2.0])
     nobody = np.zeros((0, 2))
-    for name in ("WeiMean", "NoComm", "CooMed", "GeoMed", "TriMean", "FABA", "IOS", "MeaMed", "NNA", "MDA"):
+    for name in (
+        "WeiMean",
+        "NoComm",
+        "CooMed",
+        "GeoMed",
+        "TriMean",
+        "FABA",
+        "IOS",
+        "MeaMed",
+        "NNA",
+        "MDA",
+        "LazyIOS",
+        "GTS",
+        "ClippedGossip",
+        "CS+",
+        "RTC",
+    ):
         assert ORACLES[name](own, nobody, [1.0], 0) == pytest.approx(own), name
     assert ORACLES["SCC"](own, nobody, [1.0], 0, tau=1.0) == pytest.approx(own)
     assert ORACLES["DRSA"](own, nobody, [1.0], 0, penalty=1.0) == pytest.approx(own)

@@ -25,7 +25,7 @@ def spectral_heterogeneity(scale: float = 1.0) -> Attack:
     check_number("spectral-heterogeneity", "scale", scale)
 
     def init(scene: Scene) -> Plan:
-        mode = scene.fiedler() if len(scene.victims) else np.zeros(len(scene.honest))
+        mode = scene.fiedler() if len(scene.honest) > 1 else np.zeros(len(scene.honest))
         coefficient = scale * np.outer(mode[scene.victims], mode)
         coefficient[np.arange(len(scene.victims)), scene.victims] += 1.0
         index = np.broadcast_to(np.arange(len(scene.honest)), coefficient.shape).copy()

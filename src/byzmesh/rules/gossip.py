@@ -7,12 +7,15 @@ dropped and nobody else the rule realises the paper's doubly stochastic W exactl
 the lying neighbours instead of their number; it follows from f as the sum of the f largest neighbour weights, which f
 liars cannot exceed.
 
-    kept(b)         the nearest neighbours of total weight at most W'(neighbours) - b: the longest such run, nearest first
-    GTS             a_m = w'_nm on kept(b), else 0                       (Gaucher, Dieuleveut, Hendrikx)
-    ClippedGossip   a_m = w'_nm min(1, tau / ||z_m||), tau^2 = (1/b) sum_{kept(b)} w' ||z||^2     (He, Karimireddy, Jaggi)
-    CS+             the same, tau = the largest ||z|| in kept(2 b)       (Gaucher, Dieuleveut, Hendrikx)
-    RTC             remove then clip: ClippedGossip's step and radius on kept(b), 0 outside       (Yang, Ghaderi)
+    kept(b)         the nearest neighbours of weight at most W'(neighbours) - b: the longest such run, nearest first
+    GTS             a_m = w'_nm on kept(b), else 0
+    ClippedGossip   a_m = w'_nm min(1, tau / ||z_m||), tau^2 = (1/b) sum_{kept(b)} w' ||z||^2
+    CS+             the same, tau = the largest ||z|| in kept(2 b)
+    RTC             remove then clip: ClippedGossip's step and radius on kept(b), 0 outside
     LazyIOS         a_m = w'_nm on what IOS trusts, else 0
+
+Sources: He, Karimireddy and Jaggi 2022 (ClippedGossip, its adaptive radius); Gaucher, Dieuleveut and Hendrikx 2024
+(GTS, CS+); Yang and Ghaderi 2024 (RTC, from its description). With b = 0 all of them are the weighted mean.
 """
 
 from __future__ import annotations
@@ -50,9 +53,9 @@ def keep_nearest(distance2: Floats, weight: Floats, present: Booleans, spare: Fl
         for _ in range(1, slots):
             best = -1
             for slot in range(1, slots):
-                if present[receiver, slot] and not kept[receiver, slot]:
-                    if best < 0 or distance2[receiver, slot] < distance2[receiver, best] * (1.0 - tie):
-                        best = slot
+                left = present[receiver, slot] and not kept[receiver, slot]
+                if left and (best < 0 or distance2[receiver, slot] < distance2[receiver, best] * (1.0 - tie)):
+                    best = slot
             if best < 0 or weight[receiver, best] > room + ROUNDING:
                 break
             room -= weight[receiver, best]
@@ -134,7 +137,7 @@ def cs_plus() -> Rule:
 
 @rules.register("RTC", aliases=("remove-then-clip",), facts={"feasible": "f < d"})
 def rtc() -> Rule:
-    """Remove the farthest neighbours of weight b_n, then clip the rest to tau^2 = (1/b_n) sum over the rest w' ||z||^2."""
+    """Remove the farthest neighbours of weight b_n, then clip the rest to tau^2 = (1/b_n) sum_{rest} w' ||z||^2."""
 
     def coefficients(block: Block) -> Floats:
         kept = _kept(block, 1.0)

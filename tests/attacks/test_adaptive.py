@@ -1,0 +1,124 @@
+"""The adaptive attacker does at least as much damage as every fixed attack of its set, to every victim of any rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import byzmesh as bm
+from byzmesh.attacks import View, attack
+from byzmesh.attacks.adaptive import FIXED, STEPS, honest_average
+from byzmesh.errors import ConfigError
+from byzmesh.experiments.simulate import prepare
+from byzmesh.simulation.exchange import scene_of
+from tests.attacks.scenes import frozen_models, mean_of_inbox, random_world, view_of
+
+RULES = ["IOS", "FABA", "Reprieve", "WeiMean", "SCC", "TriMean", "CS+", "CooMed"]
+
+
+def against(rule: str, network: Any, models: np.ndarray) -> View:
+    """A view whose respond is a rule on a network, written with the public functions only."""
+    scene = scene_of(network)
+
+    def respond(messages: np.ndarray) -> np.ndarray:
+        row = scene.place if len(messages) == len(scene.victims) else np.arange(len(scene.liar))
+        forged = bm.Forged(scene.liar, scene.victim, row, models, rows=messages)
+        return bm.aggregate_all(rule, network, models, forged).models
+
+    return View(models, scene, respond=respond)
+
+
+def damage(view: View, forged: Any) -> np.ndarray:
+    assert view.respond is not None
+    centre, _ = honest_average(view)
+    messages = forged.dense()[forged.row]
+    return np.linalg.norm(view.respond(messages)[view.scene.victims] - centre, axis=1)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("topology", ["paper/two-castle", "paper/er-12"])
+def test_no_fixed_attack_of_the_set_does_more(rule: str, topology: str) -> None:
+    network = bm.network(topology)
+    random = np.random.default_rng(3)
+    for near in (1.0, 0.01):
+        models = random.normal(size=8) + near * random.normal(size=(len(network.honest), 8)) * random.uniform(0.2, 3, 8)
+        view = against(rule, network, models)
+        made = attack("adaptive")
+        worst = damage(view, made.forge(view, made.init(view.scene))[0])
+        for make in FIXED:
+            fixed = make()
+            done = damage(view, fixed.forge(view, fixed.init(view.scene))[0])
+            assert (worst >= done * (1.0 - 1e-9)).all(), fixed.name
+
+
+@given(seed=st.integers(0, 10_000), dtype=st.sampled_from([np.float32, np.float64]))
+@settings(max_examples=30, deadline=None)
+def test_against_the_mean_it_goes_as_far_as_it_may(seed: int, dtype: type) -> None:
+    """A mean follows the longest lie: nothing in the search is longer than what is chosen."""
+    world = random_world(seed, nodes=8, liars=2, probability=0.8)
+    view = view_of(world, frozen_models(world, 9, seed, dtype))
+    made = attack("adaptive")
+    forged, _ = made.forge(view, made.init(view.scene))
+    if not len(forged):
+        return
+    centre, spread = honest_average(view)
+    far = np.linalg.norm(forged.dense() - centre, axis=1)
+    assert (far >= STEPS[0] * 2.0 * spread * (1.0 - 1e-4)).all()
+
+
+def test_honest_average_by_loops() -> None:
+    world = random_world(5)
+    models = frozen_models(world, 7)
+    centre, spread = honest_average(view_of(world, models))
+    x = {n: models[row] for row, n in enumerate(world.honest)}
+    for v, n in enumerate(n for n in world.honest if world.lying_neighbours(n)):
+        lost = sum(world.weights[n, b] for b in world.lying_neighbours(n))
+        near = world.honest_neighbours(n)
+        average = sum((world.weights[n, m] * x[m] for m in near), start=(world.weights[n, n] + lost) * x[n])
+        np.testing.assert_allclose(centre[v], average, rtol=1e-12)
+        assert spread[v] == pytest.approx(max(np.linalg.norm(x[m] - average) for m in [n, *near]))
+
+
+def test_the_chosen_lies_do_the_damage_that_was_measured() -> None:
+    """Per pair and per victim answers agree, and the forged rows are those that were tried last as the best."""
+    world = random_world(7)
+    models = frozen_models(world, 11)
+    respond = mean_of_inbox(world, models)
+    view = view_of(world, models)
+    made = attack("adaptive")
+    forged, _ = made.forge(view, made.init(view.scene))
+    np.testing.assert_allclose(respond(forged.dense()), respond(forged.dense()[forged.row]), rtol=1e-12)
+
+
+def test_without_the_rule_it_says_what_it_needs() -> None:
+    world = random_world(1)
+    view = view_of(world, frozen_models(world, 3))
+    with pytest.raises(ConfigError, match="adaptive tries its messages on the rule in use"):
+        attack("adaptive").forge(View(view.models, view.scene), attack("adaptive").init(view.scene))
+
+
+@pytest.mark.parametrize("rule", ["IOS", "Reprieve"])
+def test_in_every_round_of_a_run_it_harms_most(rule: str) -> None:
+    made, fixed = attack("adaptive"), [make() for make in FIXED]
+    rounds = []
+
+    def forge(view: View, states: Any) -> Any:
+        forged, _ = made.forge(view, states[0])
+        worst = damage(view, forged)
+        for other, state in zip(fixed, states[1:], strict=True):
+            assert (worst >= damage(view, other.forge(view, state)[0]) * (1.0 - 1e-5)).all(), (other.name, view.round)
+        rounds.append(worst.min())
+        return forged, states
+
+    watching = replace(made, forge=forge, init=lambda scene: [one.init(scene) for one in (made, *fixed)])
+    problem = {"name": "quadratic", "dimension": 6, "targets": "normal"}
+    run = prepare(problem=problem, network="paper/two-castle", rule=rule, attack="adaptive", rounds=25, step=0.2)
+    run.attack = watching
+    run.start()
+    assert run.run().status == "finished"
+    assert len(rounds) == 25 and min(rounds) > 0.0
