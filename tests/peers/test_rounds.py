@@ -58,26 +58,39 @@ def test_fewer_than_a_quorum_wait_for_the_timeout():
     assert rounds.ready(15.0)
 
 
-def test_silent_liars_are_soon_not_waited_for():
+def play(rounds: Rounds, now: float, arrive: list[int], babble: list[int] = ()) -> bool:
+    """One round in which these arrive at once and those send an old message; whether it then ends at once."""
+    number = begin(rounds, now)
+    for neighbour in arrive:
+        rounds.offer(neighbour, number, V, now)
+    for neighbour in babble:
+        rounds.offer(neighbour, 0, V, now)
+    at_once = rounds.ready(now)
+    rounds.gather(1)
+    return at_once
+
+
+@pytest.mark.parametrize("babble", [[], [3, 4]])
+def test_silent_or_babbling_liars_are_soon_not_waited_for(babble):
     rounds = running(5, f=2)
-    for late in range(SILENT_AFTER + 2):
-        number = begin(rounds, 10.0 + late)
-        for neighbour in range(3):
-            rounds.offer(neighbour, number, V, 10.0 + late)
-        assert rounds.ready(10.0 + late) == (late >= SILENT_AFTER - 1)
-        rounds.gather(1)
+    ends = [play(rounds, 10.0 + turn, [0, 1, 2], babble) for turn in range(SILENT_AFTER + 2)]
+    assert ends == [False] * SILENT_AFTER + [True] * 2
     assert rounds.expected == [0, 1, 2]
-    rounds.offer(4, 0, V, 30.0)
+    play(rounds, 30.0, [0, 1, 2, 4])
     assert rounds.expected == [0, 1, 2, 4]
 
 
 def test_one_dead_neighbour_does_not_stall_a_peer_without_tolerance():
     rounds = running(3, f=0)
-    for late in range(SILENT_AFTER + 1):
-        number = begin(rounds, 10.0 + late)
-        for neighbour in (0, 1):
-            rounds.offer(neighbour, number, V, 10.0 + late)
-    assert rounds.ready(10.0 + late)
+    ends = [play(rounds, 10.0 + turn, [0, 1]) for turn in range(SILENT_AFTER + 1)]
+    assert ends[-1] and not ends[0]
+
+
+def test_a_peer_ahead_of_most_who_speak_waits_for_them():
+    rounds = running(6, f=1)
+    ends = [play(rounds, 10.0 + turn, [0, 1, 2, 3], [4, 5]) for turn in range(10)]
+    assert not any(ends)
+    assert rounds.deadline >= 19.0 + 5.0
 
 
 def test_a_lonely_peer_waits_for_the_timeout_every_round():

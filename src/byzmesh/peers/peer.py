@@ -32,6 +32,10 @@ from byzmesh.rules.geometry import Pool
 
 Array = npt.NDArray[Any]
 
+RENEW = 10.0
+"""Seconds without a message after which a connection is made anew: ZeroMQ does not try again by itself after a garbled
+handshake, or after a frame above the cap."""
+
 
 def no_log(event: str, **facts: Any) -> None:
     """A log that keeps nothing."""
@@ -111,6 +115,7 @@ class Peer:
         self._sent: list[bytearray] = []
         self._vector = mine
         self._resent: dict[int, int] = {}
+        self._fresh = dict.fromkeys(self.neighbours, time.monotonic())
         self.transport = Transport(me, address, keys, remotes, self.form.size, log)
 
     def __enter__(self) -> Peer:
@@ -197,7 +202,13 @@ class Peer:
         return self.rounds.gather(self.form.dimension, self.form.dtype)
 
     def _enter(self, round: int) -> None:
-        self.rounds.begin(round, time.monotonic())
+        now = time.monotonic()
+        self.rounds.begin(round, now)
+        for neighbour in self.transport.connected:
+            if now - self._fresh[neighbour] > RENEW:
+                self._fresh[neighbour] = now
+                self.transport.disconnect(neighbour)
+                self.transport.connect(neighbour)
         # the message of the round before is kept too: a neighbour that joins late may be one round behind
         self._sent = [*self._sent[-1:], self.form.encode(self._vector, self.me, round, EVERYONE)]
         self._resent.clear()
@@ -209,6 +220,8 @@ class Peer:
         now = time.monotonic()
         for neighbour, data in messages:
             self._take(neighbour, data, now)
+        for neighbour in self.transport.hoarding - self.flooding:
+            self._cut_off(neighbour)
         self.listening.update(joined)
         for neighbour in joined:
             # twice a round at most: whoever keeps reconnecting must not make this peer send without end
@@ -218,12 +231,11 @@ class Peer:
                     self.transport.send(self.form.readdress(message, neighbour))
 
     def _take(self, neighbour: int, data: Any, now: float) -> None:
+        self._fresh[neighbour] = now
         if neighbour in self.flooding or neighbour in self.blocked:
             return
         if not self.budget.spend(neighbour, self.rounds.trusted, now):
-            self.flooding.add(neighbour)
-            self.transport.disconnect(neighbour)
-            self.log("cut off", neighbour=neighbour, reason="floods", round=self.round)
+            self._cut_off(neighbour)
             return
         try:
             message = self.form.decode(data, neighbour)
@@ -233,6 +245,11 @@ class Peer:
                 self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
             return
         self.rounds.offer(neighbour, message.round, message.vector, now)
+
+    def _cut_off(self, neighbour: int) -> None:
+        self.flooding.add(neighbour)
+        self.transport.disconnect(neighbour)
+        self.log("cut off", neighbour=neighbour, reason="floods", round=self.round)
 
     def block(self, neighbours: set[int]) -> None:
         """Have no connection with these neighbours until told otherwise (drills: a partition of the network)."""

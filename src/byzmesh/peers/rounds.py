@@ -2,12 +2,13 @@
 
 With d neighbours of which at most f lie, a round ends as soon as
 
-    everybody who still speaks has sent its message of the round, or
+    everybody who is expected has sent its message of the round, or
     d - f messages came and a grace period has passed since, or
     the timeout has passed.
 
-A neighbour of whom nothing, not even a late message, was heard for three rounds is not waited for until it speaks
-again. So f silent liars cost nothing, f late ones a grace period, and nobody a round that never ends.
+A neighbour that missed three rounds in a row is not expected until a message of it counts again, unless more than f of
+those who speak at all are missing: then this peer is the one that is ahead, and waits. So f silent or babbling liars
+cost nothing, f late ones a grace period, a dead neighbour a few rounds' timeouts, and nobody a round that never ends.
 
 The grace period follows the usual spread: twice the decaying maximum of the time from the first to the (d - f)-th
 arrival. That time ends with an honest message at the latest, so liars cannot stretch it.
@@ -35,7 +36,7 @@ from byzmesh.errors import ConfigError
 Array = npt.NDArray[Any]
 
 SILENT_AFTER = 3
-"""Rounds without a word after which a neighbour is not waited for."""
+"""Missed rounds after which a neighbour is not waited for."""
 _DECAY = 0.98
 
 
@@ -80,6 +81,7 @@ class Rounds:
         self.verdicts: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
         self._held: dict[int, dict[int, Array]] = {neighbour: {} for neighbour in self.neighbours}
         self._heard = dict.fromkeys(self.neighbours, 0)
+        self._missed = dict.fromkeys(self.neighbours, 0)
         self._begun = 0
         self._started = 0.0
         self._arrivals: list[float] = []
@@ -118,8 +120,13 @@ class Rounds:
 
     @property
     def expected(self) -> list[int]:
-        """The neighbours that still speak."""
-        return [neighbour for neighbour in self.neighbours if self._begun - self._heard[neighbour] < SILENT_AFTER]
+        """The neighbours whose messages usually come in time."""
+        return [neighbour for neighbour in self.neighbours if self._missed[neighbour] < SILENT_AFTER]
+
+    @property
+    def _speaking(self) -> int:
+        """How many neighbours sent anything lately, be it late."""
+        return sum(self._begun - heard < SILENT_AFTER for heard in self._heard.values())
 
     @property
     def grace(self) -> float:
@@ -139,8 +146,10 @@ class Rounds:
         """Whether to go on with what came."""
         if not self.neighbours or now >= self.deadline:
             return True
-        expected = self.expected
-        return bool(expected) and all(self.round in self._held[neighbour] for neighbour in expected)
+        arrived = len(self._arrivals)
+        if arrived == 0 or self._speaking - arrived > self.f:
+            return arrived == len(self.neighbours)
+        return all(self.round in self._held[neighbour] for neighbour in self.expected)
 
     @property
     def deadline(self) -> float:
@@ -175,6 +184,8 @@ class Rounds:
             if vector is not None:
                 messages[slot] = vector
                 present[slot] = True
+                self._missed[neighbour] = 0
             else:
                 self.verdicts[neighbour]["silent"] += 1
+                self._missed[neighbour] += 1
         return messages, present

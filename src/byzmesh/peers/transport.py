@@ -8,8 +8,9 @@ module (ZAP) whether the subscriber's key is a neighbour's; a stranger fails in 
                     and then loses messages, it never blocks the sender
     one door each   what comes in through a neighbour's socket can only be that neighbour's, and closing the socket
                     shuts it out
-    exact size      a frame larger than a message of this run ends the connection before it is read
-    short queues    `QUEUE` messages per neighbour each way, small kernel buffers
+    exact size      a frame larger than a message of this run ends the connection before it is read, for good
+    short queues    `QUEUE` messages per neighbour each way, small kernel buffers; what ZeroMQ holds beyond its own
+                    limits is found by the audit of bytes
 
 A subscriber asks for messages to everybody and to itself. When it (re)appears the publisher learns of it (`joined`),
 so that the message of the running round can be sent again to it alone.
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byzmesh.errors import PeerError
+from byzmesh.peers.audit import Audit
 from byzmesh.peers.identity import Keys, zeromq
 from byzmesh.peers.wire import EVERYONE
 
@@ -31,6 +33,7 @@ QUEUE = 8
 """Messages held per neighbour and direction."""
 OVERHEAD = 33
 """What CURVE adds to a frame: name, nonce, authenticator, flags."""
+_PER_FRAME = OVERHEAD + 9  # ZeroMQ's own frame header
 _HANDSHAKE = 1024  # the largest command of a handshake fits; a smaller cap would refuse everybody
 _KERNEL_BUFFER = 1 << 18
 _DRAIN = 4  # messages read from one neighbour before the next has its turn
@@ -60,7 +63,9 @@ class Transport:
         self.me = me
         self.neighbours = dict(neighbours)
         self.received = dict.fromkeys(self.neighbours, 0)
-        """Bytes of complete messages by neighbour."""
+        """Bytes of what was delivered by neighbour, with what it costs on the wire."""
+        self.hoarding: set[int] = set()
+        """Neighbours that sent bytes which never became messages."""
         self._size, self._keys, self._log = size, keys, log
         self._context = self.zmq.Context()
         self._poller = self.zmq.Poller()
@@ -69,11 +74,25 @@ class Transport:
         self._doorkeeper = Doorkeeper(self._context, {remote.public_key: i for i, remote in neighbours.items()}, log)
         try:
             self._publisher = self._publish(address)
+            endpoint = self._publisher.getsockopt_string(self.zmq.LAST_ENDPOINT)
+            places = {i: remote.address.rpartition(":") for i, remote in neighbours.items()}
+            audit = Audit(
+                int(endpoint.rpartition(":")[2]),
+                {i: (host, int(port)) for i, (host, _, port) in places.items()},
+                2 * QUEUE * (size + _PER_FRAME),
+            )
+            self._doorkeeper.audit = lambda: self._note(audit.check(self.received))
             for neighbour in self.neighbours:
                 self.connect(neighbour)
         except BaseException:
             self.close(linger=0.0)
             raise
+
+    def _note(self, guilty: list[int | None]) -> None:
+        for neighbour in guilty:
+            self._log("shut down", neighbour=neighbour, reason="sends bytes that never become messages")
+            if neighbour is not None:
+                self.hoarding.add(neighbour)
 
     def _publish(self, address: str) -> Any:
         zmq = self.zmq
@@ -171,7 +190,7 @@ class Transport:
                     frame = socket.recv(self.zmq.NOBLOCK, copy=False)
                 except self.zmq.Again:
                     break
-                self.received[sender] += len(frame)
+                self.received[sender] += len(frame) + _PER_FRAME
                 # a message has one part: every part of anything longer is judged, and refused, by itself
                 messages.append((sender, frame.buffer))
         return messages, joined
@@ -204,13 +223,14 @@ class Transport:
 class Doorkeeper:
     """ZeroMQ's authentication protocol (ZAP): lets in the keys of the neighbours, in a thread of its own.
 
-    A handshake must not wait for the peer's own computation.
+    A handshake must not wait for the peer's own computation, nor must the audit, which it does ten times a second.
     """
 
     def __init__(self, context: Any, names: Mapping[str, int], log: Callable[..., None]) -> None:
         self._zmq: Any = zeromq()
         self._names = dict(names)
         self._log = log
+        self.audit: Callable[[], None] = lambda: None
         self._requests = context.socket(self._zmq.REP)
         self._requests.linger = 0
         self._requests.bind("inproc://zeromq.zap.01")
@@ -232,9 +252,12 @@ class Doorkeeper:
         poller.register(self._requests, self._zmq.POLLIN)
         poller.register(self._stop, self._zmq.POLLIN)
         while True:
-            ready = dict(poller.poll())
+            ready = dict(poller.poll(100))
             if self._stop in ready:
                 break
+            if self._requests not in ready:
+                self.audit()
+                continue
             version, request, _, address, _, mechanism, *credentials = self._requests.recv_multipart()
             known = None
             if mechanism == b"CURVE" and len(credentials) == 1 and len(credentials[0]) == 32:
