@@ -20,6 +20,7 @@ VERBS = (
     "plot",
     "report",
     "reproduce",
+    "arena",
     "certify",
     "design",
     "suspects",

@@ -1,0 +1,75 @@
+"""`byzmesh arena`: rules against attacks, and who loses least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    programme: Annotated[
+        str,
+        typer.Argument(
+            help="open: what the options select; tables: our rule in the paper's 25 attack columns; "
+            "attackers: IPM, dissensus and the adaptive attacker against eight rules."
+        ),
+    ] = "open",
+    rules: Annotated[str, typer.Option(help="Rules, with commas.")] = "Reprieve,IOS,FABA,CC,WeiMean",
+    attacks: Annotated[
+        str, typer.Option(help="Attacks, with commas.")
+    ] = "sign-flipping,isolation,sample-duplicating,ALIE,adaptive",
+    graphs: Annotated[str, typer.Option(help="Networks by name, with commas.")] = "paper/two-castle",
+    partitions: Annotated[str, typer.Option(help="Splits of the data, with commas.")] = "one-class",
+    bounds: Annotated[str, typer.Option(help="What rules are told of f: exact, f - 1, f + 1, with commas.")] = "exact",
+    seeds: Annotated[int, typer.Option(help="Seeds per cell.")] = 1,
+    rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 50_000,
+    quick: Annotated[bool, typer.Option("--quick", help="1,000 rounds per run: minutes instead of hours.")] = False,
+    against: Annotated[
+        Path | None, typer.Option(help="results.csv of a reproduction, to write columns.csv against.")
+    ] = None,
+    store: Annotated[Path, typer.Option(help="Store of runs; made if there is none.")] = Path("runs.db"),
+    out: Annotated[Path, typer.Option(help="Folder for tables and the report.")] = Path("arena"),
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")] = None,
+    dask: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")] = None,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what the store holds.")] = True,
+) -> None:
+    """Let rules meet attacks; a leaderboard by worst regret to the best rule of each column, and by worst case.
+
+    Every run is kept in the store: Ctrl-C stops, the same command goes on.
+
+    Example: byzmesh arena --quick --rules Reprieve,IOS --attacks ALIE,isolation
+    """
+    from rich.console import Console
+
+    from byzmesh.cli.show_sweep import progress
+    from byzmesh.experiments.arena import Selection, fight
+    from byzmesh.experiments.arena import programme as cells_of
+    from byzmesh.reports.arena import compare_columns, leaderboard, leaderboard_grid, values_of, write_arena
+    from byzmesh.reports.files import folder
+    from byzmesh.reports.grid import to_rich
+    from byzmesh.reports.results import Entry, collect, read_results
+    from byzmesh.store import open_store
+
+    def listed(text: str) -> list[str]:
+        return [word.strip() for word in text.split(",") if word.strip()]
+
+    selection = Selection(
+        listed(rules), listed(attacks), listed(graphs), listed(partitions), listed(bounds), seeds, rounds
+    )
+    cells = cells_of(programme, selection, quick=quick)
+    reproduction = None if against is None else read_results(against)
+    folder(out)
+    with progress() as show:
+        fought = fight(cells, store, run=run, workers=workers, dask=dask, show=show)
+    if fought.outcome is not None and fought.outcome.interrupted:
+        typer.echo("Stopped. Every run keeps what it has done; the same command again goes on from there.", err=True)
+        raise typer.Exit(130)
+    with open_store(store, readonly=True) as opened:
+        entries = [Entry(cell.target, cell.rule, cell.attack, key, cell.variant) for cell, key in fought.cells]
+        readings = collect(opened, entries)
+        lines = [] if reproduction is None else compare_columns(readings, reproduction)
+        written = write_arena(opened, readings, out, lines)
+    Console().print(to_rich(leaderboard_grid(leaderboard(values_of(readings)))))
+    typer.echo(f"{len(written)} files in {out}: " + ", ".join(path.name for path in written))

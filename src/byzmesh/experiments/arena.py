@@ -1,0 +1,159 @@
+"""The arena: rules against attacks on graphs and splits of the data, as one grid with seeds.
+
+All runs are under the profile `paper`, so that a column differs from the paper's in nothing but what its name says.
+
+    tables      our rule in the 25 attack columns of Tables II to VI, at full rounds
+    attackers   IPM, dissensus and the adaptive attacker against eight rules on the two non-iid graphs of 12 workers,
+                with f exact, too small and too large by one; three seeds for our rule and IOS
+    open        any selection of rules, attacks, graphs, splits, bounds and seeds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from byzmesh.attacks.base import attacks as attack_registry
+from byzmesh.errors import ConfigError, UnknownName, nearest
+from byzmesh.experiments.backlog import Show
+from byzmesh.experiments.canonical import build_network
+from byzmesh.experiments.config import resolve
+from byzmesh.experiments.paper_grids import ATTACKS, QUICK_EVALUATE_EVERY, TABLES, Cell, configs
+from byzmesh.experiments.runner import Outcome, sweep
+from byzmesh.rules.base import rules as rule_registry
+from byzmesh.store import config_key
+
+OURS = "Reprieve"
+PROGRAMMES = ("open", "tables", "attackers")
+RULES = (OURS, "IOS", "FABA", "CC", "SCC", "TriMean", "CS+", "RTC")
+ATTACKERS = ("IPM", "dissensus", "adaptive")
+GRAPHS = ("paper/two-castle", "paper/er-12")
+BOUNDS = ("exact", "f - 1", "f + 1")
+SEEDED = {OURS: 3, "IOS": 3}
+"""Rules that meet the attackers with more than one seed."""
+QUICK_ROUNDS = 1_000
+
+
+@dataclass(frozen=True)
+class Fought:
+    """The cells of an arena with their keys in the store, and how the sweep ended (None if nothing was run)."""
+
+    cells: tuple[tuple[Cell, str], ...]
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which runs an open arena has: all combinations."""
+
+    rules: Sequence[str] = (OURS, "IOS", "FABA", "CC", "WeiMean")
+    attacks: Sequence[str] = ("sign-flipping", "isolation", "sample-duplicating", "alie", "adaptive")
+    graphs: Sequence[str] = ("paper/two-castle",)
+    partitions: Sequence[str] = ("one-class",)
+    bounds: Sequence[str] = ("exact",)
+    seeds: int = 1
+    rounds: int = 50_000
+
+
+def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
+    """The cells of a selection; target is graph and split, variant what is told of f unless that is exact.
+
+    A rule that ignores f meets each column once: the bound changes nothing for it.
+
+    >>> found = bouts(Selection(rules=("IOS", "CC"), attacks=("alie",), bounds=BOUNDS), quick=True)
+    >>> [(cell.rule, cell.variant) for cell in found]
+    [('IOS', ''), ('IOS', 'f - 1'), ('IOS', 'f + 1'), ('CC', ''), ('CC', 'f - 1'), ('CC', 'f + 1')]
+    >>> found[3].config == found[5].config
+    True
+    """
+    for bound in selection.bounds:
+        if bound not in BOUNDS:
+            raise UnknownName(f"unknown bound {bound!r}: {nearest(bound, BOUNDS)}")
+    if selection.seeds < 1 or selection.rounds < 1:
+        raise ConfigError(f"seeds and rounds must be at least 1, got {selection.seeds} and {selection.rounds}")
+    rules = [rule_registry.entry(name).name for name in selection.rules]
+    known = [attack_registry.entry(name).name for name in selection.attacks]
+    told = {graph: _bounds(graph) for graph in selection.graphs}
+    return [
+        Cell(
+            f"{graph.removeprefix('paper/')}, {partition}",
+            rule,
+            attack,
+            _config(rule, attack, graph, partition, told[graph][bound], seed, selection.rounds, quick),
+            "" if bound == "exact" else bound,
+        )
+        for seed in range(selection.seeds)
+        for rule in rules
+        for graph in selection.graphs
+        for partition in selection.partitions
+        for attack in known
+        for bound in selection.bounds
+    ]
+
+
+def programme(name: str, selection: Selection | None = None, *, quick: bool = False) -> list[Cell]:
+    """The cells of a programme, or of a selection for `open`.
+
+    >>> len(programme("tables")), len(programme("attackers"))
+    (25, 216)
+    """
+    if name not in PROGRAMMES:
+        raise UnknownName(f"unknown programme {name!r}: {nearest(name, PROGRAMMES)}")
+    if name == "open":
+        return bouts(selection or Selection(), quick=quick)
+    if name == "tables":
+        return [
+            Cell(target, OURS, attack, _config(OURS, attack, at.network, at.partition, "exact", 0, at.rounds, quick))
+            for target, at in TABLES.items()
+            for attack in ATTACKS
+        ]
+    found = []
+    for rule in RULES:
+        chosen = Selection((rule,), ATTACKERS, GRAPHS, ("one-class",), BOUNDS, SEEDED.get(rule, 1))
+        found += bouts(chosen, quick=quick)
+    return found
+
+
+def _bounds(graph: str) -> dict[str, Any]:
+    """What the rules are told of f on a graph, by name."""
+    true = build_network(graph).lying_neighbours
+    return {
+        "exact": "exact",
+        "f - 1": [max(0, int(count) - 1) for count in true],
+        "f + 1": [int(count) + 1 for count in true],
+    }
+
+
+def _config(
+    rule: str, attack: str, graph: str, partition: str, f: Any, seed: int, rounds: int, quick: bool
+) -> dict[str, Any]:
+    short = {"rounds": QUICK_ROUNDS, "evaluate_every": QUICK_EVALUATE_EVERY} if quick else {"rounds": rounds}
+    uses_f = rule_registry.make(rule).uses_f
+    return resolve(
+        {
+            "profile": "paper",
+            "network": graph,
+            "problem": {"name": "softmax", "partition": partition},
+            "rule": rule,
+            "attack": attack,
+            "f": f if uses_f else "exact",
+            "seed": seed,
+            **short,
+        }
+    )
+
+
+def fight(
+    cells: Sequence[Cell],
+    store: str | Path,
+    *,
+    run: bool = True,
+    workers: int | None = None,
+    dask: str | None = None,
+    show: Show = lambda backlog, record: None,
+) -> Fought:
+    """Compute what the store does not hold yet of these cells; with `run` False only look them up."""
+    outcome = sweep(configs(cells), store, workers=workers, dask=dask, show=show) if run else None
+    return Fought(tuple((cell, config_key(cell.config)) for cell in cells), outcome)

@@ -1,0 +1,218 @@
+"""Leaderboards: which rule loses least, over every attack, graph and split that all of them met.
+
+    column        a graph, a split, an attack and what is told of f; a value is a mean over seeds and evaluations
+    worst case    a rule's least accuracy over the columns
+    regret        in a column, the best rule's accuracy minus the rule's; a rule is ranked by its worst regret
+
+A run that diverged counts as accuracy 0; one that is missing or failed leaves its rule without that column.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from byzmesh.errors import ConfigError
+from byzmesh.reports.charts import run_chart
+from byzmesh.reports.files import folder, write_grids, write_report
+from byzmesh.reports.grid import EMPTY, Grid, GridCell
+from byzmesh.reports.html import Report, Section
+from byzmesh.reports.results import Reading, write_readings
+from byzmesh.reports.runs import describe
+from byzmesh.reports.summary import LAST
+from byzmesh.store import Store
+
+COLUMNS = ("table", "attack", "best_rule", "best_accuracy", "our_accuracy", "regret")
+WITHIN = 0.5
+"""Regret in points up to which a rule counts as good as the best."""
+
+Values = Mapping[tuple[str, str], float]
+"""(rule, column) -> accuracy in percent."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A rule over its columns: the worst accuracy and the worst regret, and where each of them is."""
+
+    rule: str
+    worst: float
+    worst_column: str
+    regret: float
+    regret_column: str
+    columns: int
+
+
+def column_of(reading: Reading) -> str:
+    """The column that a reading belongs to.
+
+    >>> column_of(Reading("two-castle, iid", "IOS", "alie", 0, 10, variant="f + 1"))
+    'two-castle, iid, alie, f + 1'
+    """
+    return ", ".join(part for part in (reading.target, reading.attack, reading.variant) if part)
+
+
+def values_of(readings: Iterable[Reading]) -> dict[tuple[str, str], float]:
+    """Accuracies by rule and column, the mean over the seeds."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for reading in readings:
+        value = 0.0 if reading.status == "diverged" else reading.accuracy
+        if not math.isnan(value):
+            found.setdefault((reading.rule, column_of(reading)), []).append(value)
+    return {place: sum(values) / len(values) for place, values in found.items()}
+
+
+def best_of(values: Values) -> dict[str, tuple[str, float]]:
+    """Column -> the best rule in it and its accuracy."""
+    best: dict[str, tuple[str, float]] = {}
+    for (rule, column), value in values.items():
+        if column not in best or value > best[column][1]:
+            best[column] = (rule, value)
+    return best
+
+
+def leaderboard(values: Values) -> list[Score]:
+    """The rules by their worst regret, least first.
+
+    >>> board = leaderboard({("A", "x"): 90.0, ("A", "y"): 80.0, ("B", "x"): 85.0, ("B", "y"): 84.0})
+    >>> [(score.rule, score.worst, score.regret, score.regret_column) for score in board]
+    [('A', 80.0, 4.0, 'y'), ('B', 84.0, 5.0, 'x')]
+    """
+    best = best_of(values)
+    scores = []
+    for rule in dict.fromkeys(rule for rule, _ in values):
+        mine = {column: value for (name, column), value in values.items() if name == rule}
+        worst = min(mine, key=lambda column: mine[column])
+        regret = max(mine, key=lambda column: best[column][1] - mine[column])
+        scores.append(Score(rule, mine[worst], worst, best[regret][1] - mine[regret], regret, len(mine)))
+    return sorted(scores, key=lambda score: (score.regret, -score.worst))
+
+
+def leaderboard_grid(scores: Sequence[Score]) -> Grid:
+    """The leaderboard as a table."""
+    rows = tuple(
+        (
+            score.rule,
+            (
+                GridCell(f"{score.regret:.2f}", score.regret_column, value=score.regret),
+                GridCell(f"{score.worst:.2f}", score.worst_column, value=score.worst),
+                GridCell(str(score.columns), value=score.columns),
+            ),
+        )
+        for score in scores
+    )
+    note = (
+        "Points of accuracy. Regret is against the best rule of each column; in brackets the column where it is worst."
+    )
+    return Grid("leaderboard", "Leaderboard", "rule", ("worst regret", "worst case", "columns"), rows, note)
+
+
+def accuracy_grid(values: Values) -> Grid:
+    """Every column with every rule; the best of a column, and what is as good, in green."""
+    best = best_of(values)
+    rules = tuple(dict.fromkeys(rule for rule, _ in values))
+
+    def cell(rule: str, column: str) -> GridCell:
+        if (rule, column) not in values:
+            return EMPTY
+        value = values[rule, column]
+        return GridCell(f"{value:.2f}", value=value, tone="same" if best[column][1] - value <= WITHIN else "")
+
+    rows = tuple((column, tuple(cell(rule, column) for rule in rules)) for column in best)
+    legend = {"same": f"within {WITHIN} points of the best of its column"}
+    return Grid("arena", "Accuracy (%) by column", "column", rules, rows, "", legend)
+
+
+def disagreement_grid(readings: Sequence[Reading]) -> Grid:
+    """The disagreement H of every rule in every column, the mean over the seeds."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for reading in readings:
+        if not math.isnan(reading.disagreement):
+            found.setdefault((reading.rule, column_of(reading)), []).append(reading.disagreement)
+    rules = tuple(dict.fromkeys(rule for rule, _ in found))
+
+    def cell(group: Sequence[float] | None) -> GridCell:
+        return EMPTY if group is None else GridCell(f"{sum(group) / len(group):.1e}", value=sum(group) / len(group))
+
+    columns = dict.fromkeys(column for _, column in found)
+    rows = tuple((column, tuple(cell(found.get((rule, column))) for rule in rules)) for column in columns)
+    return Grid("disagreement", "Disagreement H by column", "column", rules, rows)
+
+
+def compare_columns(ours: Iterable[Reading], reproduction: Iterable[Reading]) -> list[tuple[str, ...]]:
+    """Lines of `columns.csv`: our rule in each column of a table against the best of the reproduction's rules there."""
+    mine = values_of(ours)
+    best = best_of(values_of(reproduction))
+    tables = {column_of(reading): (reading.target, reading.attack) for reading in ours}
+    lines: list[tuple[str, ...]] = []
+    for (_, column), value in mine.items():
+        if column not in best:
+            raise ConfigError(f"the reproduction has no column {column!r}; reproduce that table first")
+        rule, accuracy = best[column]
+        numbers = (f"{accuracy:.2f}", f"{value:.2f}", f"{accuracy - value:.2f}")
+        lines.append((*tables[column], rule, *numbers))
+    return lines
+
+
+def write_columns(path: Path, lines: Iterable[tuple[str, ...]]) -> Path:
+    """`columns.csv`: table, attack, the best rule and its accuracy, ours, the regret; in percent."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(lines)
+    return path
+
+
+def columns_grid(lines: Sequence[tuple[str, ...]]) -> Grid:
+    """The same as a table."""
+    rows = tuple(
+        (
+            f"{line[0]}, {line[1]}",
+            (
+                GridCell(line[3], line[2], value=float(line[3])),
+                GridCell(line[4], value=float(line[4])),
+                GridCell(line[5], value=float(line[5]), tone="same" if float(line[5]) <= WITHIN else "below"),
+            ),
+        )
+        for line in lines
+    )
+    legend = {"same": f"within {WITHIN} points of the best rule", "below": "farther"}
+    return Grid(
+        "columns", "Our rule in the paper's columns", "column", ("best rule", "ours", "regret"), rows, "", legend
+    )
+
+
+def arena_report(store: Store, readings: Sequence[Reading], lines: Sequence[tuple[str, ...]] = ()) -> Report:
+    """Leaderboard, all accuracies and disagreements, our rule's columns if given, curves by column, and every run."""
+    values = values_of(readings)
+    held = {run.key: run for run in store.list()}
+    names = {reading.key: f"{reading.rule}, {column_of(reading)}" for reading in readings if reading.key in held}
+    groups: dict[str, dict[str, list[str]]] = {}
+    for reading in readings:
+        if reading.status == "finished":
+            groups.setdefault(column_of(reading), {}).setdefault(reading.rule, []).append(reading.key)
+    sections = [Section("leaderboard", "Leaderboard", (), (leaderboard_grid(leaderboard(values)),))] if values else []
+    if lines:
+        sections.append(Section("columns", "The paper's columns", (), (columns_grid(lines),)))
+    charts = (run_chart(store, groups, "accuracy", "Accuracy"),) if groups else ()
+    sections.append(Section("arena", "All columns", (), (accuracy_grid(values), disagreement_grid(readings)), charts))
+    done = sum(reading.status == "finished" for reading in readings)
+    lead = f"{len(readings)} runs, {done} finished. A value is the mean over seeds and the last {LAST} evaluations."
+    return Report("byzmesh: arena", (lead,), tuple(sections), describe([held[key] for key in names], names))
+
+
+def write_arena(
+    store: Store, readings: Sequence[Reading], out: Path, lines: Sequence[tuple[str, ...]] = ()
+) -> list[Path]:
+    """`leaderboard` (Markdown, LaTeX), `arena.csv`, `columns.csv` if there are lines for it, and `report.html`."""
+    folder(out)
+    values = values_of(readings)
+    grids = [leaderboard_grid(leaderboard(values)), accuracy_grid(values), disagreement_grid(readings)]
+    written = write_grids(grids, out / "leaderboard")
+    written.append(write_readings(out / "arena.csv", readings))
+    if lines:
+        written.append(write_columns(out / "columns.csv", lines))
+    written.append(write_report(arena_report(store, readings, lines), out / "report.html"))
+    return written
