@@ -36,6 +36,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("NNA", {}),
     ("MDA", {}),
     ("UBAR", {"rho": 0.6, "alpha": 0.4}),
+    ("Reprieve", {}),
+    ("Reprieve", {"c": 1.4}),
     ("LazyIOS", {}),
     ("GTS", {}),
     ("ClippedGossip", {}),

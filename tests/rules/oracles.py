@@ -161,6 +161,21 @@ def lazy_ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
     return vectors[0] + sum((weights[m] * (vectors[m] - vectors[0]) for m in trusted), start=np.zeros(len(own)))
 
 
+def reprieve(own: Any, received: Any, weights: Any, f: int, *, c: float = 3.0) -> Vector:
+    """IOS, then the cut within c weighted medians of the trusted average's distances come back."""
+    vectors, weights = stack(own, received), np.asarray(weights, np.float64)
+    trusted, centre = ios_trusted(vectors, weights, f)
+    gaps = [math.sqrt(distance2(vector, centre)) for vector in vectors]
+    half, weighed, scale = 0.5 * math.fsum(weights[m] for m in trusted), 0.0, 0.0
+    for m in sorted(trusted, key=lambda m: gaps[m]):
+        weighed, scale = weighed + float(weights[m]), gaps[m]
+        if weighed >= half * (1.0 - 1e-12):
+            break
+    back = [m for m in range(1, len(vectors)) if m in trusted or gaps[m] <= c * scale]
+    members = [0, *back]
+    return sum(weights[m] * vectors[m] for m in members) / sum(weights[m] for m in members)
+
+
 def lying_weight(weights: Any, f: int) -> float:
     """The f largest neighbour weights together."""
     return math.fsum(sorted((float(weight) for weight in weights[1:]), reverse=True)[:f])
@@ -419,6 +434,7 @@ ORACLES: dict[str, Oracle] = {
     "bucketing": bucketing,
     "NNM": nnm,
     "UBAR": ubar,
+    "Reprieve": reprieve,
     "LazyIOS": lazy_ios,
     "GTS": gts,
     "ClippedGossip": clipped_gossip,

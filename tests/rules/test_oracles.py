@@ -48,6 +48,14 @@ LINE = {"own": [0.0], "received": [[1.0], [2.0], [4.0], [10.0]], "weights": [0.4
         ("NNM", 2, {"rule": "CooMed"}, 1.0),
         ("NNM", 2, {"rule": "WeiMean"}, (1.0 + 1.0 + 1.0 + 7.0 / 3 + 16.0 / 3) / 5),
         ("UBAR", 0, {"rho": 0.5, "alpha": 0.25, "loss": lambda x: abs(float(x[0]) - 1.5)}, 0.75 * 1.5),
+        # IOS cuts 10, average 1.444; distances own 1.444 (0.4), 1 0.444 (0.1), 2 0.556 (0.2), 4 2.556 (0.2):
+        # the median of 0.9 is own's 1.444, and 10 is 8.556 away: 5.9 medians
+        ("Reprieve", 1, {}, 1.3 / 0.9),
+        ("Reprieve", 1, {"c": 6.0}, 2.3),
+        # IOS cuts 10 and 4, average 5/7; distances own 0.714 (0.4), 1 0.286 (0.1), 2 1.286 (0.2), median of 0.7: 0.714;
+        # 4 is 3.286 away: 4.6 medians, 10 is 13.0
+        ("Reprieve", 2, {"c": 4.5}, 0.5 / 0.7),
+        ("Reprieve", 2, {"c": 4.7}, 1.3 / 0.9),
         # IOS cuts 10: own keeps its 0.1
         ("LazyIOS", 1, {}, 0.1 + 0.4 + 0.8),
         # b = 0.2, neighbours weigh 0.6: 1 and 2 (0.3) are kept, 4 would make 0.5 > 0.4

@@ -4,7 +4,7 @@
 
 What the theory associates with a rule (Theorem 3, Table I):
 
-    to-own   w_nm = w'_nm, w_nn = w'_nn + sum_{lying b} w'_nb          IOS, SCC, WeiMean: a liar's weight goes to own
+    to-own   w_nm = w'_nm, w_nn = w'_nn + sum_{lying b} w'_nb          IOS, Reprieve, SCC, ...: a liar's weight goes to own
     equal    w_nm = 1 / (N_n + 1)                                      CooMed, GeoMed, Krum, CC, FABA, TriMean
     own      W = I                                                     NoComm
 
@@ -34,6 +34,8 @@ STRICT = 1e-12
 
 _OF_THEORY = {
     "IOS": "to-own",
+    "LazyIOS": "to-own",
+    "Reprieve": "to-own",
     "SCC": "to-own",
     "WeiMean": "to-own",
     "CooMed": "equal",

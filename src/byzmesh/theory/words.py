@@ -57,7 +57,7 @@ def _words(certificate: Certificate) -> list[str]:
     lines.append(f"RCA (the honest workers reach consensus) is {_verdict(certificate.rca)}.")
     if not certificate.honest_connected:
         lines.append("The honest workers do not reach each other without a liar in between.")
-    if certificate.rule.name in ("IOS", "FABA"):
+    if certificate.rule.name in ("IOS", "FABA", "Reprieve", "LazyIOS"):
         lines += _bearing(certificate)
     searched = certificate.search
     if searched is not None and searched.witness is not None:
