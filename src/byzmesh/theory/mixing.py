@@ -4,7 +4,7 @@
 
 What the theory associates with a rule (Theorem 3, Table I):
 
-    to-own   w_nm = w'_nm, w_nn = w'_nn + sum_{lying b} w'_nb          IOS, Reprieve, SCC, ...: a liar's weight goes to own
+    to-own   w_nm = w'_nm, w_nn = w'_nn + sum_{lying b} w'_nb      IOS, Reprieve, SCC, ...: a liar's weight goes to own
     equal    w_nm = 1 / (N_n + 1)                                      CooMed, GeoMed, Krum, CC, FABA, TriMean
     own      W = I                                                     NoComm
 
