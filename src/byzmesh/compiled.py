@@ -6,10 +6,14 @@ a large round. `fast` lets the compiler reorder sums (needed to vectorise a redu
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numba
@@ -17,6 +21,7 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 
 _REORDER = {"reassoc", "contract", "nsz", "arcp"}
+_threads: ContextVar[int] = ContextVar("threads", default=1)
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's mallopt parameters
 
 
@@ -43,9 +48,37 @@ def keep_memory() -> None:
     tune(_MMAP_THRESHOLD, 1 << 30)
 
 
-def limit_threads(threads: int) -> AbstractContextManager[Any]:
-    """Context in which BLAS uses this many threads."""
+@contextlib.contextmanager
+def limit_threads(threads: int) -> Iterator[None]:
+    """Context in which BLAS and `over_parts` use this many threads."""
     from threadpoolctl import threadpool_limits
 
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=threads)
-    return limits
+    before = _threads.set(threads)
+    try:
+        with threadpool_limits(limits=threads):
+            yield
+    finally:
+        _threads.reset(before)
+
+
+def over_parts(work: Callable[[slice], Any], count: int, least: int, threads: int | None = None) -> list[Any]:
+    """The results of `work` on slices that cover range(count), in order; in threads if each has at least `least`.
+
+    threads  default: what `limit_threads` says, 1 outside of it. Kernels release the GIL, so threads share the cores.
+    """
+    parts = max(1, min(_threads.get() if threads is None else threads, count // least))
+    edges = [count * part // parts for part in range(parts + 1)]
+    slices = [slice(low, high) for low, high in itertools.pairwise(edges)]
+    if parts == 1:
+        return [work(slices[0])]
+    return list(_pool(parts).map(work, slices))
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="byzmesh")
+
+
+if hasattr(os, "register_at_fork"):
+    # threads do not survive a fork: the child must not wait for the parent's
+    os.register_at_fork(after_in_child=_pool.cache_clear)

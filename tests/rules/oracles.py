@@ -232,11 +232,19 @@ def rtc(own: Any, received: Any, weights: Any, f: int) -> Vector:
 
 
 def balance(
-    own: Any, received: Any, weights: Any, f: int = 0, *, gamma: float = 0.3, kappa: float = 1.0, alpha: float = 0.5
+    own: Any,
+    received: Any,
+    weights: Any,
+    f: int = 0,
+    *,
+    gamma: float = 0.3,
+    kappa: float = 1.0,
+    alpha: float = 0.5,
+    progress: float = 0.0,
 ) -> Vector:
-    """At round 0: alpha own + (1 - alpha) mean of those within gamma ||own|| of own; own if there are none."""
+    """alpha own + (1 - alpha) mean of those within gamma exp(-kappa t/T) ||own|| of own; own if there are none."""
     vectors = stack(own, received)
-    limit = gamma**2 * distance2(vectors[0], np.zeros(len(vectors[0])))
+    limit = (gamma * math.exp(-kappa * progress)) ** 2 * distance2(vectors[0], np.zeros(len(vectors[0])))
     near = [vector for vector in vectors[1:] if distance2(vector, vectors[0]) <= limit]
     return alpha * vectors[0] + (1.0 - alpha) * np.mean(near, axis=0) if near else vectors[0]
 

@@ -68,6 +68,8 @@ def plain_loops(raw: dict[str, Any], rounds: int) -> np.ndarray:
                 extra = {"previous": models[row]}
             if name == "CC" and options["centre"] == "memory":
                 extra = {"memory": memory[row]}
+            if name == "BALANCE":
+                extra = {"progress": k / rounds}
             if name == "UBAR":
                 extra = {"loss": lambda v, row=row: float(task.losses(v[None, None], k, np.array([row]))[0, 0])}
             fresh.append(

@@ -8,6 +8,7 @@ machine disturbs all of them alike.
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -135,14 +136,12 @@ def scaling(*, rounds: int = 5) -> list[dict[str, Any]]:
 def _alone(kind: str, size: int, rounds: int) -> dict[str, Any]:
     code = f"from byzmesh.experiments.bench import measure_scale; measure_scale({kind!r}, {size}, {rounds})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    row: dict[str, Any] = __import__("json").loads(done.stdout.splitlines()[-1])
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return row
 
 
 def measure_scale(kind: str, size: int, rounds: int) -> None:
     """Print one row of `scaling` as JSON; runs in a process of its own, so that its peak memory is its own."""
-    import json
-
     workers = size if kind == "workers" else 10
     network: Any = "paper/two-castle"
     if kind == "workers":
@@ -150,10 +149,7 @@ def measure_scale(kind: str, size: int, rounds: int) -> None:
         network = {"name": "k-regular", "n": workers, "k": degree, "byzantine": max(1, workers // 50)}
     problem: Any = {"name": "softmax", "partition": "iid"}
     if kind == "dimension":
-        random = np.random.default_rng(0)
-        problem = (
-            {"name": "quadratic", "targets": random.normal(size=(10, size)).tolist()} if size < 10_000 else problem
-        )
+        problem = {"name": "quadratic", "targets": "normal", "dimension": size, "init": "normal"}
     config = resolve(
         {"problem": problem, "network": network, "rule": "IOS", "attack": "sign-flipping", "rounds": 1 << 40}
     )

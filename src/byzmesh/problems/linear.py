@@ -9,17 +9,13 @@ Measured loss and accuracy are those of the test set.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from byzmesh.compiled import over_parts
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Array, Floats, Integers, first_models
 from byzmesh.problems.links import Link
@@ -83,7 +79,7 @@ class LinearTask:
             self.link.delta(scores, labels)
             self.train.backward(picks, scores, out[part])
 
-        _over_rows(work, len(models), self.threads)
+        over_parts(work, len(models), _SPLIT, self.threads)
         return out
 
     def _rows(self, models: Array, rows: Integers | None) -> Integers:
@@ -116,7 +112,7 @@ class LinearTask:
             for k in range(part.start, part.stop):
                 loss[k : k + 1], accuracy[k : k + 1] = self._measure(self.test, picks, labels, models[k : k + 1])
 
-        _over_rows(work, len(models), self.threads, least=2)
+        over_parts(work, len(models), 2, self.threads)
         return {"accuracy": accuracy, "loss": loss} if self.has_accuracy else {"loss": loss}
 
     def _measure(self, rows: Rows, picks: Array, labels: Array, models: Array) -> tuple[Floats, Floats]:
@@ -165,24 +161,3 @@ class LinearTask:
     def draw(self, path: str | Path) -> None:
         """Picture of what each row holds."""
         draw_counts(self.describe(), path)
-
-
-def _over_rows(work: Callable[[slice], None], count: int, threads: int, least: int = _SPLIT) -> None:
-    """Do `work` on slices that cover range(count), in threads if there are at least `least` rows for each."""
-    parts = max(1, min(threads, count // least))
-    edges = [count * part // parts for part in range(parts + 1)]
-    slices = [slice(low, high) for low, high in pairwise(edges)]
-    if parts == 1:
-        work(slices[0])
-    else:
-        list(_pool(threads).map(work, slices))
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="byzmesh")
-
-
-if hasattr(os, "register_at_fork"):
-    # threads do not survive a fork: the child must not wait for the parent's
-    os.register_at_fork(after_in_child=_pool.cache_clear)

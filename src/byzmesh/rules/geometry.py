@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.compiled import over_parts
 from byzmesh.rules.kernels import (
     center_columns,
     centred_mix,
@@ -52,6 +53,9 @@ CHUNK = 8192
 
 SMALL = 40
 """Up to this many rows our own fused kernels beat BLAS, which is made for square products."""
+
+COLUMNS, RECEIVERS = 1 << 16, 64
+"""Columns or receivers for which a second thread pays."""
 
 _HUGE = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e140}
 _CAP = 1e140
@@ -284,12 +288,18 @@ class Frame:
     def gram(self) -> Floats:
         """(M, M) inner products of the basis rows."""
         total = np.zeros((self.height, self.height))
-        if self.small:
-            centred_products(self.pool.own, self.messages, self.anchors, self.centre_row, total)
-        else:
+        if not self.small:
             for _, _, basis, _ in self.chunks():
                 total += to_host(basis @ basis.T)
-        return total
+            return total
+        own, messages, anchors = self.pool.own, self.messages, self.anchors
+
+        def work(part: slice) -> Floats:
+            share = np.empty_like(total)
+            centred_products(own, messages, anchors, self.centre_row, part.start, part.stop, share)
+            return share
+
+        return sum(over_parts(work, own.shape[1], COLUMNS), total)
 
     def lift(self, scale: Floats) -> Floats:
         """(P, M) with y_p - c = lift[p] @ basis, for the basis rows' scale."""
@@ -319,7 +329,11 @@ class Frame:
                 total = total + matrix[:, -1]
             out = np.empty((len(matrix), own.shape[1]), own.dtype)
             weights, sums = matrix.astype(own.dtype, copy=False), total.astype(own.dtype, copy=False)
-            centred_mix(own, self.messages, self.anchors, weights, sums, out)
+
+            def work(part: slice) -> None:
+                centred_mix(own, self.messages, self.anchors, weights, sums, part.start, part.stop, out)
+
+            over_parts(work, own.shape[1], COLUMNS)
             return out
         weights, sums = from_host(matrix, own), from_host(total[:, None], own)
         parts = [weights @ basis + sums * centre for _, _, basis, centre in self.chunks()]
@@ -340,9 +354,12 @@ def inner_blocks(pool: Pool, index: Integers, present: Booleans) -> Floats:
         return out
     anchors = pool.own[:0] if pool.anchors is None else pool.anchors
     scale = np.where(pool.usable, power_of_two(pool.peak, pool.dtype), 1.0)
-    neighbourhood_products(
-        pool.own, pool.dense_messages(), anchors, index, present, 1.0 / scale, np.minimum(scale, _CAP), out
-    )
+    messages, factor, capped = pool.dense_messages(), 1.0 / scale, np.minimum(scale, _CAP)
+
+    def work(part: slice) -> None:
+        neighbourhood_products(pool.own, messages, anchors, index[part], present[part], factor, capped, out[part])
+
+    over_parts(work, receivers, RECEIVERS)
     return out
 
 
@@ -352,7 +369,12 @@ def mix(pool: Pool, index: Integers, coefficient: Floats) -> Any:
     if pool.prefers_blocks(receivers, slots):
         out = np.empty((receivers, pool.own.shape[1]), pool.own.dtype)
         anchors = pool.own[:0] if pool.anchors is None else pool.anchors
-        mix_rows(pool.own, pool.dense_messages(), anchors, index, coefficient, True, out)
+        messages = pool.dense_messages()
+
+        def work(part: slice) -> None:
+            mix_rows(pool.own, messages, anchors, index[part], coefficient[part], True, out[part])
+
+        over_parts(work, receivers, RECEIVERS)
         return out
     matrix = np.zeros((receivers, pool.size))
     scatter(index, coefficient, matrix)

@@ -197,20 +197,23 @@ def _centre_block(
 
 
 @fast
-def centred_products(own: Array, messages: Array, anchors: Array, centre_row: bool, total: Array) -> None:
-    """total = Z Z^T of the basis of finite, not huge rows (centre last if asked), without building all of Z.
+def centred_products(
+    own: Array, messages: Array, anchors: Array, centre_row: bool, first: int, last: int, total: Array
+) -> None:
+    """total = Z Z^T over the columns first .. last, Z the basis of finite, not huge rows (centre last if asked).
 
+    Z is never built as a whole.
     Two by four dot products at a time over a block of columns that stays in the cache; blocks are added in float64.
     """
-    height, width = total.shape[0], own.shape[1]
+    height = total.shape[0]
     kind = own.dtype.type
     block = _BLOCK if height <= 12 else _BLOCK // 2
     padded = (height + 3) // 4 * 4  # rows of zeros, so that there are no odd ends
     basis = np.zeros((padded, block), own.dtype)
     centre = np.empty(block, own.dtype)
     sums = np.zeros((padded, padded))
-    for left in range(0, width, block):
-        size = min(block, width - left)
+    for left in range(first, last, block):
+        size = min(block, last - left)
         _centre_block(own, messages, anchors, left, size, basis, centre)
         if centre_row:
             basis[height - 1, :size] = centre[:size]
@@ -245,41 +248,43 @@ def centred_products(own: Array, messages: Array, anchors: Array, centre_row: bo
 
 
 @fast
-def centred_mix(own: Array, messages: Array, anchors: Array, weights: Array, sums: Array, out: Array) -> None:
-    """out[r] = sums[r] c + sum_m weights[r, m] (row_m - c) with c the mean of the own rows.
+def centred_mix(
+    own: Array, messages: Array, anchors: Array, weights: Array, sums: Array, first: int, last: int, out: Array
+) -> None:
+    """out[r] = sums[r] c + sum_m weights[r, m] (row_m - c) over the columns first .. last, c the mean of the own rows.
 
     Two receivers and four rows at a time, so that most of the traffic stays in registers.
     """
-    width, receivers = own.shape[1], out.shape[0]
+    receivers = out.shape[0]
     dense = own.shape[0] + messages.shape[0] + anchors.shape[0]
     block = _BLOCK // 2
     basis = np.empty((dense, block), own.dtype)
     centre, spare = np.empty(block, own.dtype), np.empty(block, own.dtype)
-    for left in range(0, width, block):
-        size = min(block, width - left)
+    for left in range(first, last, block):
+        size = min(block, last - left)
         _centre_block(own, messages, anchors, left, size, basis, centre)
         middle = centre[:size]
-        for first in range(0, receivers, 2):
-            second = min(first + 1, receivers - 1)
-            one = out[first, left : left + size]
-            two = out[second, left : left + size] if second > first else spare[:size]  # an odd one comes alone
-            lead_one, lead_two = sums[first], sums[second]
+        for even in range(0, receivers, 2):
+            odd = min(even + 1, receivers - 1)
+            one = out[even, left : left + size]
+            two = out[odd, left : left + size] if odd > even else spare[:size]  # the last of an odd number comes alone
+            lead_one, lead_two = sums[even], sums[odd]
             for column in range(size):
                 one[column] = lead_one * middle[column]
                 two[column] = lead_two * middle[column]
             for row in range(0, dense - 3, 4):
                 b0, b1, b2, b3 = basis[row, :size], basis[row + 1, :size], basis[row + 2, :size], basis[row + 3, :size]
-                w0, w1 = weights[first, row], weights[first, row + 1]
-                w2, w3 = weights[first, row + 2], weights[first, row + 3]
-                v0, v1 = weights[second, row], weights[second, row + 1]
-                v2, v3 = weights[second, row + 2], weights[second, row + 3]
+                w0, w1 = weights[even, row], weights[even, row + 1]
+                w2, w3 = weights[even, row + 2], weights[even, row + 3]
+                v0, v1 = weights[odd, row], weights[odd, row + 1]
+                v2, v3 = weights[odd, row + 2], weights[odd, row + 3]
                 for column in range(size):
                     x0, x1, x2, x3 = b0[column], b1[column], b2[column], b3[column]
                     one[column] += (w0 * x0 + w1 * x1) + (w2 * x2 + w3 * x3)
                     two[column] += (v0 * x0 + v1 * x1) + (v2 * x2 + v3 * x3)
             for row in range(dense // 4 * 4, dense):
                 line = basis[row, :size]
-                w0, v0 = weights[first, row], weights[second, row]
+                w0, v0 = weights[even, row], weights[odd, row]
                 for column in range(size):
                     one[column] += w0 * line[column]
                     two[column] += v0 * line[column]
