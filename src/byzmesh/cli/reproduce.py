@@ -19,6 +19,7 @@ def command(
     dask: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds per cell; the paper has one.")] = 1,
     rules: Annotated[str, typer.Option(help="Only these rules, e.g. IOS,FABA (default: all).")] = "",
+    attacks: Annotated[str, typer.Option(help="Only these attacks, e.g. none,alie (default: all).")] = "",
     run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what the store holds.")] = True,
 ) -> None:
     """Reproduce a table or figure of the paper, with the published number beside each of ours.
@@ -27,7 +28,7 @@ def command(
 
     Example: byzmesh reproduce table-3 --quick
     """
-    from byzmesh.cli.show_reproduction import print_reproduction, table_1_rows
+    from byzmesh.cli.show_reproduction import names, print_reproduction, table_1_rows
     from byzmesh.cli.show_sweep import progress
     from byzmesh.experiments.reproduce import reproduce
     from byzmesh.reports.files import folder, write_reproduction
@@ -36,10 +37,18 @@ def command(
     from byzmesh.store import open_store
 
     folder(out)
-    only = tuple(name.strip() for name in rules.split(",") if name.strip())
     with progress() as show:
         done = reproduce(
-            target, store, quick=quick, seeds=seeds, run=run, workers=workers, dask=dask, only=only, show=show
+            target,
+            store,
+            quick=quick,
+            seeds=seeds,
+            run=run,
+            workers=workers,
+            dask=dask,
+            rules=names(rules),
+            attacks=names(attacks),
+            show=show,
         )
     if done.outcome is not None and done.outcome.interrupted:
         typer.echo("Stopped. Every run keeps what it has done; the same command again goes on from there.", err=True)

@@ -13,6 +13,15 @@ from byzmesh.reports.paper import Reproduction, sections
 from byzmesh.reports.paper_text import QUICK
 
 
+def names(text: str) -> list[str]:
+    """Names separated by commas.
+
+    >>> names("IOS, FABA"), names("")
+    (['IOS', 'FABA'], [])
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def table_1_rows(targets: Sequence[str], quick: bool) -> list[Any]:
     """The records of Table I, which is computed and not run; none unless it is asked for."""
     if "table-1" not in targets:

@@ -31,7 +31,8 @@ def reproduce(
     run: bool = True,
     workers: int | None = None,
     dask: str | None = None,
-    only: Sequence[str] = (),
+    rules: Sequence[str] = (),
+    attacks: Sequence[str] = (),
     show: Show = lambda backlog, record: None,
 ) -> Reproduced:
     """Compute what is missing of a target, see `paper_grids` (`all` for everything).
@@ -40,14 +41,15 @@ def reproduce(
     seeds    how many seeds of each cell, from 0
     run      False: nothing is computed, the cells are only looked up
     workers, dask, show   as in `runner.sweep`
-    only     rules to restrict the cells to, all if empty
+    rules, attacks   what to restrict the cells to, all if empty
     """
     found = cells(target, quick=quick, seeds=seeds)
-    known = {cell.rule for cell in found}
-    for rule in only:
-        if rule not in known:
-            raise UnknownName(f"{target} has no rule {rule!r}: {nearest(rule, known)}")
-    chosen = [cell for cell in found if not only or cell.rule in only]
+    for kind, asked in (("rule", rules), ("attack", attacks)):
+        known = {getattr(cell, kind) for cell in found}
+        for name in asked:
+            if name not in known:
+                raise UnknownName(f"{target} has no {kind} {name!r}: {nearest(name, known)}")
+    chosen = [c for c in found if (not rules or c.rule in rules) and (not attacks or c.attack in attacks)]
     outcome = sweep(configs(chosen), store, workers=workers, dask=dask, show=show) if run else None
     keyed = tuple((cell, config_key(cell.config)) for cell in chosen)
     return Reproduced(TARGETS if target == "all" else (target,), keyed, outcome)

@@ -76,10 +76,11 @@ def split_keys(side: str, text: str, known: Sequence[str]) -> list[str]:
     ['rule.name', 'seed']
     """
     found = []
+    short = [path.removesuffix(".name") for path in known if path.endswith(".name")]
     for word in (part.strip() for part in text.split(",")):
         full = word if word in known else f"{word}.name"
         if full not in known:
-            raise UnknownOption(f"{side} = {word!r} is no config key of these runs: {nearest(word, known)}")
+            raise UnknownOption(f"{side} = {word!r} is no config key of these runs: {nearest(word, [*known, *short])}")
         found.append(full)
     return found
 

@@ -116,7 +116,8 @@
   function heat(item, facet) {
     const { senders, receivers, liars, values } = item.facets[facet];
     const points = [];
-    values.forEach((row, y) => row.forEach((value, x) => { if (value !== null) points.push([x, y, value]); }));
+    values.forEach((row, y) => row.forEach((value, x) => { if (value !== null) points.push({ value: [x, y, value],
+      label: { color: value > 0.25 && value < 0.75 ? colour("ink") : "#ffffff" } }); }));
     const names = (ids) => ids.map((id) => (liars.includes(id) ? `{liar|${id}}` : String(id)));
     const rich = { liar: { color: colour("liar"), fontWeight: "bold" } };
     const side = (ids, name, gap) => ({ type: "category", data: names(ids), name, nameLocation: "middle", nameGap: gap,
@@ -124,7 +125,7 @@
       axisLabel: { color: colour("soft"), rich, interval: senders.length > 40 ? "auto" : 0 } });
     return {
       grid: { left: 40, right: 12, top: 10, bottom: 96 },
-      tooltip: { ...box(), formatter: ({ data: [x, y, value] }) =>
+      tooltip: { ...box(), formatter: ({ value: [x, y, value] }) =>
         `worker ${receivers[y]} trusted ${senders[x]}${liars.includes(senders[x]) ? " (lying)" : ""}<br>` +
         `in ${(100 * value).toFixed(2)}% of the rounds` },
       xAxis: side(senders, "sender (liars in red)", 28),
@@ -133,8 +134,8 @@
         textStyle: { color: colour("ink") }, inRange: { color: [colour("low"), colour("middle"), colour("high")] } },
       series: [{ type: "heatmap", data: points, animation: false,
         itemStyle: { borderColor: colour("card"), borderWidth: 1 },
-        label: { show: senders.length <= 14 && !phone(), fontSize: 10, color: colour("ink"), textBorderWidth: 2,
-          textBorderColor: colour("ground"), formatter: ({ data: d }) => (d[2] === 1 || d[2] === 0 ? String(d[2]) : d[2].toFixed(2)) } }],
+        label: { show: senders.length <= 14 && !phone(), fontSize: 10,
+          formatter: ({ value: v }) => (v[2] === 1 || v[2] === 0 ? String(v[2]) : v[2].toFixed(2)) } }],
     };
   }
 

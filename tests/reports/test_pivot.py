@@ -1,0 +1,175 @@
+"""Sweeps as tables: who is averaged with whom, what is never averaged, and the command line."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from byzmesh.cli import app
+from byzmesh.errors import ConfigError, UnknownOption
+from byzmesh.reports.charts import draw_charts, run_chart
+from byzmesh.reports.pivot import label, pivot, pivot_csv, pivot_grid, split_keys
+from byzmesh.reports.summary import summarise
+from byzmesh.reports.sweep import sweep_chart
+from byzmesh.store import Store, open_store
+
+run = CliRunner()
+
+
+def config(rule: str = "IOS", attack: str = "none", seed: int = 0, **more: Any) -> dict[str, Any]:
+    network = {"name": "ring", "n": 5, "byzantine": [1], "weights": "equal"}
+    return {"rule": {"name": rule}, "attack": {"name": attack}, "seed": seed, "network": network, **more}
+
+
+def put(store: Store, value: float, status: str = "finished", **fields: Any) -> str:
+    key = store.plan(config(**fields))
+    series = {"round": [0, 1, 2], "accuracy": [0.0, value, value], "loss": [3.0, 2.0, 1.0]}
+    if status == "failed":
+        store.fail(key, "it broke")
+    elif status != "planned":
+        store.finish(key, status, series, rounds=2)
+    return key
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "runs.db") as opened:
+        for seed, value in enumerate((0.90, 0.92, 0.94)):
+            put(opened, value, seed=seed)
+        put(opened, 0.10, "diverged", seed=3)
+        put(opened, 0.50, attack="alie")
+        put(opened, 0.50, "failed", attack="alie", seed=1)
+        put(opened, 0.50, "diverged", rule="Krum")
+        put(opened, 0.50, "planned", rule="Krum", attack="alie")
+        yield opened
+
+
+def test_mean_and_spread_over_the_seeds(store: Store) -> None:
+    table = pivot(store, last=2)
+    cell = table.cells["IOS", "none"]
+    assert (cell.n, cell.diverged, cell.total) == (3, 1, 4)
+    assert cell.mean == pytest.approx(92.0)
+    assert cell.std == pytest.approx(2.0)
+    assert table.row_labels == ("IOS", "Krum") and table.column_labels == ("none", "alie")
+
+
+def test_what_diverged_or_failed_is_shown_and_not_averaged(store: Store) -> None:
+    grid = dict(pivot_grid(pivot(store, last=1)).rows)
+    assert (grid["IOS"][0].text, grid["IOS"][0].detail) == ("92.00 ± 2.00", "n = 3, 1 diverged")
+    assert (grid["IOS"][1].text, grid["IOS"][1].detail) == ("50.00", "n = 1, 1 failed")
+    assert [cell.text for cell in grid["Krum"]] == ["diverged", "to run"]
+    assert np.isnan(pivot(store).cells["Krum", "none"].mean)
+
+
+def test_last_evaluations(store: Store) -> None:
+    assert pivot(store, last=1).cells["IOS", "alie"].mean == pytest.approx(50.0)
+    assert pivot(store, last=3).cells["IOS", "alie"].mean == pytest.approx(100.0 / 3.0)
+    assert pivot(store, metric="loss", last=2).cells["IOS", "alie"].mean == pytest.approx(1.5)
+    with pytest.raises(ConfigError, match="last must be at least 1"):
+        pivot(store, last=0)
+    with pytest.raises(ConfigError, match="no metric 'acuracy': did you mean 'accuracy'"):
+        pivot(store, metric="acuracy")
+
+
+def test_runs_that_differ_in_more_than_the_seed_are_not_mixed(store: Store) -> None:
+    put(store, 0.3, step=0.1)
+    with pytest.raises(ConfigError, match=r"cell \(IOS, none\).*differ in step.*add step to the rows"):
+        pivot(store)
+    assert pivot(store, rows="rule,step").row_labels == ("IOS, -", "Krum, -", "IOS, 0.1")
+    assert pivot(store, where={"step": 0.1}).cells["IOS", "none"].n == 1
+
+
+def test_unknown_key_names_the_nearest(store: Store) -> None:
+    with pytest.raises(UnknownOption, match=r"rows = 'ruel'.*did you mean 'rule'"):
+        pivot(store, rows="ruel")
+
+
+def test_empty_store(tmp_path: Path) -> None:
+    with open_store(tmp_path / "empty.db") as empty, pytest.raises(ConfigError, match="has no runs"):
+        pivot(empty)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6), st.integers(0, 3), st.integers(0, 3))
+def test_summary_counts_everything_once(values: list[float], diverged: int, failed: int) -> None:
+    class Held:
+        def series(self, key: str) -> dict[str, Any]:
+            return {"accuracy": np.array([values[int(key)]])}
+
+    class Run:
+        def __init__(self, key: str, status: str) -> None:
+            self.key, self.status, self.failure = key, status, "why"
+
+    runs = [Run(str(number), "finished") for number in range(len(values))]
+    runs += [Run("x", "diverged")] * diverged + [Run("y", "failed")] * failed
+    told = summarise(Held(), runs)  # type: ignore[arg-type]
+    assert (told.n, told.diverged, told.failed, told.waiting) == (len(values), diverged, failed, 0)
+    assert told.total == len(runs)
+    assert told.mean == pytest.approx(100.0 * np.mean(values))
+    assert told.std == pytest.approx(100.0 * np.std(values, ddof=1) if len(values) > 1 else 0.0)
+
+
+def test_labels() -> None:
+    assert split_keys("rows", " rule , network.n", ["rule.name", "network.n"]) == ["rule.name", "network.n"]
+    assert label({"a": "x", "b": [1, 2]}, ["a", "b", "c"]) == "x, [1,2], -"
+
+
+def test_csv_has_a_line_per_cell(store: Store) -> None:
+    lines = list(csv.DictReader(pivot_csv(pivot(store, last=1)).splitlines()))
+    assert len(lines) == 4
+    assert lines[0] == {
+        "rule.name": "IOS",
+        "attack.name": "none",
+        "metric": "accuracy",
+        "mean": "92",
+        "std": "2",
+        "n": "3",
+        "diverged": "1",
+        "failed": "0",
+        "waiting": "0",
+    }
+    assert lines[2]["mean"] == ""
+
+
+def test_curves_are_means_of_finished_runs(store: Store) -> None:
+    chart = sweep_chart(store, pivot(store), "accuracy")
+    (curve,) = chart.facets["none"]
+    assert curve.name == "IOS"
+    assert curve.y == pytest.approx((0.0, 92.0, 92.0))
+    assert not chart.logarithmic and run_chart(store, {}, "consensus_error").logarithmic
+
+
+def test_figures_are_the_same_file_twice(store: Store, tmp_path: Path) -> None:
+    chart = sweep_chart(store, pivot(store), "accuracy")
+    for suffix, start in ((".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")):
+        one, two = (draw_charts([chart], tmp_path / f"{name}{suffix}").read_bytes() for name in "ab")
+        assert one == two and one.startswith(start)
+    with pytest.raises(ConfigError, match="suffix must be one of"):
+        draw_charts([chart], tmp_path / "plot.gif")
+    with pytest.raises(ConfigError, match="no curve"):
+        draw_charts([run_chart(store, {})], tmp_path / "plot.png")
+
+
+def test_command_line(store: Store, tmp_path: Path) -> None:
+    where = ["--store", str(store.path)]
+    shown = run.invoke(app, ["table", *where, "--last", "1"])
+    assert shown.exit_code == 0 and "92.00 ± 2.00" in shown.output and "diverged" in shown.output
+    assert run.invoke(app, ["table", *where, "--format", "markdown"]).output.startswith("**accuracy (%) by rule and")
+    assert r"\toprule" in run.invoke(app, ["table", *where, "--format", "latex"]).output
+    assert run.invoke(app, ["table", *where, "--format", "csv"]).output.startswith("rule.name,attack.name,metric")
+    assert isinstance(run.invoke(app, ["table", *where, "--format", "html"]).exception, ConfigError)
+    assert run.invoke(app, ["plot", *where, "--out", str(tmp_path / "plot.png")]).exit_code == 0
+    done = run.invoke(
+        app,
+        ["report", *where, "--rows", "rule", "--columns", "attack", "--last", "1", "--out", str(tmp_path / "r.html")],
+    )
+    assert done.exit_code == 0
+    text = (tmp_path / "r.html").read_text("utf-8")
+    assert "92.00 ± 2.00" in text and "it broke" in text and "http://" not in text.split("<script>")[0]
