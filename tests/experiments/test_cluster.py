@@ -140,6 +140,12 @@ def test_an_address_where_nobody_answers(tmp_path, monkeypatch):
             sweep([], tmp_path / "runs.db", dask=address)
 
 
+def test_tls_files_and_address_go_together(tmp_path):
+    for address, tls in (("tls://127.0.0.1:9", None), ("tcp://127.0.0.1:9", Tls("a", "b", "c"))):
+        with pytest.raises(ConfigError, match="give both or neither"):
+            sweep([], tmp_path / "runs.db", dask=address, tls=tls)
+
+
 def certificates(folder: Path) -> Tls:
     """An authority that has signed one certificate for everybody."""
 

@@ -128,8 +128,7 @@ class _Jobs:
             answer: Result | Failure = Failure(f"the workers that computed this run died: {error}", provenance())
         elif error is not None:
             raise ByzmeshError(
-                f"the cluster cannot compute runs ({type(error).__name__}: {error}); "
-                "install the same byzmesh on all of its workers"
+                f"the cluster cannot compute runs ({_root(error)}); install the same byzmesh on all of its workers"
             )
         else:
             answer = future.result()
@@ -159,6 +158,17 @@ class _Jobs:
         self.keys.clear()
 
 
+def _root(error: BaseException) -> str:
+    """What an error began with, in a line.
+
+    >>> _root(ValueError("no\\nnumber"))
+    'ValueError: no number'
+    """
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 def _lost(address: str) -> str:
     return (
         f"the Dask scheduler at {address} is gone or has cancelled the runs; "
@@ -173,6 +183,11 @@ def _client(address: str, tls: Tls | None) -> Iterator[Any]:
         from distributed.security import Security
     except ImportError as error:
         raise MissingExtra("dask", "a sweep on a Dask cluster") from error
+    if address.startswith("tls://") != (tls is not None):
+        raise ConfigError(
+            f"the Dask scheduler at {address}: an address tls://host:port and the three TLS files "
+            "(--tls-ca, --tls-cert, --tls-key) go together; give both or neither"
+        )
     security = None
     if tls is not None:
         security = Security(
@@ -182,8 +197,8 @@ def _client(address: str, tls: Tls | None) -> Iterator[Any]:
         client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise ConfigError(
-            f"no Dask scheduler answers at {address} ({error}); check the address (tcp://host:8786) and, "
-            "for tls://host:8786, --tls-ca, --tls-cert and --tls-key"
+            f"no Dask scheduler answers at {address} ({error}); check the address (tcp://host:8786, or tls:// for an "
+            "encrypted cluster) and that the scheduler runs"
         ) from error
     try:
         yield client
