@@ -8,6 +8,7 @@ names a module (importing it registers) or the factory itself.
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
@@ -94,6 +95,7 @@ class Registry(Generic[T]):
         self._entries: dict[str, Entry[T]] = {}
         self._names: dict[str, str] = {}
         self._loaded = False
+        self._lock = threading.RLock()
 
     def register(
         self,
@@ -119,16 +121,17 @@ class Registry(Generic[T]):
         return add
 
     def load(self) -> None:
-        """Import the built-in modules and the installed third-party ones, once."""
-        if self._loaded:
-            return
-        self._loaded = True
-        for module in self._modules:
-            import_module(module)
-        for point in metadata.entry_points(group=self.group):
-            found = point.load()
-            if callable(found) and fold(point.name) not in self._names:
-                self.register(point.name)(found)
+        """Import the built-in modules and the installed third-party ones, once; other threads wait for that."""
+        with self._lock:
+            if self._loaded:
+                return
+            self._loaded = True
+            for module in self._modules:
+                import_module(module)
+            for point in metadata.entry_points(group=self.group):
+                found = point.load()
+                if callable(found) and fold(point.name) not in self._names:
+                    self.register(point.name)(found)
 
     def names(self) -> list[str]:
         """Canonical names, sorted."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -28,12 +28,15 @@ LIARS = "liars"
 
 
 class Nursery:
-    """The process that forks the peers; one may serve several drills one after another."""
+    """The process that forks the peers; one may serve several drills one after another.
 
-    def __init__(self) -> None:
+    prefix  words before its command, e.g. to run it in a network namespace
+    """
+
+    def __init__(self, prefix: Sequence[str] = ()) -> None:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "byzmesh.peers.nursery"],
+            [*prefix, sys.executable, "-m", "byzmesh.peers.nursery"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

@@ -109,8 +109,12 @@ class NetworkFile(_Section):
     @cached_property
     def made_problem(self) -> Problem:
         """The problem, not yet bound to data."""
+        return self.problem_with()
+
+    def problem_with(self, **changes: Any) -> Problem:
+        """The problem with other options."""
         name, options = _named("problem", self.problem)
-        return make_problem(name, **options)
+        return make_problem(name, **{**options, **changes})
 
     @property
     def patience(self) -> Patience:

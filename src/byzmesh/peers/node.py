@@ -37,20 +37,16 @@ def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tu
 
     data  a folder with the problem's data set, or a .npz or .csv file with this peer's own samples
     """
-    problem, shares, row = file.made_problem, file.shares or len(file.peers), file.share(me)
+    shares, row = file.shares or len(file.peers), file.share(me)
+    problem = file.made_problem
     if data is not None:
-        known = problem.options
         option = "data_dir" if Path(data).is_dir() else "data"
-        if option not in known:
+        if option not in problem.options:
             raise PeerError(f"--data: problem {problem.name} holds no data set; leave the option out")
-        section = {"name": file.problem} if isinstance(file.problem, str) else dict(file.problem)
-        problem = file.model_copy(update={"problem": {**section, option: str(data)}}).made_problem
+        problem = file.problem_with(**{option: str(data)})
         if option == "data":
             # the file is all this peer's: nothing to share out
-            shares, row = 1, 0
-            problem = file.model_copy(
-                update={"problem": {**section, option: str(data), "partition": "iid"}}
-            ).made_problem
+            problem, shares, row = file.problem_with(data=str(data), partition="iid"), 1, 0
     return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype), row
 
 
@@ -122,21 +118,21 @@ class Node:
                 self._inject()
                 self.step()
                 self.ended = time.monotonic()
-                done = self.peer.round >= self.file.rounds
-                if done or self.peer.round % self.file.evaluate_every == 0:
+                if self.peer.round >= self.file.rounds or self.peer.round % self.file.evaluate_every == 0:
                     self._evaluate()
-                if done or self.peer.round % self.file.checkpoint_every == 0:
+                if self.peer.round % self.file.checkpoint_every == 0:
                     self.save()
                 self._report()
             self.save()
             self._report(force=True)
-            if not self.stop:
-                self._serve()
+            self.peer.leave(self.file.timeouts.linger, lambda: self.stop)
             self.log("left", round=self.peer.round, stopped=self.stop, cpu_seconds=round(time.process_time(), 3))
+        except BaseException:
+            self.peer.close()
+            raise
         finally:
             if self.page is not None:
                 self.page.close()
-            self.peer.close(self.file.timeouts.linger)
 
     def step(self) -> None:
         """One round."""
@@ -151,16 +147,6 @@ class Node:
                 return self.task.losses(candidates, k, self.row)
 
         self.model = self.peer.advance(self.half[0], self.model[0], size, losses).models
-
-    def _serve(self) -> None:
-        """Stay for slower neighbours that may still need the last message."""
-        limit = time.monotonic() + self.file.timeouts.linger
-        last = self.file.rounds - 1
-        rounds, listening = self.peer.rounds, self.peer.listening
-        while not self.stop and time.monotonic() < limit:
-            if all(rounds.seen[neighbour] >= last and neighbour in listening for neighbour in rounds.expected):
-                return
-            self.peer.pump(0.05)
 
     def _inject(self) -> None:
         """Faults of a drill: neighbours cut off by a partition, a delay in every round."""

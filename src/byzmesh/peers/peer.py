@@ -28,7 +28,7 @@ from byzmesh.rules.api import check_feasible, silence
 from byzmesh.rules.api import rule as make_rule
 from byzmesh.rules.arrays import Bridge
 from byzmesh.rules.base import Floats, Inbox, Outcome, Rule, State
-from byzmesh.rules.geometry import Pool
+from byzmesh.rules.pool import Pool
 
 Array = npt.NDArray[Any]
 
@@ -124,10 +124,23 @@ class Peer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is None:
+            self.leave()
+        else:
+            self.close()
 
-    def close(self, linger: float = 1.0) -> None:
-        """Leave; what was sent last may still arrive for `linger` seconds."""
+    def leave(self, seconds: float = 10.0, stop: Callable[[], bool] = lambda: False) -> None:
+        """Stay for slower neighbours that may still need the last message, at most so long, and close."""
+        limit = time.monotonic() + seconds
+        last, seen = self.round - 1, self.rounds.seen
+        while time.monotonic() < limit and not stop():
+            if all(seen[neighbour] >= last and neighbour in self.listening for neighbour in self.rounds.expected):
+                break
+            self.pump(0.05)
+        self.close(max(0.0, limit - time.monotonic()))
+
+    def close(self, linger: float = 0.0) -> None:
+        """Close the sockets; what was sent last may still arrive for `linger` seconds."""
         self.transport.close(linger)
 
     def exchange(

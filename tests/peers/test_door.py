@@ -1,0 +1,209 @@
+"""The library door, the pages, and the commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from typer.testing import CliRunner
+
+from byzmesh.cli import keygen as keygen_command
+from byzmesh.cli import peers as peers_command
+from byzmesh.errors import ConfigError, InfeasibleBound, MissingExtra, PeerError
+from byzmesh.peers import Keys, Patience, Peer, keygen, load_keys, new_keys
+from byzmesh.peers.identity import zeromq
+from byzmesh.peers.netfile import load_network
+from byzmesh.peers.node import Node, bind_share
+from byzmesh.rules.api import aggregate
+from tests.peers.networks import free_ports, make_network
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "peer_training_loop.py"
+
+
+def circle(vectors, rule="weimean", **options):
+    """One exchange of all with all, in threads."""
+    count = len(vectors)
+    keys = [new_keys() for _ in range(count)]
+    where = [f"127.0.0.1:{port}" for port in free_ports(count)]
+
+    def act(me):
+        others = {i: (where[i], keys[i].public) for i in range(count) if i != me}
+        with Peer(vectors[me], others, rule, me=me, address=where[me], keys=keys[me], run=4, **options) as peer:
+            first = peer.exchange(vectors[me])
+            return first, peer.exchange(first), peer.round
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(act, range(count)))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "torch"])
+def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind):
+    made = np.random.default_rng(0).normal(size=(4, 30))
+    vectors = torch.tensor(made, dtype=torch.float32) if kind == "torch" else made.astype(kind)
+    answers = circle(list(vectors), "ios", f=1)
+    for me, (first, second, number) in enumerate(answers):
+        assert type(first) is type(vectors[me]) and first.dtype == vectors[me].dtype
+        expected = aggregate("ios", vectors[me], [vectors[i] for i in range(4) if i != me], f=1)
+        assert np.allclose(np.asarray(first), np.asarray(expected), atol=1e-6)
+        assert np.isfinite(np.asarray(second)).all() and number == 2
+
+
+def test_quantised_wires_come_close():
+    made = np.random.default_rng(0).normal(size=(3, 300)).astype(np.float32)
+    for wire, worst in (("float16", 1e-3), ("int8", 0.02)):
+        answers = circle(list(made), wire=wire)
+        assert max(np.abs(first - made.mean(axis=0)).max() for first, *_ in answers) < worst
+
+
+def test_a_peer_that_does_not_come_is_silence():
+    keys, where = new_keys(), [f"127.0.0.1:{port}" for port in free_ports(2)]
+    patience = Patience(timeout=0.1, start=0.1)
+    other = {1: (where[1], new_keys().public)}
+    peer = Peer(np.ones(3), other, "weimean", me=0, address=where[0], keys=keys, patience=patience)
+    try:
+        assert peer.exchange(np.full(3, 2.0)).tolist() == [2.0, 2.0, 2.0]
+        assert peer.rounds.verdicts[1]["silent"] == 1
+    finally:
+        peer.close()
+
+
+def lonely(**options):
+    usual = {"neighbours": {}, "rule": "weimean", "me": 0, "address": "127.0.0.1:*", "keys": new_keys()}
+    return Peer(np.ones(3), **{**usual, **options})
+
+
+def test_mistakes_are_named():
+    other = {1: ("127.0.0.1:1", new_keys().public)}
+    with pytest.raises(ConfigError, match="own id"):
+        lonely(neighbours={0: other[1]})
+    with pytest.raises(ConfigError, match="exactly the neighbours"):
+        lonely(neighbours=other, weights={2: 0.5})
+    with pytest.raises(ConfigError, match="sum to at most 1"):
+        lonely(neighbours=other, weights={1: 1.5})
+    with pytest.raises(InfeasibleBound):
+        lonely(neighbours=other, rule="trimean", f=1)
+    with lonely() as peer:
+        with pytest.raises(ConfigError, match="3 coordinates"):
+            peer.exchange(np.ones(4))
+        with pytest.raises(PeerError, match="not finite"):
+            peer.exchange(np.array([1.0, np.nan, 0.0]))
+    with lonely(rule={"name": "drsa", "at": "start"}) as peer, pytest.raises(ConfigError, match="previous"):
+        peer.exchange(np.ones(3))
+
+
+def test_missing_zeromq_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zmq", None)
+    with pytest.raises(MissingExtra, match=r"byzmesh\[peers\]"):
+        zeromq()
+
+
+def test_the_example_trains_four_peers(tmp_path):
+    keygen(tmp_path / "keys", 4)
+    port = next(p for p in free_ports(8) if p < 65000)
+    words = [sys.executable, str(EXAMPLE)]
+    running = [
+        subprocess.Popen([*words, str(i), str(tmp_path / "keys"), str(port), "40"], stdout=subprocess.PIPE, text=True)
+        for i in range(4)
+    ]
+    try:
+        texts = [process.communicate(timeout=100)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert [process.returncode for process in running] == [0] * 4
+    assert all("round" in text for text in texts)
+
+
+def fetch(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_metrics_and_health(tmp_path):
+    file = make_network(
+        tmp_path,
+        3,
+        edges=[[0, 1], [1, 2]],
+        rule="weimean",
+        problem="quadratic",
+        timeouts={"round": 0.05, "start": 0.05},
+    )
+    node = Node(file, 1, load_keys(tmp_path / "peer1.key"), out=tmp_path / "out", metrics_port=0)
+    try:
+        node.step()
+        code, text = fetch(node.page.port, "/metrics")
+        assert code == 200 and "byzmesh_round 1\n" in text and 'byzmesh_messages_silent{neighbour="2"} 1' in text
+        assert fetch(node.page.port, "/health")[0] == 200
+        node.ended = time.monotonic() - 1000
+        assert fetch(node.page.port, "/health")[0] == 503
+        assert fetch(node.page.port, "/secret")[0] == 404
+    finally:
+        node.page.close()
+        node.peer.close(0)
+
+
+def test_own_data_of_a_peer(tmp_path):
+    file = make_network(tmp_path, 3, edges=[[0, 1], [1, 2]], rule="weimean", problem="softmax")
+    labels = np.arange(60) % 3
+    np.savez(tmp_path / "mine.npz", features=np.eye(3)[labels], labels=labels)
+    task, row = bind_share(file, 2, tmp_path / "mine.npz")
+    assert row == 0 and task.workers == 1 and task.dimension == 12
+    quadratic = make_network(tmp_path / "other", 2, edges=[[0, 1]], rule="weimean", problem="quadratic")
+    with pytest.raises(PeerError, match="--data"):
+        bind_share(quadratic, 0, tmp_path / "mine.npz")
+
+
+def test_plan_and_launch_from_the_command_line(tmp_path):
+    keygen_command.command(tmp_path / "keys", 5)
+    config = {"network": {"name": "ring", "n": 5}, "rule": "weimean", "problem": "quadratic", "rounds": 20}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(config))
+    (tmp_path / "hosts.yaml").write_text(
+        yaml.safe_dump({peer: f"127.0.0.1:{port}" for peer, port in enumerate(free_ports(5))})
+    )
+    path = tmp_path / "network.yaml"
+    runner = CliRunner()
+    words = ["plan", str(tmp_path / "run.yaml"), "--host-map", str(tmp_path / "hosts.yaml")]
+    done = runner.invoke(peers_command.app, [*words, "--keys", str(tmp_path / "keys"), "--out", str(path)])
+    assert done.exit_code == 0, done.output
+    assert load_network(path).rounds == 20
+    done = runner.invoke(peers_command.app, ["launch", str(path)])
+    assert isinstance(done.exception, ConfigError)
+    done = runner.invoke(
+        peers_command.app,
+        ["launch", str(path), "--local", "--out", str(tmp_path / "out"), "--store", str(tmp_path / "s.db")],
+    )
+    assert done.exit_code == 0, done.output
+    assert "stored as" in done.output and "moved up" in done.output
+
+
+def test_one_peer_by_its_command_ends_on_sigterm(tmp_path):
+    make_network(
+        tmp_path, 2, edges=[[0, 1]], rule="weimean", problem="quadratic", timeouts={"round": 0.05, "start": 0.05}
+    )
+    code = (
+        "import sys; from pathlib import Path; from byzmesh.cli.peer import command; "
+        "command(Path(sys.argv[1]), 0, Path(sys.argv[2]), out=Path(sys.argv[3]))"
+    )
+    words = [str(tmp_path / "network.yaml"), str(tmp_path / "peer0.key"), str(tmp_path / "out")]
+    with subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True) as process:
+        assert '"evaluated"' in process.stderr.readline()
+        process.terminate()
+        rest = process.stderr.read()
+    assert process.returncode == 0 and '"left"' in rest
+    assert (tmp_path / "out" / "peer0.ckpt").exists()
+
+
+def test_keys_hide_their_secret_in_logs():
+    assert "s3cret" not in f"{Keys('p', 's3cret')}"
