@@ -7,7 +7,7 @@
     f:        exact                                      or max, a number, one number per honest worker
     rounds, evaluate_every, seed, dtype, threads, measure
     step:     {name: inverse-sqrt, a: 0.9, b: 1}         step-size schedule
-    local:    {decay: 0.01, momentum: none, beta: 0.9}   local update
+    local:    {decay: 0.01, momentum: none, beta: 0.9}   local update; with variance: saga, or lsvrg and refresh: 0.01
     profile:  paper                                      a named set of defaults for all of the above
 
 Two configs that mean the same run have the same canonical form: it is what a run is known by.
@@ -30,6 +30,7 @@ from byzmesh.rules.base import rules
 from byzmesh.training.local import local_update
 from byzmesh.training.profiles import profile
 from byzmesh.training.schedules import schedules
+from byzmesh.training.variance import check_variance, separate
 
 
 class RunConfig(BaseModel):
@@ -146,12 +147,13 @@ def _step(value: Any) -> dict[str, Any]:
 
 
 def _local(given: dict[str, Any]) -> dict[str, Any]:
-    known = {"decay": 0.0, "momentum": "none", "beta": 0.9}
+    known = {"decay": 0.0, "momentum": "none", "beta": 0.9, "variance": "none", "refresh": None}
     for key in given:
         if key not in known:
             raise UnknownOption(f"config local has no option {key!r}: {nearest(key, known)}")
-    merged = {**known, **given}
-    return dict(local_update(**merged).options)
+    plain, reduction = separate({**known, **given})
+    # `none` is not written out: a run without variance reduction is known by what it was before there was any
+    return {**local_update(**plain).options, **check_variance(**reduction)}
 
 
 def _mapping(key: str, value: Any) -> dict[str, Any]:

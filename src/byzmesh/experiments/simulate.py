@@ -14,6 +14,7 @@ from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Run, Simulation
 from byzmesh.training import local_update, schedule
+from byzmesh.training.variance import separate
 
 
 def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
@@ -30,6 +31,7 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         liars=len(network.byzantine) if attack.poisons_data else 0,
         threads=config["threads"],
     )
+    local, variance = separate(config["local"])
     rule: Rule = parts.get("rule") or _make(rules, config["rule"])
     return Simulation(
         task,
@@ -38,12 +40,13 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         attack,
         config["rounds"],
         schedule(config["step"]),
-        local_update(**config["local"]),
+        local_update(**local),
         f=config["f"],
         evaluate_every=config["evaluate_every"],
         seed=config["seed"],
         threads=config["threads"],
         measure=tuple(config["measure"]),
+        variance=variance,
         inspect=inspector(network, rule, config["f"]) if "certificate" in config["measure"] else None,
         config=config,
     )
@@ -78,7 +81,7 @@ def simulate(**config: Any) -> Run:
     f         bound on the lying neighbours: "exact" (default), "max", a number, or one per honest worker
     rounds, evaluate_every, seed, dtype ("float32", "float64"), threads
     step      step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
-    local     weight decay and momentum (default decay 0.01)
+    local     weight decay, momentum and variance reduction (`saga`, `lsvrg`; default decay 0.01, none of the others)
     measure   "gradient" to record the squared gradient norm at the average model, "certificate" to hold the round of
               each evaluation against the theory (contraction, its violations, chi^2 of what was mixed)
     profile   "paper": the settings behind the published numbers

@@ -29,7 +29,7 @@ from byzmesh.rules.api import check_feasible
 from byzmesh.rules.base import Rule
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
-from byzmesh.training import LocalUpdate, Schedule, load_checkpoint, save_checkpoint, summarise
+from byzmesh.training import LocalUpdate, Schedule, estimator, load_checkpoint, save_checkpoint, summarise
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
 MEASURES = ("gradient", "certificate")
@@ -91,6 +91,8 @@ class Simulation:
     seed: int = 0
     threads: int = 1
     measure: tuple[str, ...] = ()
+    variance: Mapping[str, Any] = field(default_factory=dict)
+    """Variance reduction of the gradients: `variance` and `refresh` of `training.estimator`; none if empty."""
     inspect: Inspect | None = None
     """Further metrics of an evaluation, from the exchange of its round: see `Inspect`."""
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -122,6 +124,7 @@ class Simulation:
             self.bound = bound
         self.exchange = Exchange(acting)
         self.scene = scene_of(self.network)
+        self.estimator = estimator(self.task, self.task_row, **self.variance, seed=self.seed)
         self.start()
 
     def start(self) -> None:
@@ -134,6 +137,7 @@ class Simulation:
         self.seconds = 0.0
         self.rule_state = self.rule.init(self.models)
         self.local_state = self.local.init(self.models)
+        self.kept_gradients = self.estimator.init(self.models)
         self.attack_state = None if self.attack.poisons_data else self.attack.init(self.scene)
         self.counts: EdgeCounts | None = None
         self.series: dict[str, list[float]] = {}
@@ -144,7 +148,7 @@ class Simulation:
         """One round; False if an honest model is not finite any more, which ends the run."""
         k, models = self.round, self.models
         size = self.schedule(k)
-        self.task.gradients(models, k, self.gradient, self.task_row)
+        self.kept_gradients = self.estimator.apply(models, k, self.kept_gradients, self.gradient)
         self.local_state = self.local.apply(models, self.gradient, size, self.local_state, self.half)
         look_back = self.rule.sends == "start"
         sent = models if look_back else self.half
@@ -261,6 +265,7 @@ class Simulation:
         arrays |= {f"workers/{name}": np.array(values) for name, values in self.per_worker.items()}
         if self.counts is not None:
             arrays |= {f"counts/{name}": values for name, values in self.counts.arrays().items()}
+        arrays |= {f"gradients/{name}": values for name, values in self.kept_gradients.items()}
         states = {"rule": self.rule_state, "local": self.local_state, "attack": self.attack_state}
         arrays |= {f"state/{name}": np.asarray(state) for name, state in states.items() if _plain(state)}
         save_checkpoint(
@@ -282,6 +287,7 @@ class Simulation:
         counted = {name[7:]: values for name, values in arrays.items() if name.startswith("counts/")}
         if counted:
             self.counts = EdgeCounts(self.exchange, **counted)
+        self.kept_gradients |= {name[10:]: values for name, values in arrays.items() if name.startswith("gradients/")}
         for name in ("rule", "local", "attack"):
             if f"state/{name}" in arrays:
                 state = arrays[f"state/{name}"]
