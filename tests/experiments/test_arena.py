@@ -1,0 +1,79 @@
+"""The arena's cells: which runs a programme has, and that they differ from the reproduction's in the rule only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byzmesh.errors import ConfigError, UnknownName
+from byzmesh.experiments.arena import ATTACKERS, BOUNDS, OURS, RULES, Selection, bouts, fight, programme
+from byzmesh.experiments.paper_grids import ATTACKS, TABLES, cells, configs
+from byzmesh.network import network
+from byzmesh.store import config_key, open_store
+
+
+def test_the_tables_programme_is_the_reproduction_with_our_rule() -> None:
+    ours = programme("tables")
+    assert [(cell.target, cell.attack) for cell in ours] == [(table, attack) for table in TABLES for attack in ATTACKS]
+    for cell in ours:
+        beside = next(c for c in cells(cell.target) if c.rule == "IOS" and c.attack == cell.attack)
+        assert {**cell.config, "rule": None} == {**beside.config, "rule": None}
+        assert cell.config["rule"] == {"name": OURS, "c": 3.0}
+
+
+def test_the_attackers_programme() -> None:
+    found = programme("attackers")
+    seeds = {rule: {cell.seed for cell in found if cell.rule == rule} for rule in RULES}
+    assert {rule for rule, drawn in seeds.items() if drawn == {0, 1, 2}} == {OURS, "IOS"}
+    assert Counter(cell.attack for cell in found) == {name: len(found) // 3 for name in ATTACKERS}
+    assert {cell.variant for cell in found} == {"", "f - 1", "f + 1"}
+    true = network("paper/er-12").lying_neighbours
+    for cell in found:
+        if cell.rule == "IOS" and cell.target.startswith("er-12") and cell.variant:
+            np.testing.assert_array_equal(
+                cell.config["f"], np.maximum(true + int(cell.variant.replace("f ", "").replace(" ", "")), 0)
+            )
+    assert len(configs(found)) == len(found) - 2 * 2 * 2 * 3, "CC and SCC ignore f: their columns share runs"
+
+
+def test_quick_changes_the_rounds_only() -> None:
+    for short, full in zip(programme("tables", quick=True), programme("tables"), strict=True):
+        assert short.config["rounds"] == 1_000
+        free = {"rounds", "evaluate_every"}
+        assert {k: v for k, v in short.config.items() if k not in free} == {
+            k: v for k, v in full.config.items() if k not in free
+        }
+
+
+def test_mistakes() -> None:
+    with pytest.raises(UnknownName, match="unknown programme 'table': did you mean 'tables'"):
+        programme("table")
+    with pytest.raises(UnknownName, match=r"unknown bound 'f\+1'"):
+        bouts(Selection(bounds=("f+1",)))
+    with pytest.raises(UnknownName, match="unknown rule 'ois'"):
+        bouts(Selection(rules=("ois",)))
+    with pytest.raises(ConfigError, match="seeds and rounds must be at least 1"):
+        bouts(Selection(seeds=0))
+
+
+def test_aliases_are_spelled_in_full() -> None:
+    (cell,) = bouts(Selection(rules=("readmission",), attacks=("foe",), bounds=BOUNDS[:1]))
+    assert (cell.target, cell.rule, cell.attack) == ("two-castle, one-class", "Reprieve", "IPM")
+
+
+def test_looking_up_runs_nothing(tmp_path: Path) -> None:
+    chosen = bouts(Selection(rules=("IOS",), attacks=("alie",)))
+    fought = fight(chosen, tmp_path / "none.db", run=False)
+    assert fought.outcome is None and fought.cells == ((chosen[0], config_key(chosen[0].config)),)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_fight_fills_the_store(tmp_path: Path) -> None:
+    chosen = bouts(Selection(rules=("Reprieve",), attacks=("alie",), rounds=2))
+    fought = fight(chosen, tmp_path / "runs.db", workers=1)
+    assert fought.outcome is not None and fought.outcome.computed == 1
+    with open_store(tmp_path / "runs.db", readonly=True) as store:
+        assert store.get(fought.cells[0][1]).status == "finished"
