@@ -14,11 +14,11 @@ def print_findings(findings: Any, worker: int | None) -> None:
     """In words first, then the ranking over the network or at one worker."""
     console = Console()
     if findings.precision is not None:
-        console.print(
-            f"Of the most suspected, {findings.precision:.0%} are liars; {findings.caught:.1%} of the liars' messages were cut."
-        )
-    wrong = sum(rate for *_, rate in findings.mistaken)
-    console.print(f"{len(findings.mistaken)} honest links were cut by mistake at least once (mean rate {_mean(wrong, findings)}).")
+        console.print(f"Of the most suspected, {findings.precision:.0%} are liars.")
+        console.print(f"Of the liars' messages, {findings.caught:.1%} were cut.")
+    wrong = [rate for *_, rate in findings.mistaken]
+    often = f", {sum(wrong) / len(wrong):.1%} of the time on average" if wrong else ""
+    console.print(f"Honest links cut by mistake at least once: {len(wrong)}{often}.")
     ranked = findings.network
     if worker is not None:
         if worker not in findings.worker:
@@ -31,7 +31,3 @@ def print_findings(findings: Any, worker: int | None) -> None:
         truth = "" if suspect.lies is None else "lies" if suspect.lies else "honest"
         table.add_row(str(suspect.sender), f"{suspect.rate:.1%}", f"{suspect.suspicion:+.1%}", truth)
     console.print(table)
-
-
-def _mean(total: float, findings: Any) -> str:
-    return f"{total / len(findings.mistaken):.1%}" if findings.mistaken else "0%"

@@ -17,8 +17,8 @@ def suspects(store: Store, key: str, picture: Path | None = None) -> Findings:
     run = store.get(key)
     edges = store.edges(run.key)
     if len(edges) == 0:
-        name = run.config["rule"]["name"]
-        raise ConfigError(f"run {run.key[:12]} ({name}, {run.status}) holds no cut counts; choose a run of a rule that cuts")
+        what = f"run {run.key[:12]} ({run.config['rule']['name']}, {run.status})"
+        raise ConfigError(f"{what} holds no cut counts; choose a run of a rule that cuts")
     network = build_network(run.config["network"])
     came = edges[edges[:, 3] > 0]
     findings = find_suspects(came[:, 0], came[:, 1], came[:, 2], came[:, 3], network.byzantine.tolist())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from byzmesh.errors import ConfigError, InfeasibleBound, UnknownOption
 from byzmesh.rules.arrays import Bridge
 from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, normalised, rules
-from byzmesh.rules.geometry import Pool
+from byzmesh.rules.pool import Pool
 from byzmesh.rules.premix import as_rule
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.registry import Registry
-from byzmesh.rules.geometry import Pool
+from byzmesh.rules.pool import Pool
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

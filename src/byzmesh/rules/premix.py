@@ -18,9 +18,10 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, normalised, rules, settle
-from byzmesh.rules.geometry import Pool, mix
+from byzmesh.rules.geometry import mix
 from byzmesh.rules.gram import block_of, keep_own
 from byzmesh.rules.krum import pick_least
+from byzmesh.rules.pool import Pool
 
 Mixed = tuple[Floats, Floats, Booleans]
 """(A (R, K', K), weight (R, K'), present (R, K'))."""

@@ -15,7 +15,7 @@ from byzmesh.rules.api import check_feasible, silence
 from byzmesh.rules.api import rule as make_rule
 from byzmesh.rules.arrays import Bridge
 from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, State
-from byzmesh.rules.geometry import Pool
+from byzmesh.rules.pool import Pool
 
 
 def scene_of(network: Network) -> Scene:

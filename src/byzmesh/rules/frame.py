@@ -1,0 +1,176 @@
+"""The Gram space of a pool: a centred basis, and the matrix that lifts basis coordinates to pool rows.
+
+Before any product the vectors are centred on c, the mean of the *own* models: near consensus the differences are 1e-5
+of the norms and float32 products of the raw vectors would lose them, and no liar chooses the centre. With the basis Z
+(centred rows, each divided by a power of two where it is huge, so that 1e38 does not overflow) every pool row is
+
+    y_p = c + sum_m lift[p, m] Z_m,
+
+where lift is the identity for dense rows and small and exact (float64) for combinations. One product Z Z^T gives all
+inner products, one product coefficients x lift x Z all outputs: cost O(M^2 D) + O(R M D), whatever the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.compiled import over_parts
+from byzmesh.rules.fused import centred_mix, centred_products
+from byzmesh.rules.kernels import center_columns
+from byzmesh.rules.pool import Pool, from_host, to_host
+from byzmesh.rules.slots import lift_combinations, sums_to_one
+
+Floats = npt.NDArray[np.float64]
+
+CHUNK = 8192
+"""Columns centred and multiplied at a time by BLAS: nothing of the size of the pool is copied."""
+
+SMALL = 40
+"""Up to this many rows our own fused kernels beat BLAS, which is made for square products."""
+
+COLUMNS = 1 << 16
+"""Columns for which a second thread pays."""
+
+LARGEST = 1e140
+"""Scales count no more than this in distances, so that squares stay finite."""
+
+_HUGE = {np.dtype(np.float32): 1e15, np.dtype(np.float64): LARGEST}
+
+
+class Frame:
+    """The centred basis of a pool and the matrix that lifts basis coordinates to pool rows."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        count = len(pool.own)
+        empty = pool.own[:0]
+        combined = 0 if pool.combination is None else pool.messages_count
+        self.messages = empty if combined or pool.messages is None else pool.messages
+        self.anchors = empty if pool.anchors is None else pool.anchors
+        self.centre_row = pool.combination is not None and not sums_to_one(pool.combination[1])
+        self.dense = pool.size - combined
+        self.height = self.dense + int(self.centre_row)
+        """Rows M of the basis: the dense rows and, if combinations need it, the centre."""
+        self.plain = pool.top <= _HUGE[pool.dtype]
+        """Whether all rows are finite and none is so large that its square could overflow."""
+        self.small = self.plain and self.height <= SMALL and isinstance(pool.own, np.ndarray) and count > 0
+
+    @cached_property
+    def _peak(self) -> Floats:
+        """(M,) peaks of the dense rows."""
+        pool, count = self.pool, len(self.pool.own)
+        combined = pool.size - self.dense
+        return np.concatenate([pool.peak[:count], pool.peak[count + combined :]])
+
+    @cached_property
+    def scale(self) -> Floats:
+        """What each dense row is divided by in the basis: 1, or a power of two if it is huge."""
+        if self.plain:
+            return np.ones(self.dense)
+        return np.where(np.isfinite(self._peak), power_of_two(self._peak, self.pool.dtype), 1.0)
+
+    @cached_property
+    def factor(self) -> Floats:
+        """What each dense row is multiplied by: 1 / scale, or 0 if it is not usable."""
+        return np.where(np.isfinite(self._peak), 1.0 / self.scale, 0.0)
+
+    def share(self) -> Floats:
+        """(N,) weight of each own row in the centre: equal over the usable ones."""
+        held = self.factor[: len(self.pool.own)] > 0.0
+        return held / max(1, int(held.sum()))
+
+    def chunks(self) -> Iterator[tuple[int, int, Any, Any]]:
+        """(start, stop, basis (M, stop - start), centre (stop - start,)) over the columns."""
+        own, columns = self.pool.own, self.pool.own.shape[1]
+        if not isinstance(own, np.ndarray):
+            yield 0, columns, *self._basis_elsewhere
+            return
+        for start in range(0, columns, CHUNK):
+            stop = min(columns, start + CHUNK)
+            basis = np.empty((self.height, stop - start), own.dtype)
+            centre = np.empty(stop - start, own.dtype)
+            center_columns(
+                own, self.messages, self.anchors, self.share(), self.factor, start, self.centre_row, basis, centre
+            )
+            yield start, stop, basis, centre
+
+    @cached_property
+    def _basis_elsewhere(self) -> tuple[Any, Any]:
+        """The basis by array-API operations, for arrays that are not in this machine's memory."""
+        from array_api_compat import array_namespace
+
+        own = self.pool.own
+        xp = array_namespace(own)
+        rows = xp.concat([own, self.messages, self.anchors], axis=0)
+        factor = from_host(self.factor[:, None], own)
+        rows = xp.where(factor > 0, rows, xp.zeros_like(rows))
+        centre = (from_host(self.share()[None, :], own) @ rows[: len(own)])[0]
+        basis = rows * factor - centre[None, :] * factor
+        if self.centre_row:
+            basis = xp.concat([basis, centre[None, :]], axis=0)
+        return basis, centre
+
+    @cached_property
+    def gram(self) -> Floats:
+        """(M, M) inner products of the basis rows."""
+        total = np.zeros((self.height, self.height))
+        if not self.small:
+            for _, _, basis, _ in self.chunks():
+                total += to_host(basis @ basis.T)
+            return total
+        own, messages, anchors = self.pool.own, self.messages, self.anchors
+
+        def work(part: slice) -> Floats:
+            share = np.empty_like(total)
+            centred_products(own, messages, anchors, self.centre_row, part.start, part.stop, share)
+            return share
+
+        return sum(over_parts(work, own.shape[1], COLUMNS), total)
+
+    def lift(self, scale: Floats) -> Floats:
+        """(P, M) with y_p - c = lift[p] @ basis, for the basis rows' scale."""
+        lift = np.zeros((self.pool.size, self.height))
+        if self.pool.combination is None:
+            np.fill_diagonal(lift, scale)
+        else:
+            lift_combinations(*self.pool.combination, scale, len(self.pool.own), self.centre_row, lift)
+        return lift
+
+    def inner(self) -> Floats:
+        """(P, P) inner products of the centred pool rows; zero where a row is not usable."""
+        if self.plain and self.pool.combination is None:
+            return self.gram
+        lift = self.lift(np.minimum(self.scale, LARGEST))
+        product: Floats = lift @ self.gram @ lift.T
+        return product
+
+    def mix(self, matrix: Floats) -> Any:
+        """(R, D) sum_p matrix[r, p] y_p for a matrix (R, P) over the pool."""
+        own = self.pool.own
+        total = matrix.sum(axis=1)
+        if not (self.plain and self.pool.combination is None):
+            matrix = matrix @ self.lift(self.scale)
+        if self.small:
+            if self.centre_row:
+                total = total + matrix[:, -1]
+            out = np.empty((len(matrix), own.shape[1]), own.dtype)
+            weights, sums = matrix.astype(own.dtype, copy=False), total.astype(own.dtype, copy=False)
+
+            def work(part: slice) -> None:
+                centred_mix(own, self.messages, self.anchors, weights, sums, part.start, part.stop, out)
+
+            over_parts(work, own.shape[1], COLUMNS)
+            return out
+        weights, sums = from_host(matrix, own), from_host(total[:, None], own)
+        parts = [weights @ basis + sums * centre for _, _, basis, centre in self.chunks()]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def power_of_two(peak: Floats, dtype: np.dtype[Any]) -> Floats:
+    """Per row 1, or the power of two above its peak where squares of it could overflow."""
+    return np.where(peak > _HUGE[dtype], np.exp2(np.minimum(np.ceil(np.log2(np.maximum(peak, 1.0))), 1023.0)), 1.0)

@@ -1,0 +1,171 @@
+"""The pool: every vector of a round, once. Rows are numbered
+
+0 .. N-1              own models (of the receivers, in the simulator: all honest models)
+N .. N+Q-1            received messages: dense (Q, D), or combinations of own models that are never built
+N+Q .. N+Q+A-1        anchors (points outside the inbox, e.g. centred clipping's memory)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.rules.kernels import mix_rows, peak_bits
+from byzmesh.rules.slots import combination_peaks, scatter
+
+if TYPE_CHECKING:
+    from byzmesh.rules.frame import Frame
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+
+def peaks(rows: Any) -> Floats:
+    """(P,) largest absolute value of each row; infinity where a row holds NaN or infinity.
+
+    >>> peaks(np.array([[1.0, -3.0], [np.nan, 0.0]]))
+    array([ 3., inf])
+    """
+    if not isinstance(rows, np.ndarray):
+        return _peaks_elsewhere(rows)
+    rows = np.ascontiguousarray(rows)
+    integer = np.dtype(f"i{rows.itemsize}").type
+    top = peak_bits(rows.view(integer), integer(np.iinfo(integer).max)).view(rows.dtype).astype(np.float64)
+    return np.where(np.isnan(top), np.inf, top)
+
+
+def _peaks_elsewhere(rows: Any) -> Floats:
+    from array_api_compat import array_namespace
+
+    xp = array_namespace(rows)
+    if rows.shape[0] == 0:
+        return np.zeros(0)
+    top = to_host(xp.max(xp.abs(rows), axis=1)).astype(np.float64)
+    return np.where(np.isfinite(top), top, np.inf)
+
+
+def to_host(array: Any) -> npt.NDArray[Any]:
+    """Any array as NumPy."""
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+    return np.asarray(array)
+
+
+def from_host(array: npt.NDArray[Any], like: Any) -> Any:
+    """A NumPy array in the type, dtype and device of another array."""
+    if isinstance(like, np.ndarray):
+        return array.astype(like.dtype, copy=False)
+    from array_api_compat import array_namespace, device
+
+    return array_namespace(like).asarray(array, dtype=like.dtype, device=device(like))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All vectors of a round; see the module's docstring for the numbering.
+
+    own          (N, D)
+    messages     (Q, D) or None
+    combination  (index (Q, J), coefficient (Q, J)): message q = sum_j coefficient[q, j] * own[index[q, j]], or None
+
+    >>> pool = Pool(np.eye(2), messages=np.array([[3.0, 3.0]]))
+    >>> float(pool.inner[2, 2] - 2 * pool.inner[2, 0] + pool.inner[0, 0])    # ||(3, 3) - (1, 0)||^2
+    13.0
+    """
+
+    own: Any
+    messages: Any = None
+    combination: tuple[Integers, Floats] | None = None
+    anchors: Any = None
+
+    @property
+    def size(self) -> int:
+        """Number of rows P."""
+        return len(self.own) + self.messages_count + (0 if self.anchors is None else len(self.anchors))
+
+    @property
+    def messages_count(self) -> int:
+        """Number of message rows Q."""
+        if self.combination is not None:
+            return len(self.combination[0])
+        return 0 if self.messages is None else len(self.messages)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the vectors."""
+        return np.dtype(str(self.own.dtype).rsplit(".", 1)[-1])
+
+    @cached_property
+    def peak(self) -> Floats:
+        """(P,) largest absolute value of each row, infinity if it is not finite; for combinations an upper bound."""
+        parts = [peaks(self.own)]
+        if self.combination is not None:
+            parts.append(combination_peaks(*self.combination, parts[0]))
+        elif self.messages is not None:
+            parts.append(peaks(self.messages))
+        if self.anchors is not None:
+            parts.append(peaks(self.anchors))
+        return np.concatenate(parts)
+
+    @cached_property
+    def top(self) -> float:
+        """Largest absolute value of all, infinity if any row is not finite."""
+        return float(self.peak.max(initial=0.0))
+
+    @cached_property
+    def usable(self) -> Booleans:
+        """(P,) whether the row is finite."""
+        finite: Booleans = np.isfinite(self.peak)
+        return finite
+
+    def with_anchors(self, anchors: Any) -> Pool:
+        """The same pool with anchor rows at its end."""
+        return Pool(self.own, self.messages, self.combination, anchors)
+
+    def dense_messages(self) -> Any:
+        """(Q, D) the messages as vectors."""
+        if self.combination is None:
+            return self.own[:0] if self.messages is None else self.messages
+        index, coefficient = self.combination
+        if isinstance(self.own, np.ndarray):
+            out = np.empty((len(index), self.own.shape[1]), self.own.dtype)
+            none = self.own[:0]
+            mix_rows(self.own, none, none, index, coefficient, False, out)
+            return out
+        matrix = np.zeros((len(index), len(self.own)))
+        scatter(index, coefficient, matrix)
+        return from_host(matrix, self.own) @ self.own
+
+    def rows(self) -> Any:
+        """(P, D) every row as a vector, in pool numbering."""
+        parts = [self.own, self.dense_messages()]
+        if self.anchors is not None:
+            parts.append(self.anchors)
+        if isinstance(self.own, np.ndarray):
+            return np.concatenate(parts)
+        from array_api_compat import array_namespace
+
+        return array_namespace(self.own).concat(parts, axis=0)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Basis and lift of the full Gram matrix."""
+        from byzmesh.rules.frame import Frame
+
+        return Frame(self)
+
+    @cached_property
+    def inner(self) -> Floats:
+        """(P, P) inner products of the centred rows; zero where a row is not usable."""
+        return self.frame.inner()
+
+    def prefers_blocks(self, receivers: int, slots: int) -> bool:
+        """Whether separate K x K blocks cost less than the full Gram matrix."""
+        return isinstance(self.own, np.ndarray) and receivers * slots * slots * 4 < self.size * self.size
