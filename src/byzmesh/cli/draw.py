@@ -14,8 +14,9 @@ def command(
     source: Annotated[str, typer.Argument(help="A config file, a graph file or a topology's name.", metavar="CONFIG")],
     settings: Settings = None,
     out: Annotated[Path, typer.Option(help="PNG, SVG or PDF file to write.")] = Path("network.png"),
+    data: Annotated[Path | None, typer.Option(help="Also draw which classes each worker of a config holds.")] = None,
 ) -> None:
-    """Draw a network: honest workers in blue, liars in red.
+    """Draw a network: honest workers in blue, liars in red; and the data that each worker holds.
 
     Example: byzmesh draw examples/two-castle.yaml --out castle.svg
     """
@@ -26,3 +27,10 @@ def command(
     raw = read_yaml(source) if source.endswith((".yaml", ".yml")) else {"network": source}
     network = build_network(override(raw, settings or ()).get("network"), folder)
     typer.echo(f"{network.draw(out)}: {network.n} workers, {len(network.byzantine)} of them lying")
+    if data is not None:
+        from byzmesh.experiments.files import load_config
+        from byzmesh.experiments.simulate import build
+
+        task = build(load_config(source, settings or ())).task
+        task.draw(data)
+        typer.echo(f"{data}: {task.describe().sum()} samples on {task.rows} workers")
