@@ -115,7 +115,7 @@ def test_the_example_trains_four_peers(tmp_path):
         for i in range(4)
     ]
     try:
-        texts = [process.communicate(timeout=100)[0] for process in running]
+        texts = [process.communicate(timeout=300)[0] for process in running]
     finally:
         for process in running:
             process.kill()
