@@ -19,13 +19,13 @@ from byzmesh.experiments.reproduce import reproduce
 from byzmesh.store import open_store
 
 run = CliRunner()
-ATTACKS = ("--attacks", "none,sign-flipping,alie")
+ATTACKS = ("--attacks", "none,alie")
 
 
 def command(folder: Path) -> list[str]:
-    """Table III, quick, of one rule and three attacks."""
+    """Table III, quick, of one rule: two runs, one after the other."""
     code = "from byzmesh.cli import main; main()"
-    where = ["--store", str(folder / "runs.db"), "--out", str(folder / "out"), "--workers", "2"]
+    where = ["--store", str(folder / "runs.db"), "--out", str(folder / "out"), "--workers", "1"]
     return [sys.executable, "-c", code, "reproduce", "table-3", "--quick", "--rules", "IOS", *ATTACKS, *where]
 
 
@@ -45,20 +45,20 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     before = finished(tmp_path)
-    assert 1 <= len(before) < 3
+    assert len(before) == 1
     done = subprocess.run(command(tmp_path), capture_output=True, text=True, check=True)
     after = finished(tmp_path)
-    assert len(after) == 3
+    assert len(after) == 2
     assert {key: after[key] for key in before} == before, "a finished cell was computed again"
     assert "Table III" in done.stdout and "quick variant" in done.stdout
 
     out = tmp_path / "out"
     with (out / "results.csv").open() as file:
         lines = list(csv.DictReader(file))
-    assert [line["attack"] for line in lines] == ["none", "sign-flipping", "alie"]
+    assert [line["attack"] for line in lines] == ["none", "alie"]
     ours = {line["attack"]: float(line["accuracy"]) for line in lines}
-    # what the quick variant can show: IOS learns under every attack, and ALIE costs it most
-    assert min(ours, key=ours.__getitem__) == "alie" and ours["alie"] > 70 and ours["sign-flipping"] > 80
+    # what the quick variant can show: IOS learns under ALIE, at some cost
+    assert 70 < ours["alie"] < ours["none"] - 4 and ours["none"] > 80
     assert {line["rounds"] for line in lines} == {"5000"}
     assert "5,000 rounds, not the published number" in (out / "README.md").read_text("utf-8")
     names = {path.name for path in out.iterdir()}
@@ -66,7 +66,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     assert {"table-3-accuracy.png", "table-3-accuracy.pdf"} <= names
     text = (out / "report.html").read_text("utf-8")
     assert "quick variant" in text and "pub. 82.78" in text and str(tmp_path) not in text
-    again = subprocess.run(command(tmp_path), capture_output=True, text=True, check=True)
+    again = subprocess.run([*command(tmp_path), "--no-run"], capture_output=True, text=True, check=True)
     assert again.stdout == done.stdout and finished(tmp_path) == after
 
 
