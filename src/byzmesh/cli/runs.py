@@ -35,14 +35,14 @@ def list_runs(
 
     Example: byzmesh runs list --store runs.db --where rule.name=IOS --where seed=0 --status finished
     """
-    from byzmesh.cli.show_runs import MOST_LINES, as_object, parse_where, print_json, print_runs
+    from byzmesh.cli.show_runs import MOST_LINES, as_object, parse_where, print_objects, print_runs
     from byzmesh.store import open_store
 
     most = (None if as_json else MOST_LINES) if limit is None else limit or None
     with open_store(store, readonly=True) as opened:
         found = opened.list(parse_where(where or ()), status, most)
     if as_json:
-        print_json([as_object(run) for run in found])
+        print_objects(as_object(run) for run in found)
     else:
         print_runs(found, most)
 
@@ -53,7 +53,7 @@ def show(key: Key, store: StorePath = STORE, as_json: Json = False) -> None:
 
     Example: byzmesh runs show 3fa8
     """
-    from byzmesh.cli.show_runs import as_object, print_json, print_run_record
+    from byzmesh.cli.show_runs import print_run_record, whole_object
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
@@ -61,9 +61,7 @@ def show(key: Key, store: StorePath = STORE, as_json: Json = False) -> None:
         if not as_json:
             print_run_record(run)
             return
-        series = {name: values.tolist() for name, values in opened.series(run.key).items()}
-        edges = opened.edges(run.key).tolist()
-    print_json({**as_object(run), "provenance": run.provenance, "series": series, "edges": edges})
+        typer.echo(whole_object(opened, run))
 
 
 @app.command()
@@ -72,14 +70,14 @@ def compare(keys: Keys, store: StorePath = STORE, as_json: Json = False) -> None
 
     Example: byzmesh runs compare 3fa8 91c0
     """
-    from byzmesh.cli.show_runs import compared, print_comparison, print_json
+    from byzmesh.cli.show_runs import compared, print_comparison, print_objects
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
         told = opened.compare(keys)
         statuses = [opened.get(key).status for key in told.keys]
     if as_json:
-        print_json(compared(told, statuses))
+        print_objects(compared(told, statuses))
     else:
         print_comparison(told)
 

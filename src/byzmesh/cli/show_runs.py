@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from byzmesh.errors import ConfigError
-from byzmesh.store import Comparison, RunRecord
+from byzmesh.store import Comparison, RunRecord, Store
 from byzmesh.store.keys import flatten
 
 MOST_LINES = 100
@@ -62,8 +62,19 @@ def words(value: Any) -> str:
 def as_object(run: RunRecord) -> dict[str, Any]:
     """A run as `--json` prints it; NaN and infinity, which JSON lacks, are words."""
     names = ("key", "status", "rounds", "seconds", "started", "ended", "failure", "config")
-    final = {name: value if math.isfinite(value) else repr(value) for name, value in run.final.items()}
+    final = {name: _number(value) for name, value in run.final.items()}
     return {**{name: getattr(run, name) for name in names}, "final": final}
+
+
+def whole_object(store: Store, run: RunRecord) -> str:
+    """A run with its series, cut counts and provenance as JSON."""
+    series = {name: [_number(value) for value in values.tolist()] for name, values in store.series(run.key).items()}
+    rest = {"provenance": run.provenance, "series": series, "edges": store.edges(run.key).tolist()}
+    return json.dumps({**as_object(run), **rest}, indent=2, allow_nan=False)
+
+
+def _number(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else repr(value)
 
 
 def wide_console() -> Console:
@@ -79,9 +90,10 @@ def narrow_table(*headings: str) -> Table:
     return table
 
 
-def print_json(value: Any) -> None:
-    """JSON on stdout."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+def print_objects(objects: Iterable[dict[str, Any]]) -> None:
+    """A JSON list on stdout, an object per line: indented, many thousand runs would take seconds."""
+    lines = [json.dumps(item, allow_nan=False) for item in objects]
+    print("[" + ",\n ".join(lines) + "]")
 
 
 def runs_table(records: Sequence[RunRecord]) -> Table:
@@ -137,10 +149,7 @@ def compared(told: Comparison, statuses: Sequence[str]) -> list[dict[str, Any]]:
             "key": key,
             "status": status,
             "differing": {path: values[column] for path, values in told.differing.items()},
-            "final": {
-                name: number if number is None or math.isfinite(number) else repr(number)
-                for name, number in ((name, numbers[column]) for name, numbers in told.final.items())
-            },
+            "final": {name: _number(numbers[column]) for name, numbers in told.final.items()},
         }
         for column, (key, status) in enumerate(zip(told.keys, statuses, strict=True))
     ]

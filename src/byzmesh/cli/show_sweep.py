@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from byzmesh.cli.show_runs import narrow_table, runs_table, wide_console, words
+from byzmesh.cli.show_runs import as_object, narrow_table, print_objects, runs_table, wide_console, words
 from byzmesh.errors import ConfigError
 from byzmesh.experiments.backlog import Backlog, Show
 from byzmesh.experiments.cluster import Tls
@@ -38,18 +37,7 @@ def tls_of(ca: str | None, cert: str | None, key: str | None) -> Tls | None:
 def print_plan(planned: Sequence[Planned], workers: int, *, as_json: bool) -> None:
     """The runs of a grid, each with its status and estimated seconds."""
     if as_json:
-        rows = [
-            {
-                "key": run.key,
-                "status": run.status,
-                "seconds": run.seconds,
-                "problem": run.problem,
-                "label": run.label,
-                "config": run.config,
-            }
-            for run in planned
-        ]
-        print(json.dumps(rows, indent=2))
+        print_objects(vars(run) for run in planned)
         return
     console = wide_console()
     axes = list(dict.fromkeys(name for run in planned for name in run.label))
@@ -146,7 +134,7 @@ def print_outcome(outcome: Outcome, store: Path, *, as_json: bool) -> None:
     with open_store(store, readonly=True) as opened:
         records = [opened.get(key) for key in outcome.statuses]
     if as_json:
-        print(json.dumps([{"key": run.key, "status": run.status, "final": run.final} for run in records], indent=2))
+        print_objects(as_object(run) for run in records)
     elif len(records) <= MOST_LINES:
         wide_console().print(runs_table(records))
     counts = Counter(outcome.statuses.values())
