@@ -19,6 +19,9 @@ from byzmesh.reports.grid import Grid, GridCell
 from byzmesh.reports.runs import Runs
 from byzmesh.reports.trust import Heatmap, Picture
 
+LONG = 40
+"""Letters from which a cell is a sentence: set to the left and wrapped."""
+
 
 @dataclass(frozen=True)
 class Section:
@@ -145,7 +148,8 @@ def _heading(word: str) -> str:
 def _cell(cell: GridCell) -> str:
     value = "" if math.isnan(cell.value) else f' data-v="{cell.value!r}"'
     tip = f' data-tip="{escape(cell.tip)}" tabindex="0"' if cell.tip else ""
-    tone = f' class="t-{cell.tone}"' if cell.tone else ""
+    classes = [f"t-{cell.tone}"] * bool(cell.tone) + ["words"] * (len(cell.text) > LONG)
+    tone = f' class="{" ".join(classes)}"' if classes else ""
     detail = f"<small>{escape(cell.detail)}</small>" if cell.detail else ""
     text = f"<b>{escape(cell.text)}</b>" if detail else escape(cell.text)
     return f"<td{tone}{value}{tip}>{text}{detail}</td>"

@@ -27,6 +27,7 @@ BESIDE_EXACT = {
     "same": "within 0.5 points of the run that knows the exact number of liars",
     **{word: text for word, text in BESIDE_PUBLISHED.items() if word != "same"},
 }
+BELOW = {"collapsed": "below 60%", "trouble": BESIDE_PUBLISHED["trouble"]}
 ERRORS = {"same": "agrees", "far-above": "larger than published", "far-below": "smaller than published"}
 
 Cells = dict[tuple[str, str], list[Reading]]
@@ -169,7 +170,7 @@ def _plain(
         )
         for row in labels
     )
-    return Grid(name, title, corner, columns, rows, note, {} if beside is None else BESIDE_EXACT)
+    return Grid(name, title, corner, columns, rows, note, BELOW if beside is None else BESIDE_EXACT)
 
 
 def _value(group: Sequence[Reading], beside: Sequence[Reading] | None) -> GridCell:
@@ -196,7 +197,7 @@ def claims_grid(readings: Sequence[Reading]) -> Grid:
         value = _value([reading], None)
         rows.append((f"{reading.variant}: {reading.rule}, {reading.attack}", (value, GridCell(error))))
     note = "Two-castle graph, non-iid. FABA as the text describes it equals IOS here; FABA as run does not."
-    return Grid("claims", "Text against runs", "definition", ("accuracy (%)", "CE"), tuple(rows), note)
+    return Grid("claims", "Text against runs", "definition", ("accuracy (%)", "CE"), tuple(rows), note, BELOW)
 
 
 def examples_grid(readings: Sequence[Reading]) -> Grid:

@@ -63,12 +63,17 @@
     confine: true,
   });
   const short = (value) => (value === null || value === undefined ? "-"
-    : Math.abs(value) >= 1e-3 || value === 0 ? String(+value.toPrecision(4)) : value.toExponential(1));
+    : value === 0 || (Math.abs(value) >= 1e-3 && Math.abs(value) < 1e5) ? String(+value.toPrecision(4))
+    : value.toExponential(1).replace(".0e", "e").replace("e+", "e"));
 
   function lines(item, facet) {
     const curves = item.facets[facet];
     const styles = ["solid", "dashed", "dotted"];
     const palette = data.palette[root.dataset.theme];
+    // Whole decades around the data: left alone, ECharts pads a logarithmic axis by many empty ones.
+    const shown = item.log ? curves.flatMap((curve) => curve.points.map((point) => point[1]).filter((y) => y > 0)) : [];
+    const decades = shown.length ? { min: 10 ** Math.floor(Math.log10(Math.min(...shown))),
+      max: 10 ** Math.ceil(Math.log10(Math.max(...shown))) } : {};
     return {
       color: palette,
       grid: { left: 12, right: 18, top: phone() ? 76 : 64, bottom: 30, containLabel: true },
@@ -76,7 +81,7 @@
         inactiveColor: colour("line"), icon: "roundRect", itemWidth: 16, itemHeight: 6, itemGap: 9 },
       tooltip: { ...box(), trigger: "axis", valueFormatter: short, order: "valueDesc" },
       xAxis: { type: "value", name: item.x, nameLocation: "middle", nameGap: 26, min: "dataMin", max: "dataMax", ...axis() },
-      yAxis: { type: item.log ? "log" : "value", name: item.y, nameLocation: "end", scale: true, ...axis(),
+      yAxis: { type: item.log ? "log" : "value", name: item.y, nameLocation: "end", scale: true, ...decades, ...axis(),
         nameTextStyle: { color: colour("soft"), align: "left" },
         axisLabel: { color: colour("soft"), formatter: (v) => short(v) } },
       dataZoom: [{ type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl" }],
