@@ -23,7 +23,7 @@ def main() -> None:
     out.mkdir(exist_ok=True)
     network = bm.network("paper/two-castle")
     console.print(f"\n[bold]12 workers, two of them lying[/bold]: {network.draw(out / 'network.png')}")
-    console.print("Each of the 10 honest workers holds one MNIST digit only and must learn all ten from its neighbours.")
+    console.print("Each honest worker holds one MNIST digit only and must learn all ten from its neighbours.")
     console.print(f"The liars flip the sign of what their victims hold. {ROUNDS} rounds of softmax regression:\n")
     runs: dict[str, bm.Run] = {}
     for rule in RULES:
