@@ -112,7 +112,7 @@ def test_targets() -> None:
 
 
 def test_keys_of_the_committed_reproduction_stay() -> None:
-    """A new option with a default in the canonical config would orphan days of stored runs: then say so, and migrate."""
+    """A new option with a default in the canonical config would orphan hours of stored runs: say so and migrate."""
     cell = cells("table-3")[-1]
     assert (cell.rule, cell.attack) == ("IOS", "alie")
     assert config_key(cell.config).startswith("cd3cdf81cdcb736d")
