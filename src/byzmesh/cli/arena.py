@@ -27,7 +27,8 @@ def command(
     rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 50_000,
     quick: Annotated[bool, typer.Option("--quick", help="1,000 rounds per run: minutes instead of hours.")] = False,
     against: Annotated[
-        Path | None, typer.Option(help="results.csv of a reproduction, to write columns.csv against.")
+        Path | None,
+        typer.Option(help="results.csv of a reproduction, to write columns.csv against.", exists=True, dir_okay=False),
     ] = None,
     store: Annotated[Path, typer.Option(help="Store of runs; made if there is none.")] = Path("runs.db"),
     out: Annotated[Path, typer.Option(help="Folder for tables and the report.")] = Path("arena"),
