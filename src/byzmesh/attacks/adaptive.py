@@ -32,8 +32,8 @@ from byzmesh.errors import ConfigError
 
 FIXED = (sign_flipping, alie, min_max, dissensus, spectral_heterogeneity)
 """The attacks whose directions are searched, each in its text's form."""
-LENGTHS = (0.5, 1.0, 2.0)
-STEPS = (1.4, 0.7, 1.2, 0.85)
+LENGTHS = (0.7, 1.5)
+STEPS = (1.4, 0.75)
 
 
 @attacks.register("adaptive", aliases=("rule-aware",))
@@ -55,11 +55,9 @@ def adaptive() -> Attack:
             raise ConfigError("attack adaptive tries its messages on the rule in use; run it in a simulation")
         scene, respond = view.scene, view.respond
         centre, spread = honest_average(view)
-        told = [part.forge(view, state)[0].dense() for part, state in zip(parts, states, strict=True)]
-        offset = np.stack(told)
-        offset -= centre
-        natural = np.stack([lengths(rows) for rows in offset])
+        told = np.stack([part.forge(view, state)[0].dense() for part, state in zip(parts, states, strict=True)])
         victims = np.arange(len(centre))
+        natural = np.stack([distances(rows, victims, centre) for rows in told])
         lies = np.empty_like(centre)
         best = np.full(len(centre), -1.0)
         direction, length = np.zeros(len(centre), np.int64), np.zeros(len(centre))
@@ -68,12 +66,12 @@ def adaptive() -> Attack:
             """Into `lies`: xbar_n + the direction's unit vector times `far`."""
             reach = natural[which, victims]
             factor = np.where(reach > 0.0, far / np.maximum(reach, 1e-300), 0.0)
-            combine(centre, offset, which, factor.astype(centre.dtype), lies)
+            stretch(centre, told, which, factor.astype(centre.dtype), lies)
 
         def attempt(which: Integers, far: Floats) -> None:
             """Tell every victim its lie and keep what beats the best so far."""
             prepare(which, far)
-            damage = lengths(respond(lies)[scene.victims] - centre)
+            damage = distances(respond(lies), scene.victims, centre)
             better = damage > best
             best[better] = damage[better]
             direction[better], length[better] = which[better], far[better]
@@ -93,26 +91,27 @@ def adaptive() -> Attack:
 
 
 @fast
-def combine(centre: Any, offset: Any, which: Any, factor: Any, out: Any) -> None:
-    """out[v] = centre[v] + factor[v] * offset[which[v], v]."""
+def stretch(centre: Any, told: Any, which: Any, factor: Any, out: Any) -> None:
+    """out[v] = centre[v] + factor[v] * (told[which[v], v] - centre[v])."""
     for victim in range(centre.shape[0]):
-        base, push, target = centre[victim], offset[which[victim], victim], out[victim]
+        base, lie, target = centre[victim], told[which[victim], victim], out[victim]
         for column in range(base.size):
-            target[column] = base[column] + factor[victim] * push[column]
+            target[column] = base[column] + factor[victim] * (lie[column] - base[column])
 
 
 @fast
-def lengths(rows: Any) -> Any:
-    """(V,) Euclidean norms of rows (V, D), blocks of them summed in float64."""
-    out = np.zeros(rows.shape[0])
-    for row in range(rows.shape[0]):
-        line = rows[row]
+def distances(models: Any, rows: Any, centre: Any) -> Any:
+    """(V,) ||models[rows[v]] - centre[v]||, blocks of coordinates summed in float64."""
+    out = np.zeros(rows.size)
+    for victim in range(rows.size):
+        line, base = models[rows[victim]], centre[victim]
         for left in range(0, line.size, BLOCK):
-            total = rows.dtype.type(0.0)
+            total = models.dtype.type(0.0)
             for column in range(left, min(left + BLOCK, line.size)):
-                total += line[column] * line[column]
-            out[row] += total
-        out[row] = np.sqrt(out[row])
+                gap = line[column] - base[column]
+                total += gap * gap
+            out[victim] += total
+        out[victim] = np.sqrt(out[victim])
     return out
 
 
