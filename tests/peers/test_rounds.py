@@ -129,6 +129,30 @@ def test_moves_up_only_when_more_than_f_neighbours_are_far_ahead():
     assert present.tolist() == [False, False, True, False, False] and messages[2, 0] == 5.0
 
 
+def test_after_moving_up_both_messages_of_a_neighbour_that_is_one_round_further_are_there():
+    rounds = running(3, f=1)
+    here = begin(rounds, 10.0)
+    for number in (here + 60, here + 61, here + 62):
+        rounds.offer(0, number, V + number, 10.0)
+    for neighbour in (1, 2):
+        rounds.offer(neighbour, here + 61, V, 10.0)
+    assert rounds.ahead == here + 61
+    for number in (here + 61, here + 62):
+        rounds.begin(number, 10.0)
+        messages, present = rounds.gather(1)
+        assert present[0] and messages[0, 0] == number
+
+
+def test_one_broken_round_does_not_lengthen_the_grace_period():
+    rounds = running(4, f=1)
+    for turn in range(30):
+        number = begin(rounds, 10.0 * turn)
+        for place, neighbour in enumerate(range(3)):
+            rounds.offer(neighbour, number, V, 10.0 * turn + (4.0 if turn == 20 else 0.001) * place)
+        rounds.gather(1)
+    assert rounds.grace == 0.01
+
+
 offers = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1 << 62), st.floats(0, 3)), max_size=60)
 
 
@@ -145,7 +169,7 @@ def test_two_liars_cannot_steer_seven_neighbours(lies, honest, own):
     assert rounds.trusted <= max(honest)
     assert rounds.trusted >= sorted(honest)[2]
     assert rounds.ahead is None or own + 1 < rounds.ahead <= max(honest)
-    assert all(len(held) <= 3 for held in rounds._held.values())
+    assert all(len(held) <= 4 for held in rounds._held.values())
     assert rounds.deadline <= 30.0
 
 

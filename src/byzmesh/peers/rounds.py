@@ -10,20 +10,22 @@ A neighbour that missed three rounds in a row is not expected until a message of
 those who speak at all are missing: then this peer is the one that is ahead, and waits. So f silent or babbling liars
 cost nothing, f late ones a grace period, a dead neighbour a few rounds' timeouts, and nobody a round that never ends.
 
-The grace period follows the usual spread: twice the decaying maximum of the time from the first to the (d - f)-th
-arrival. That time ends with an honest message at the latest, so liars cannot stretch it.
+The grace period follows the usual spread: twice the ninth decile, over the last rounds, of the time from the first to
+the (d - f)-th arrival. That time ends with an honest message at the latest, so liars cannot stretch it, and a decile
+forgets the few rounds in which something broke.
 
 A peer that fell behind moves up to the (f + 1)-th largest round that its neighbours are at, as far as it has seen: at
 least one honest neighbour is there or further, so f liars can neither drag it ahead nor hold it back. One round of
 difference is usual between honest neighbours and moves nobody.
 
-Kept per neighbour: its messages of this round and the next, and the newest beyond (what a peer needs after moving up).
+Kept per neighbour: its messages of this round and the next, and the two newest beyond (what a peer needs after moving
+up: neighbours are one round apart).
 Late messages, and all but the first of a round, are dropped.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +39,8 @@ Array = npt.NDArray[Any]
 
 SILENT_AFTER = 3
 """Missed rounds after which a neighbour is not waited for."""
-_DECAY = 0.98
+_BEYOND = 2
+_MEMORY = 64  # rounds
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ class Rounds:
         self.f = f
         self.patience = patience
         self.round = 0
-        self.spread = 0.0
+        self.spreads: deque[float] = deque(maxlen=_MEMORY)
+        """Seconds from the first to the (d - f)-th arrival, of the last rounds."""
         self.seen = dict.fromkeys(self.neighbours, -1)
         """Largest round of a message of each neighbour."""
         self.verdicts: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
@@ -83,11 +87,13 @@ class Rounds:
         self._heard = dict.fromkeys(self.neighbours, 0)
         self._missed = dict.fromkeys(self.neighbours, 0)
         self._begun = 0
+        self._moved = False
         self._started = 0.0
         self._arrivals: list[float] = []
 
     def begin(self, round: int, now: float) -> None:
         """Start to wait for the messages of `round`; what came early for it counts at once."""
+        self._moved = self._moved or (self._begun > 0 and round > self.round + 1)
         self.round = round
         self._begun += 1
         self._started = now
@@ -112,10 +118,9 @@ class Rounds:
             return "late"
         if round in held:
             return "repeated"
-        if round > self.round + 1:
-            for beyond in [number for number in held if number > self.round + 1]:
-                del held[beyond]
         held[round] = vector
+        for beyond in sorted(number for number in held if number > self.round + 1)[:-_BEYOND]:
+            del held[beyond]
         return "current" if round == self.round else "early"
 
     @property
@@ -129,10 +134,20 @@ class Rounds:
         return sum(self._begun - heard < SILENT_AFTER for heard in self._heard.values())
 
     @property
+    def spread(self) -> float:
+        """The usual spread of arrivals, in seconds."""
+        return sorted(self.spreads)[len(self.spreads) * 9 // 10] if self.spreads else 0.0
+
+    @property
     def grace(self) -> float:
         """Seconds to wait for the rest after d - f messages."""
-        least = self.patience.start_grace if self._begun <= SILENT_AFTER else self.patience.grace
+        least = self.patience.start_grace if self._starting else self.patience.grace
         return min(max(least, 2.0 * self.spread), self._timeout)
+
+    @property
+    def _starting(self) -> bool:
+        """Whether connections may still be made: in the first rounds, unless the others were found further on."""
+        return self._begun <= SILENT_AFTER and not self._moved
 
     @property
     def _timeout(self) -> float:
@@ -175,8 +190,8 @@ class Rounds:
 
     def gather(self, dimension: int, dtype: Any = np.float64) -> tuple[Array, npt.NDArray[np.bool_]]:
         """End the round: messages (d, D) by sender id, zero where none came, and which came (d,)."""
-        if len(self._arrivals) >= self._quorum and self._begun > SILENT_AFTER:
-            self.spread = max(self._arrivals[self._quorum - 1] - self._arrivals[0], _DECAY * self.spread)
+        if len(self._arrivals) >= self._quorum and not self._starting:
+            self.spreads.append(self._arrivals[self._quorum - 1] - self._arrivals[0])
         messages = np.zeros((len(self.neighbours), dimension), dtype)
         present = np.zeros(len(self.neighbours), bool)
         for slot, neighbour in enumerate(self.neighbours):
