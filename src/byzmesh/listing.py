@@ -54,7 +54,7 @@ def rules() -> Listing:
     """All rules: names, aliases, options, whether they use f, and which f is feasible.
 
     >>> [item.name for item in rules() if item.uses_f][:4]
-    ['bucketing', 'Bulyan', 'FABA', 'IOS']
+    ['bucketing', 'Bulyan', 'ClippedGossip', 'CS+']
     """
     from byzmesh.rules.base import rules as registry
 
