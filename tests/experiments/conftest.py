@@ -1,6 +1,8 @@
 """A small data set, grids over it, and the command line as users call it."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import yaml
 
 from byzmesh.store import open_store
 
+STARTED: list[subprocess.Popen[str]] = []
 COMMAND = [sys.executable, "-c", "from byzmesh.cli import main; main()"]
 
 
@@ -23,8 +26,8 @@ def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
 
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
-    """Start `byzmesh` in a process group of their own, which can be killed whole."""
-    return subprocess.Popen(
+    """Start `byzmesh` in a process group of its own, which can be killed whole."""
+    process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -32,6 +35,19 @@ def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
         start_new_session=True,
         **options,
     )
+    STARTED.append(process)
+    return process
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind():
+    """A test that fails half-way must not leave its sweeps running."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def results(path: Path) -> dict[str, Any]:

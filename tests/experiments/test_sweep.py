@@ -157,6 +157,18 @@ def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file,
     assert first[2] == {name: values.tobytes() for name, values in alone.metrics.items()}
 
 
+def test_a_sweep_whose_reader_went_away_ends(grid_file, tmp_path):
+    grid = grid_file(rounds=200, axes={"seed": {"from": 0, "to": 5}})
+    process = start("sweep", grid, "--store", tmp_path / "runs.db", "--workers", 1)
+    assert "finished" in process.stderr.readline()
+    workers = children(process.pid)
+    process.stderr.close()
+    process.stdout.close()
+    assert process.wait(timeout=PATIENCE) != 0
+    assert not any(alive(pid) for pid in workers)
+    assert "running" not in statuses(tmp_path / "runs.db")
+
+
 def test_two_sweeps_and_a_reader_on_one_store(grid_file, tmp_path):
     grid = grid_file(rounds=1000, axes={"rule": ["ios", "cc"], "seed": {"from": 0, "to": 4}})
     store = tmp_path / "runs.db"

@@ -66,10 +66,16 @@ class Pool:
         connections = {worker.connection: worker for worker in self.workers}
         for connection in wait(list(connections), timeout=0.2):
             worker = connections[connection]  # type: ignore[index]
+            messages, dead = [], False
             try:
                 while worker.connection.poll():
-                    self._hear(worker, *worker.connection.recv())
+                    messages.append(worker.connection.recv())
             except (EOFError, OSError):
+                dead = True
+            # Outside of the try: an error in what follows, a closed stderr say, is not the worker's death.
+            for message in messages:
+                self._hear(worker, *message)
+            if dead:
                 self._bury(worker)
 
     def _hear(self, worker: _Worker, word: str, *rest: Any) -> None:
