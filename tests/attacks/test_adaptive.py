@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -122,3 +123,15 @@ def test_in_every_round_of_a_run_it_harms_most(rule: str) -> None:
     run.start()
     assert run.run().status == "finished"
     assert len(rounds) == 25 and min(rounds) > 0.0
+
+
+def test_a_rule_without_defence_diverges_quietly() -> None:
+    problem = {"name": "quadratic", "dimension": 3, "targets": "normal"}
+    run = prepare(problem=problem, network="paper/two-castle", rule="weimean", attack="adaptive", rounds=900, step=0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        while run.status == "running" and np.isfinite(run.models).all():
+            run.step()
+            if run.round >= 900:
+                break
+    assert np.abs(run.models).max() > 1e15 or run.status == "diverged"

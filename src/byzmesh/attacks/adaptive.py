@@ -50,6 +50,7 @@ def adaptive() -> Attack:
     def init(scene: Scene) -> tuple[State, ...]:
         return tuple(part.init(scene) for part in parts)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a rule without defence is driven out of the range of numbers
     def forge(view: View, states: tuple[State, ...]) -> tuple[Forged, tuple[State, ...]]:
         if view.respond is None:
             raise ConfigError("attack adaptive tries its messages on the rule in use; run it in a simulation")

@@ -64,6 +64,7 @@ def within_sum_of_squares(square: Floats, error: Floats, lean: Floats, held: Flo
 
 
 def _evasive(name: str, reach: Reach) -> Attack:
+    @np.errstate(over="ignore", invalid="ignore")  # models of diverging workers may leave the range of numbers
     def forge(view: View, sample: Sample) -> tuple[Forged, Sample]:
         member, count = sample
         models = frozen(view.models)
