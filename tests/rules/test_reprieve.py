@@ -128,7 +128,7 @@ def test_search_does_not_beat_the_bound_on_a_thousand_networks(part: int) -> Non
     assert tightest > 0.3, "the search must come near the bound, or it tests nothing"
 
 
-def test_ios_keeps_a_third_of_its_published_bound() -> None:
+def test_ios_keeps_a_quarter_of_its_published_bound() -> None:
     """The proof of docs/reprieve.md gives IOS 3 h / (1 - 3 h); the paper states 12 h / (1 - 3 h)."""
     for nodes, liars in ((10, 1), (13, 2), (16, 4)):
         network = bm.network("complete", n=nodes, byzantine=range(liars))
