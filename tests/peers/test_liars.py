@@ -19,10 +19,10 @@ from tests.peers.simulated import simulation_of
 
 LIARS = [7, 9]
 ROUNDS = 40
-FORGING = [name for name in attacks.names() if name != "none" and not attacks.make(name).needs_response]
+ATTACKS = [name for name in attacks.names() if name != "none"]
 
 
-@pytest.mark.parametrize("name", FORGING)
+@pytest.mark.parametrize("name", ATTACKS)
 def test_accuracy_is_the_simulators(tmp_path, nursery, name):
     # a step small enough that two runs which differ by rounding stay together, whatever the attack
     file = two_castle(
@@ -31,7 +31,7 @@ def test_accuracy_is_the_simulators(tmp_path, nursery, name):
         evaluate_every=ROUNDS,
         step={"name": "inverse-sqrt", "a": 0.1},
         f={peer: 1 if peer in LIARS else 2 for peer in range(12)},
-        timeouts={"grace": 0.5, "start_grace": 1.0, "linger": 2.0},
+        timeouts={"grace": 3.0, "start_grace": 3.0, "linger": 2.0},
     )
     with Drill(
         tmp_path / "network.yaml", tmp_path / "out", byzantine=LIARS, attack={"name": name}, nursery=nursery

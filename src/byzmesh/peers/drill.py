@@ -161,12 +161,17 @@ class Drill:
 
     def start(self) -> None:
         """Start everybody."""
+        self.nursery.codes.pop(LIARS, None)
         self.nursery.warm(self.path)
         for place, peer in enumerate(self.byzantine):
             if self.poisons:
                 self.start_peer(peer, flip=place, flips=len(self.byzantine))
         if self.byzantine and not self.poisons:
+            log = self.out / f"{LIARS}.log"
+            log.unlink(missing_ok=True)
             self._start(LIARS, self.byzantine, attack=self.attack)
+            if not self.wait(120, lambda: log.exists() and '"ready"' in log.read_text()):
+                raise PeerError(f"the liars did not get ready within 120 s; see {log}")
         for peer in self.honest:
             self.start_peer(peer)
 
@@ -197,10 +202,10 @@ class Drill:
         self.nursery.poll()
         return [peer for peer in self.honest if str(peer) in self.nursery.pids]
 
-    def failed(self) -> dict[int, int]:
-        """Exit codes of honest peers that ended with an error of their own."""
-        codes = {peer: self.nursery.codes.get(str(peer), 0) for peer in self.honest}
-        return {peer: code for peer, code in codes.items() if code > 0}
+    def failed(self) -> dict[str, int]:
+        """Exit codes of the processes that ended with an error of their own; liars that fail are no test of anybody."""
+        codes = {name: self.nursery.codes.get(name, 0) for name in [*map(str, self.honest), LIARS]}
+        return {name: code for name, code in codes.items() if code > 0}
 
     def status(self) -> dict[int, dict[str, Any]]:
         """What each honest peer last said of itself."""
@@ -216,11 +221,12 @@ class Drill:
         """Wait until all honest peers have ended, or `until` holds; False if that takes longer than `seconds`."""
         limit = time.monotonic() + seconds
         while time.monotonic() < limit:
-            if until() if until is not None else not self.running():
-                return True
+            done = until() if until is not None else not self.running()
             if self.failed():
-                peer, code = next(iter(self.failed().items()))
-                raise PeerError(f"peer {peer} failed (exit code {code}); see {self.out / f'{peer}.log'}")
+                name, code = next(iter(self.failed().items()))
+                raise PeerError(f"peer {name} failed (exit code {code}); see {self.out / f'{name}.log'}")
+            if done:
+                return True
             time.sleep(0.02)
         return False
 

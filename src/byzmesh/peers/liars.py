@@ -17,6 +17,7 @@ import numpy.typing as npt
 from byzmesh.attacks.base import Attack, Scene, View
 from byzmesh.errors import PeerError
 from byzmesh.network import Network, fiedler_vector, metropolis_hastings
+from byzmesh.peers.foresight import foresee
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.logs import Log
 from byzmesh.peers.netfile import NetworkFile
@@ -25,7 +26,7 @@ from byzmesh.peers.transport import Transport
 from byzmesh.peers.wire import Format, WireError
 
 Array = npt.NDArray[Any]
-_PATIENCE = 0.05
+_PATIENCE = 1.0
 """Seconds from the first message of a round until the liars stop waiting for the rest of it."""
 _FIRST = 2.0
 """The same while some victim has never spoken."""
@@ -79,13 +80,14 @@ class Coalition:
     def __init__(
         self, file: NetworkFile, keys: Mapping[int, Keys], attack: Attack, dimension: int, log: Log = no_log
     ) -> None:
-        if attack.needs_response or attack.poisons_data:
+        if attack.poisons_data:
             raise PeerError(f"attack {attack.name} is not one that liars forge from what they hear; choose another")
         self.file, self.attack, self.log = file, attack, log
         self.liars = sorted(keys)
         self.form = Format(file.run, dimension, file.dtype, file.wire)
         self.scene = heard_scene(file.network, self.liars)
         self.state = attack.init(self.scene)
+        self.foresee = foresee(file, self.scene) if attack.needs_response else None
         self.row = {int(peer): row for row, peer in enumerate(self.scene.honest)}
         self.newest = np.zeros((len(self.row), dimension), file.dtype)
         self.known = np.zeros(len(self.row), bool)
@@ -96,6 +98,7 @@ class Coalition:
         self.sent: dict[tuple[int, int], bytearray] = {}
         self.stop = False
         self.transports: dict[int, Transport] = {}
+        self._rehearse(dimension)
         try:
             for liar in self.liars:
                 remotes = {j: remote for j, remote in file.remotes(liar).items() if j not in keys}
@@ -106,8 +109,16 @@ class Coalition:
             self.close()
             raise
 
+    def _rehearse(self, dimension: int) -> None:
+        """Forge once for nobody, so that the attack's kernels are compiled before anybody waits."""
+        models = np.random.default_rng(0).normal(size=(len(self.row), dimension)).astype(self.file.dtype)
+        models.flags.writeable = False
+        respond = None if self.foresee is None else self.foresee(models, 0)
+        self.attack.forge(View(models, self.scene, 0, self.file.seed, respond), self.attack.init(self.scene))
+
     def run(self) -> None:
         """Lie until `stop`."""
+        self.log("ready")
         zmq: Any = next(iter(self.transports.values())).zmq
         poller = zmq.Poller()
         for transport in self.transports.values():
@@ -153,7 +164,8 @@ class Coalition:
         # of a victim that never spoke the liars know nothing: the mean of the others is their guess
         models[~self.known] = models[self.known].mean(axis=0)
         models.flags.writeable = False
-        forged, self.state = self.attack.forge(View(models, self.scene, round, self.file.seed), self.state)
+        respond = None if self.foresee is None else self.foresee(models, round)
+        forged, self.state = self.attack.forge(View(models, self.scene, round, self.file.seed, respond), self.state)
         for liar, victim in zip(forged.liar.tolist(), forged.victim.tolist()):
             data = self.form.encode(forged[liar, victim], liar, round, victim)
             self.sent[liar, victim] = data

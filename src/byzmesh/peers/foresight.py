@@ -1,0 +1,71 @@
+"""What liars can work out beforehand: what their victims would make of their messages.
+
+Rule, weights and bounds are in the network file, and the liars hold what they jointly heard: enough to apply the rule
+in their victims' place. Neighbours of a victim that no liar hears count as absent, a rule's memory as fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.attacks.base import Scene
+from byzmesh.errors import PeerError
+from byzmesh.peers.netfile import NetworkFile
+from byzmesh.rules.api import silence
+from byzmesh.rules.base import Inbox
+from byzmesh.rules.pool import Pool
+from byzmesh.training import schedule
+
+Array = npt.NDArray[Any]
+Respond = Callable[[Any], Any]
+
+
+def foresee(file: NetworkFile, scene: Scene) -> Callable[[Array, int], Respond]:
+    """(models (N, D) heard in a round, round) -> `View.respond` for them."""
+    rule, step = file.made_rule, schedule(file.step)
+    if rule.needs_loss:
+        raise PeerError(f"rule {rule.name} looks at data that liars do not have; choose an attack without foresight")
+    place = {int(peer): row for row, peer in enumerate(scene.honest)}
+    place_of_pair = {pair: len(place) + f for f, pair in enumerate(zip(scene.liar.tolist(), scene.victim.tolist()))}
+    degree = file.network.degree[scene.honest]
+    index = np.zeros((len(place), 1 + int(degree.max())), np.int64)
+    weight, present = np.zeros(index.shape), np.zeros(index.shape, bool)
+    for peer, row in place.items():
+        for slot, sender in enumerate([peer, *file.network.neighbours(peer).tolist()]):
+            found = place.get(sender, place_of_pair.get((sender, peer)))
+            weight[row, slot] = file.network.mixing[peer, sender]
+            present[row, slot] = found is not None
+            index[row, slot] = found or 0
+    bound = np.array([file.bound(peer) for peer in place], np.int64)
+    lying = index >= len(place)
+    shared = index.copy()
+    shared[lying] = len(place) + scene.place[index[lying] - len(place)]
+
+    def of_round(models: Array, round: int) -> Respond:
+        def respond(messages: Any) -> Any:
+            pool = Pool(models, messages=messages)
+            rows = shared if len(messages) == len(scene.victims) else index
+            here = present & pool.usable[rows]
+            inbox = Inbox(
+                pool,
+                rows,
+                silence(weight, here),
+                here,
+                bound,
+                step=step(round),
+                previous=models,
+                half=models if rule.sends == "start" else None,
+                round=round,
+                rounds=file.rounds,
+                seed=file.seed,
+                receiver=scene.honest,
+            )
+            return rule.apply(inbox, rule.init(models))[0].models
+
+        return respond
+
+    return of_round
