@@ -148,8 +148,9 @@ def register_rule(name: str, *, aliases: tuple[str, ...] = (), feasible: str = "
 
     >>> import byzmesh as bm, numpy as np
     >>> @bm.register_rule("half-and-half")
-    ... def half_and_half(own: float = 0.5) -> bm.Rule:
+    ... def half_and_half(own: float = 0.5):
     ...     "Own model and the plain mean of the neighbours."
+    ...     import byzmesh as bm, numpy as np
     ...     def coefficients(block):
     ...         near = block.present.astype(float)
     ...         near[:, 0] = 0.0
