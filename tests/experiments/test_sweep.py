@@ -103,7 +103,7 @@ def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file, tmp_path, number)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "the same command again goes on" in said
-    assert not any(alive(pid) for pid in workers)
+    wait_for(lambda: not any(alive(pid) for pid in workers))
     found = statuses(store)
     assert "interrupted" in found and "running" not in found
     # The interval was too long for a checkpoint: those there are were written because of the stop.
@@ -165,7 +165,7 @@ def test_a_sweep_whose_reader_went_away_ends(grid_file, tmp_path):
     process.stderr.close()
     process.stdout.close()
     assert process.wait(timeout=PATIENCE) != 0
-    assert not any(alive(pid) for pid in workers)
+    wait_for(lambda: not any(alive(pid) for pid in workers))
     assert "running" not in statuses(tmp_path / "runs.db")
 
 

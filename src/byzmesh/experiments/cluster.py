@@ -147,12 +147,13 @@ class _Jobs:
 
     def stop(self) -> None:
         """Give back what was not done."""
-        if not self.keys:
+        if not self.backlog.running:
             return
         with contextlib.suppress(Exception):  # the cluster may be gone
             self.event.set()
             self.client.cancel(list(self.keys), force=True)
-        for key in self.keys.values():
+        # Not only what was submitted: Ctrl-C may come between the claim of a run and that.
+        for key in self.backlog.running:
             self.leases.drop(key)
             self.backlog.store.finish(key, INTERRUPTED, {}, owner=self.leases.owner)
         self.keys.clear()
