@@ -158,7 +158,12 @@ def test_mistakes_in_a_config(
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("rule: [unclosed", ["line 1", "YAML"]), ("- a\n- b\n", ["mapping", "list"]), ("", ["mapping"])],
+    [
+        ("rule: [unclosed", ["line 1"]),
+        ("rule: ios\nrule: krum\n", ["line 2", "twice"]),
+        ("- a\n- b\n", ["mapping", "list"]),
+        ("", ["mapping"]),
+    ],
 )
 def test_broken_files(tmp_path: Path, text: str, words: list[str]) -> None:
     path = tmp_path / "broken.yaml"

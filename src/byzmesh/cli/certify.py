@@ -122,7 +122,7 @@ def network_of(
 ) -> Network:
     """The network that the arguments name: a config's, a graph file's or a topology's."""
     from byzmesh.experiments.canonical import build_network, is_file
-    from byzmesh.experiments.files import read_yaml
+    from byzmesh.experiments.yaml_files import read_yaml
 
     config = text.endswith((".yaml", ".yml"))
     spec: Any = read_yaml(text).get("network") if config else text

@@ -21,7 +21,8 @@ def command(
     Example: byzmesh draw examples/two-castle.yaml --out castle.svg
     """
     from byzmesh.experiments.canonical import build_network
-    from byzmesh.experiments.files import override, read_yaml
+    from byzmesh.experiments.files import override
+    from byzmesh.experiments.yaml_files import read_yaml
 
     folder = Path(source).parent if source.endswith((".yaml", ".yml")) else Path()
     raw = read_yaml(source) if source.endswith((".yaml", ".yml")) else {"network": source}

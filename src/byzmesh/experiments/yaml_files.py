@@ -38,6 +38,18 @@ _Strict.add_implicit_resolver(
 )
 
 
+def parse_value(text: str) -> Any:
+    """One value as it would stand in a file.
+
+    >>> parse_value("1e-3"), parse_value("[1, two]")
+    (0.001, [1, 'two'])
+    """
+    try:
+        return yaml.load(text, _Strict)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{text!r} is not a value: {getattr(error, 'problem', None) or error}") from error
+
+
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """The mapping that a YAML file holds.
 
