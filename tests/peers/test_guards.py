@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -140,15 +141,20 @@ def test_a_garbled_handshake_is_tried_again(monkeypatch):
         other = {1 - me: (where[1 - me], keys[1 - me].public)}
         return Peer(np.zeros(4), other, "weimean", me=me, address=where[me], keys=keys[me], patience=patience)
 
-    with socket.create_server(("127.0.0.1", int(where[1].rpartition(":")[2]))) as garbler, made(0) as peer:
+    with ExitStack() as stack:
+        garbler = stack.enter_context(socket.create_server(("127.0.0.1", int(where[1].rpartition(":")[2]))))
+        peer = made(0)
+        stack.callback(peer.close)
         link, _ = garbler.accept()
         link.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 10)
         peer.exchange(np.zeros(4))
         link.close()
         garbler.close()
-        with made(1) as other, ThreadPoolExecutor(1) as pool:
-            theirs = pool.submit(lambda: [other.exchange(np.ones(4)) for _ in range(40)])
-            heard = [peer.exchange(np.zeros(4)) for _ in range(40)]
+        other = made(1)
+        stack.callback(other.close)
+        with ThreadPoolExecutor(1) as pool:
+            theirs = pool.submit(lambda: [other.exchange(np.ones(4)) for _ in range(20)])
+            heard = [peer.exchange(np.zeros(4)) for _ in range(20)]
             theirs.result()
         assert np.max(heard) > 0
 
