@@ -15,7 +15,7 @@ _BLOCK = 512
 
 
 @fast
-def _row(own: Array, messages: Array, anchors: Array, row: int, left: int, size: int) -> Array:
+def pool_row(own: Array, messages: Array, anchors: Array, row: int, left: int, size: int) -> Array:
     """Columns left .. left + size of a dense row, in basis numbering."""
     count, received = own.shape[0], messages.shape[0]
     if row < count:
@@ -40,10 +40,43 @@ def _centre_block(
         for column in range(size):
             middle[column] += share * line[column]
     for row in range(count + messages.shape[0] + anchors.shape[0]):
-        line = _row(own, messages, anchors, row, left, size)
+        line = pool_row(own, messages, anchors, row, left, size)
         target = basis[row, :size]
         for column in range(size):
             target[column] = line[column] - middle[column]
+
+
+@fast
+def add_products(basis: Array, size: int, sums: Array) -> None:
+    """sums += basis basis^T over the first `size` columns, lower triangle; the number of rows is a multiple of four.
+
+    Two by four dot products at a time, so that each number read from the cache is used several times.
+    """
+    kind = basis.dtype.type
+    for i in range(0, basis.shape[0], 2):
+        one, two = basis[i, :size], basis[i + 1, :size]
+        for j in range(0, i + 2, 4):
+            b0, b1, b2, b3 = basis[j, :size], basis[j + 1, :size], basis[j + 2, :size], basis[j + 3, :size]
+            s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = kind(0.0)
+            for column in range(size):
+                x, y = one[column], two[column]
+                z0, z1, z2, z3 = b0[column], b1[column], b2[column], b3[column]
+                s0 += x * z0
+                s1 += x * z1
+                s2 += x * z2
+                s3 += x * z3
+                t0 += y * z0
+                t1 += y * z1
+                t2 += y * z2
+                t3 += y * z3
+            sums[i, j] += s0
+            sums[i, j + 1] += s1
+            sums[i, j + 2] += s2
+            sums[i, j + 3] += s3
+            sums[i + 1, j] += t0
+            sums[i + 1, j + 1] += t1
+            sums[i + 1, j + 2] += t2
+            sums[i + 1, j + 3] += t3
 
 
 @fast
@@ -53,10 +86,9 @@ def centred_products(
     """total = Z Z^T over the columns first .. last, Z the basis of finite, not huge rows (centre last if asked).
 
     Z is never built as a whole.
-    Two by four dot products at a time over a block of columns that stays in the cache; blocks are added in float64.
+    A block of columns at a time stays in the cache; blocks are added in float64.
     """
     height = total.shape[0]
-    kind = own.dtype.type
     block = _BLOCK if height <= 12 else _BLOCK // 2
     padded = (height + 3) // 4 * 4  # rows of zeros, so that there are no odd ends
     basis = np.zeros((padded, block), own.dtype)
@@ -67,30 +99,7 @@ def centred_products(
         _centre_block(own, messages, anchors, left, size, basis, centre)
         if centre_row:
             basis[height - 1, :size] = centre[:size]
-        for i in range(0, padded, 2):
-            one, two = basis[i, :size], basis[i + 1, :size]
-            for j in range(0, i + 2, 4):
-                b0, b1, b2, b3 = basis[j, :size], basis[j + 1, :size], basis[j + 2, :size], basis[j + 3, :size]
-                s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = kind(0.0)
-                for column in range(size):
-                    x, y = one[column], two[column]
-                    z0, z1, z2, z3 = b0[column], b1[column], b2[column], b3[column]
-                    s0 += x * z0
-                    s1 += x * z1
-                    s2 += x * z2
-                    s3 += x * z3
-                    t0 += y * z0
-                    t1 += y * z1
-                    t2 += y * z2
-                    t3 += y * z3
-                sums[i, j] += s0
-                sums[i, j + 1] += s1
-                sums[i, j + 2] += s2
-                sums[i, j + 3] += s3
-                sums[i + 1, j] += t0
-                sums[i + 1, j + 1] += t1
-                sums[i + 1, j + 2] += t2
-                sums[i + 1, j + 3] += t3
+        add_products(basis, size, sums)
     for i in range(height):
         for j in range(i + 1):
             total[i, j] = sums[i, j]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.compiled import fast
+from byzmesh.rules.fused import add_products, pool_row
 
 Array = npt.NDArray[Any]
 
@@ -83,48 +84,48 @@ def center_columns(
 def neighbourhood_products(
     own: Array, messages: Array, anchors: Array, index: Array, present: Array, factor: Array, scale: Array, out: Array
 ) -> None:
-    """out[r, i, j] = <y_i - own_r, y_j - own_r> for each receiver by itself; zero where a slot is absent."""
-    count, received, width = own.shape[0], messages.shape[0], own.shape[1]
-    slots = index.shape[1]
+    """out[r, i, j] = <y_i - own_r, y_j - own_r> for each receiver by itself; zero where a slot is absent.
+
+    Receivers within a block of columns, not columns within a receiver: a block of all rows stays in the cache while
+    every neighbourhood reads its part of it.
+    """
+    width, slots = own.shape[1], index.shape[1]
     kind = own.dtype.type
-    buffer = np.empty((slots, _BLOCK), own.dtype)
+    block = _BLOCK // 2
+    padded = (slots + 3) // 4 * 4  # rows of zeros, so that there are no odd ends
+    buffer = np.zeros((padded, block), own.dtype)
+    sums = np.empty((padded, padded))
     held = np.empty(slots, np.int64)
-    for receiver in range(index.shape[0]):
-        out[receiver] = 0.0
-        used = 0
-        for slot in range(1, slots):
-            if present[receiver, slot]:
-                held[used] = slot
-                used += 1
-        for left in range(0, width, _BLOCK):
-            size = min(_BLOCK, width - left)
+    out[:] = 0.0
+    for left in range(0, width, block):
+        size = min(block, width - left)
+        for receiver in range(index.shape[0]):
+            used = 0
+            for slot in range(1, slots):
+                if present[receiver, slot]:
+                    held[used] = slot
+                    used += 1
             centre = own[index[receiver, 0], left : left + size]
             for place in range(used):
                 row = index[receiver, held[place]]
-                if row < count:
-                    line = own[row, left : left + size]
-                elif row < count + received:
-                    line = messages[row - count, left : left + size]
-                else:
-                    line = anchors[row - count - received, left : left + size]
+                line = pool_row(own, messages, anchors, row, left, size)
                 shrink = kind(factor[row])
                 target = buffer[place, :size]
                 for column in range(size):
                     target[column] = line[column] * shrink - centre[column] * shrink
+            rows = (used + 3) // 4 * 4
+            buffer[used:rows, :size] = kind(0.0)
+            sums[:rows, :rows] = 0.0
+            add_products(buffer[:rows], size, sums)
             for i in range(used):
-                one = buffer[i, :size]
                 for j in range(i + 1):
-                    other = buffer[j, :size]
-                    total = kind(0.0)
-                    for column in range(size):
-                        total += one[column] * other[column]
-                    out[receiver, held[i], held[j]] += total
-        for i in range(used):
-            for j in range(i + 1):
-                a, b = held[i], held[j]
-                value = out[receiver, a, b] * scale[index[receiver, a]] * scale[index[receiver, b]]
-                out[receiver, a, b] = value
-                out[receiver, b, a] = value
+                    out[receiver, held[i], held[j]] += sums[i, j]
+    for receiver in range(index.shape[0]):
+        for i in range(1, slots):
+            for j in range(1, i + 1):
+                value = out[receiver, i, j] * scale[index[receiver, i]] * scale[index[receiver, j]]
+                out[receiver, i, j] = value
+                out[receiver, j, i] = value
 
 
 @fast
@@ -132,15 +133,15 @@ def mix_rows(
     own: Array, messages: Array, anchors: Array, index: Array, coefficient: Array, centred: bool, out: Array
 ) -> None:
     """out[r] = sum_k coefficient[r, k] y_{index[r, k]}, summed as differences from slot 0's row if `centred`."""
-    count, received, width = own.shape[0], messages.shape[0], own.shape[1]
+    width = own.shape[1]
     kind = own.dtype.type
-    for receiver in range(index.shape[0]):
-        total = 0.0
-        for slot in range(index.shape[1]):
-            total += coefficient[receiver, slot]
-        lead = kind(total) if centred else kind(0.0)
-        for left in range(0, width, _BLOCK):
-            size = min(_BLOCK, width - left)
+    for left in range(0, width, _BLOCK // 2):
+        size = min(_BLOCK // 2, width - left)
+        for receiver in range(index.shape[0]):
+            total = 0.0
+            for slot in range(index.shape[1]):
+                total += coefficient[receiver, slot]
+            lead = kind(total) if centred else kind(0.0)
             centre = own[index[receiver, 0], left : left + size]
             target = out[receiver, left : left + size]
             for column in range(size):
@@ -149,13 +150,7 @@ def mix_rows(
                 if coefficient[receiver, slot] == 0.0:
                     continue
                 factor = kind(coefficient[receiver, slot])
-                row = index[receiver, slot]
-                if row < count:
-                    line = own[row, left : left + size]
-                elif row < count + received:
-                    line = messages[row - count, left : left + size]
-                else:
-                    line = anchors[row - count - received, left : left + size]
+                line = pool_row(own, messages, anchors, index[receiver, slot], left, size)
                 if centred:
                     for column in range(size):
                         target[column] += factor * (line[column] - centre[column])
