@@ -20,6 +20,8 @@ def suspects(store: Store, key: str, picture: Path | None = None) -> Findings:
         what = f"run {run.key[:12]} ({run.config['rule']['name']}, {run.status})"
         raise ConfigError(f"{what} holds no cut counts; choose a run of a rule that cuts")
     network = build_network(run.config["network"])
+    if run.config["attack"]["name"] == "none":
+        network = network.honest_only()  # as it was run: nobody lies, workers are numbered anew
     came = edges[edges[:, 3] > 0]
     findings = find_suspects(came[:, 0], came[:, 1], came[:, 2], came[:, 3], network.byzantine.tolist())
     if picture is not None:

@@ -1,0 +1,33 @@
+"""Suspects of a stored run: who was cut, beside the truth of its config, drawn on the graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from byzmesh.errors import ConfigError
+from byzmesh.experiments.config import resolve
+from byzmesh.experiments.forensics import suspects
+from byzmesh.experiments.runner import sweep
+from byzmesh.store import open_store
+from tests.simulation.small import config, write_data
+
+
+def test_suspects_of_a_stored_run(tmp_path: Path) -> None:
+    data = write_data(tmp_path)
+    raw = [
+        config(data, attack=attack, rule=rule)
+        for attack, rule in (("gaussian", "ios"), ("none", "ios"), ("alie", "tm"))
+    ]
+    outcome = sweep([resolve(one) for one in raw], tmp_path / "runs.db", workers=1)
+    attacked, calm, median = outcome.statuses
+    with open_store(tmp_path / "runs.db", readonly=True) as store:
+        found = suspects(store, attacked, tmp_path / "cuts.png")
+        assert {suspect.sender for suspect in found.network[:2]} == {7, 9}
+        assert found.precision == 1.0 and found.caught == 1.0 and found.mistaken == ()
+        assert (tmp_path / "cuts.png").stat().st_size > 5000
+        nobody = suspects(store, calm)
+        assert nobody.precision is None and len(nobody.network) == 10
+        with pytest.raises(ConfigError, match="no cut counts"):
+            suspects(store, median)
