@@ -54,6 +54,7 @@ def test_torch_equals_numpy(name: str, options: dict[str, Any], dtype: torch.dty
     np.testing.assert_array_equal(got.numpy(), want)
 
 
+ATTACKS = ("isolation", "alie", "gaussian")
 NETWORKS = [
     ("paper/two-castle", {}),
     ("paper/er-12", {}),
@@ -79,34 +80,40 @@ def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters:
     random = np.random.default_rng(3)
     models, previous = random.normal(size=(2, len(network.honest), 11)).astype(dtype)
     row_of = {int(worker): row for row, worker in enumerate(network.honest)}
-    for attack in ("isolation", "alie", "gaussian"):
-        forged = bm.forge(attack, network, models)
-        for name, options in VARIANTS:
-            smallest = min(rules.make(name).largest_f(int(degree)) for degree in network.layout.degree)
-            if smallest < 0:
-                continue
-            f = int(min(smallest, 2))
-            sent = previous if options.get("at") == "start" else models
-            lies = bm.forge(attack, network, sent) if options.get("at") == "start" else forged
+    lies_of = {
+        (attack, kind): bm.forge(attack, network, sent)
+        for attack in ATTACKS
+        for kind, sent in (("half", models), ("start", previous))
+    }
 
-            def losses(candidates: Any) -> Any:
-                return np.array([[loss(vector) for vector in line] for line in candidates])
+    def losses(candidates: Any) -> Any:
+        return np.array([[loss(vector) for vector in line] for line in candidates])
 
-            out = bm.aggregate_all(
-                name, network, models, lies, f=f, previous=previous, step=0.25, loss=losses, **options
-            )
+    for turn, (name, options) in enumerate(VARIANTS):
+        largest = min(rules.make(name).largest_f(int(degree)) for degree in network.layout.degree)
+        largest = min(largest, int(network.layout.degree.min()) - 1)
+        for f in range(largest + 1):
+            attack = ATTACKS[(turn + f) % len(ATTACKS)]
+            kind = "start" if options.get("at") == "start" else "half"
+            sent, lies = previous if kind == "start" else models, lies_of[attack, kind]
+            facts = {"f": f, "step": 0.25, "loss": losses, **options}
+            out = bm.aggregate_all(name, network, models, lies, previous=previous, **facts)
+            as_torch = bm.Forged(lies.liar, lies.victim, lies.row, models, rows=torch.from_numpy(lies.dense()))
+            tensors = {"models": torch.from_numpy(models), "previous": torch.from_numpy(previous)}
+            other = bm.aggregate_all(name, network, tensors["models"], as_torch, previous=tensors["previous"], **facts)
+            assert isinstance(other.models, torch.Tensor)
             for row, worker in enumerate(network.honest):
                 inbox = [
-                    sent[row_of[int(other)]] if int(other) in row_of else lies[int(other), int(worker)]
-                    for other in network.neighbours(int(worker))
+                    sent[row_of[int(near)]] if int(near) in row_of else lies[int(near), int(worker)]
+                    for near in network.neighbours(int(worker))
                 ]
                 weights = network.layout.weight[row, : len(inbox) + 1]
                 for_oracle, _ = extras(name, options, previous[row], np.zeros(11), 0.25)
                 want = ORACLES[name](models[row], np.array(inbox), weights, f, **for_oracle, **options)
-                scale = 1.0 + np.abs(inbox).max()
-                np.testing.assert_allclose(
-                    out.models[row], want, rtol=0, atol=TOLERANCE[dtype] * scale, err_msg=f"{name} {attack} {worker}"
-                )
+                within = {"rtol": 0, "atol": TOLERANCE[dtype] * (1.0 + np.abs(inbox).max())}
+                note = f"{name} {attack} f={f} worker {worker}"
+                np.testing.assert_allclose(out.models[row], want, **within, err_msg=note)
+                np.testing.assert_allclose(other.models[row].numpy(), want, **within, err_msg=f"torch {note}")
 
 
 @pytest.mark.parametrize(
