@@ -51,7 +51,7 @@ def test_embedded_mnist_is_whole(empty_cache: Path) -> None:
         row[data.nonzero["train_column"][begin:end]] = data.nonzero["train_value"][begin:end]
         np.testing.assert_array_equal(row, data.train_x[7])
         assert len(data.nonzero["test_start"]) == 10_001
-    assert (empty_cache / "mnist-1" / "train_x.npy").is_file()
+    assert (empty_cache / "mnist-2" / "train_x.npy").is_file()
     assert not [path for path in empty_cache.iterdir() if path.name.startswith(".")]
 
 
@@ -120,6 +120,16 @@ def test_fashion_mnist_from_a_folder(
         assert data.nonzero == {}
 
 
+def test_fashion_mnist_where_debian_puts_it(
+    tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = write_images(tmp_path / "fashion-mnist", True)
+    monkeypatch.setattr("byzmesh.problems.datasets._SYSTEM", tmp_path)
+    data = dataset("fashion-mnist")
+    np.testing.assert_array_equal(data.train_x, arrays["train_x"].reshape(40, 784))
+    assert data.shape == (28, 28)
+
+
 def test_cifar_from_a_folder(tmp_path: Path, empty_cache: Path) -> None:
     generator = np.random.default_rng(2)
     records = generator.integers(0, 256, (60, 3073)).astype(np.uint8)
@@ -131,6 +141,7 @@ def test_cifar_from_a_folder(tmp_path: Path, empty_cache: Path) -> None:
     (folder / "test_batch.bin").write_bytes(records[50:].tobytes())
     data = dataset("CIFAR-10", str(tmp_path))
     np.testing.assert_array_equal(data.train_x, records[:50, 1:])
+    assert data.shape == (3, 32, 32)
     np.testing.assert_array_equal(data.train_y, records[:50, 0])
     np.testing.assert_array_equal(data.test_x, records[50:, 1:])
     task = bound("softmax", {"data": "cifar-10", "data_dir": str(tmp_path)}, workers=2)
@@ -156,6 +167,7 @@ def test_download_checks_and_unpacks(tmp_path: Path, empty_cache: Path, monkeypa
         fetched.append(url)
         Path(output_file).write_bytes((tmp_path / "server" / url.rsplit("/", 1)[1]).read_bytes())
 
+    monkeypatch.setattr("byzmesh.problems.datasets._SYSTEM", tmp_path / "system")
     monkeypatch.setattr("pooch.core.choose_downloader", lambda url, progressbar=False: fetch)
     with pytest.raises(DataError, match=r"cannot download fashion-mnist: .*give it as data_dir"):
         dataset("fashion-mnist")
@@ -168,10 +180,11 @@ def test_download_checks_and_unpacks(tmp_path: Path, empty_cache: Path, monkeypa
     assert len(fetched) == 4
 
 
-def test_no_network_is_one_line(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_network_is_one_line(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(url: str, output_file: str, downloader: Any) -> None:
         raise OSError("no route\nto host")
 
+    monkeypatch.setattr("byzmesh.problems.datasets._SYSTEM", tmp_path / "system")
     monkeypatch.setattr("pooch.core.choose_downloader", lambda url, progressbar=False: refuse)
     for name in ("fashion-mnist", "cifar-10"):
         with pytest.raises(DataError, match=f"cannot download {name}: no route; put") as caught:

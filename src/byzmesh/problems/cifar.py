@@ -20,8 +20,11 @@ def read_cifar_folder(folder: Path) -> dict[str, npt.NDArray[Any]]:
     inner = folder / "cifar-10-batches-bin"
     if inner.is_dir():
         folder = inner
-    train, test = _records(folder, _TRAIN), _records(folder, _TEST)
-    return {"train_x": train[:, 1:], "train_y": train[:, 0], "test_x": test[:, 1:], "test_y": test[:, 0]}
+    arrays = {}
+    for part, names in (("train", _TRAIN), ("test", _TEST)):
+        records = _records(folder, names)
+        arrays |= {f"{part}_x": records[:, 1:].reshape(-1, 3, 32, 32), f"{part}_y": records[:, 0]}
+    return arrays
 
 
 def _records(folder: Path, names: tuple[str, ...]) -> npt.NDArray[np.uint8]:

@@ -1,7 +1,8 @@
 """Data sets by name or path.
 
     mnist            embedded in the package
-    fashion-mnist    four IDX files in `data_dir`, `BYZMESH_DATA` or a folder of that name in it; else downloaded
+    fashion-mnist    four IDX files in `data_dir`, `BYZMESH_DATA` or a folder of that name in it, or where Debian's
+                     package dataset-fashion-mnist puts them; else downloaded
     cifar-10         the binary version, found or downloaded likewise
     path.npz, .csv   the user's own (see tables.py)
 
@@ -29,6 +30,8 @@ from byzmesh.problems.tables import read_table
 from byzmesh.registry import fold
 
 _EMBEDDED = Path(__file__).parent / "data" / "mnist"
+_SYSTEM = Path("/usr/share/datasets")
+"""Where Debian's packages put data sets."""
 _DENSE = ("train_x", "train_y", "test_x", "test_y")
 _SPARSE = tuple(f"{part}_{array}" for part in ("train", "test") for array in ("start", "column", "value"))
 _FULL = 0.6  # share of non-zero pixels above which dense products are faster (benchmarks/gradients.py)
@@ -43,6 +46,7 @@ class Dataset:
     train_x, test_x  (M, F), (T, F) bytes or numbers; a feature's value is scale * x + offset
     train_y, test_y  (M,), (T,) class numbers, or numeric targets if `classes` is 0
     nonzero          start (M + 1,), column and value (nnz,) of each part's non-zero bytes, empty if not mostly black
+    shape            of one sample before it was made a row of F numbers, (28, 28) for MNIST; () if it was one
     """
 
     name: str
@@ -54,6 +58,7 @@ class Dataset:
     scale: float = 1.0
     offset: float = 0.0
     nonzero: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+    shape: tuple[int, ...] = ()
 
     @property
     def features(self) -> int:
@@ -111,11 +116,12 @@ def dataset(name: str, data_dir: str | None = None) -> Dataset:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, DATASETS)}, or a path ending in .npz or .csv")
     name = known[fold(name)]
     if name == "mnist":
-        return _stored("mnist-1", name, lambda: read_idx_folder(_EMBEDDED))
+        return _stored("mnist-2", name, lambda: read_idx_folder(_EMBEDDED))
     local = _local(name, data_dir)
     if local is not None:
         return _record(name, local)
-    return _stored(f"{name}-1", name, lambda: _SOURCES[name].read(_download(name)))
+    system = _SYSTEM / name
+    return _stored(f"{name}-2", name, lambda: _SOURCES[name].read(system if system.is_dir() else _download(name)))
 
 
 def _stored(entry: str, name: str, read: Callable[[], Arrays]) -> Dataset:
@@ -126,12 +132,13 @@ def _stored(entry: str, name: str, read: Callable[[], Arrays]) -> Dataset:
 def _record(name: str, arrays: Arrays, entry: str | None = None) -> Dataset:
     """The record of four arrays; `entry` names the cache entry of the non-zero bytes, by default after their hash."""
     arrays = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+    shape = arrays["train_x"].shape[1:] if arrays["train_x"].ndim > 2 else ()
     train, test = (arrays[key].reshape(len(arrays[key]), -1) for key in ("train_x", "test_x"))
     labels = arrays["train_y"]
     classes = 0 if labels.dtype.kind == "f" else int(max(labels.max(), arrays["test_y"].max())) + 1
     classes = 0 if classes > _MOST_CLASSES else classes
     if train.dtype != np.uint8 or test.dtype != np.uint8:
-        return Dataset(name, train, labels, test, arrays["test_y"], classes)
+        return Dataset(name, train, labels, test, arrays["test_y"], classes, shape=shape)
     if entry is None:
         digest = hashlib.blake2b(train.data, digest_size=10)
         digest.update(test.data)
@@ -139,7 +146,7 @@ def _record(name: str, arrays: Arrays, entry: str | None = None) -> Dataset:
     # finding the non-zero bytes takes longer than reading them
     held = cached(f"{entry}-nonzero", _SPARSE, lambda: nonzero(train, test))
     sparse = held if len(held["train_start"]) else {}
-    return Dataset(name, train, labels, test, arrays["test_y"], classes, 2 / 255, -1.0, sparse)
+    return Dataset(name, train, labels, test, arrays["test_y"], classes, 2 / 255, -1.0, sparse, shape)
 
 
 def nonzero(train: npt.NDArray[Any], test: npt.NDArray[Any], full: float = _FULL) -> Arrays:

@@ -48,12 +48,11 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def read_idx_folder(folder: Path) -> dict[str, npt.NDArray[Any]]:
-    """The four arrays of an MNIST-like data set in a folder, images as flat rows."""
+    """The four arrays of an MNIST-like data set in a folder."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, stem in FILES.items():
         found = [path for path in (folder / f"{stem}.gz", folder / stem) if path.is_file()]
         if not found:
             raise DataError(f"{folder} has no file {stem}.gz; put the four IDX files there")
-        array = read_idx(found[0])
-        arrays[name] = array.reshape(len(array), -1) if name.endswith("x") else array
+        arrays[name] = read_idx(found[0])
     return arrays
