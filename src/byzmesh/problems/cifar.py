@@ -20,7 +20,7 @@ def read_cifar_folder(folder: Path) -> dict[str, npt.NDArray[Any]]:
     inner = folder / "cifar-10-batches-bin"
     if inner.is_dir():
         folder = inner
-    arrays = {}
+    arrays: dict[str, npt.NDArray[Any]] = {}
     for part, names in (("train", _TRAIN), ("test", _TEST)):
         records = _records(folder, names)
         arrays |= {f"{part}_x": records[:, 1:].reshape(-1, 3, 32, 32), f"{part}_y": records[:, 0]}

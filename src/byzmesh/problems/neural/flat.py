@@ -1,0 +1,76 @@
+"""A module's trainable parameters as one vector.
+
+    vector (D,)   the parameters that require a gradient, in the order of `module.named_parameters()`, each row-major
+
+Shared weights occur once. Frozen parameters (`requires_grad=False`) and constant buffers are not part of the vector:
+they stay as the factory made them, the same for all workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from byzmesh.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each parameter lies in the vector."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    starts: tuple[int, ...]
+    dimension: int
+
+    def views(self, vectors: Any) -> dict[str, Any]:
+        """Name -> view of a tensor (D,) in the parameter's shape, or of (N, D) in (N, *shape)."""
+        lead = tuple(vectors.shape[:-1])
+        return {
+            name: vectors[..., start : start + prod(shape)].view(*lead, *shape)
+            for name, shape, start in zip(self.names, self.shapes, self.starts, strict=True)
+        }
+
+
+def layout_of(module: Any) -> Layout:
+    """The layout of a module's trainable parameters.
+
+    >>> import torch
+    >>> layout_of(torch.nn.Linear(3, 2))
+    Layout(names=('weight', 'bias'), shapes=((2, 3), (2,)), starts=(0, 6), dimension=8)
+    """
+    named = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
+    if not named:
+        raise ConfigError(f"module {type(module).__name__} has no trainable parameters; give one that has some")
+    shapes = tuple(tuple(value.shape) for _, value in named)
+    starts, total = [], 0
+    for shape in shapes:
+        starts.append(total)
+        total += prod(shape)
+    return Layout(tuple(name for name, _ in named), shapes, tuple(starts), total)
+
+
+def flatten(module: Any) -> Any:
+    """The trainable parameters as one detached tensor (D,): a copy."""
+    import torch
+
+    layout_of(module)
+    return torch.cat([value.detach().reshape(-1) for value in module.parameters() if value.requires_grad])
+
+
+def load(module: Any, vector: Any) -> None:
+    """Write a vector (D,), tensor or array, into the trainable parameters."""
+    import torch
+
+    layout = layout_of(module)
+    vector = torch.as_tensor(vector)
+    if tuple(vector.shape) != (layout.dimension,):
+        raise ConfigError(
+            f"vector must have the {layout.dimension} trainable parameters of {type(module).__name__}, "
+            f"got shape {tuple(vector.shape)}; make it with flatten"
+        )
+    held = dict(module.named_parameters())
+    with torch.no_grad():
+        for name, view in layout.views(vector).items():
+            held[name].copy_(view)

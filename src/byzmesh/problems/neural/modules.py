@@ -1,0 +1,210 @@
+"""Modules by name: built-in architectures, and the user's own factories as `package.module:function`.
+
+A factory returns a fresh `torch.nn.Module`. If it has parameters `shape` (of one sample, e.g. (1, 28, 28)) and
+`classes`, it gets those of the data. The built-ins have no BatchNorm: its running statistics are state that is neither
+trained nor sent, and resnet8 uses group normalisation instead.
+
+    linear    softmax regression
+    mlp       fully connected layers with ReLU, `hidden` units each
+    cnn       two 3 x 3 convolutions with ReLU and 2 x 2 pooling, then one layer, or two with `hidden` units between
+    resnet8   three stages of one residual block (He et al. 2016), `width`, 2 width and 4 width channels
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from byzmesh.errors import ConfigError, MissingExtra, UnknownOption, nearest
+from byzmesh.registry import Registry
+
+Factory = Callable[[], Any]
+_FROM_DATA = ("shape", "classes")
+
+modules: Registry[Any] = Registry("module", "byzmesh.modules")
+
+
+def import_torch(what: str = "problem 'torch'") -> Any:
+    """PyTorch, or an error that names the extra."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", what) from None
+    return torch
+
+
+def canonical_module(spec: Any) -> dict[str, Any]:
+    """The module of a config with its name in full and every option written out, but for what comes from the data.
+
+    >>> canonical_module("cnn")
+    {'name': 'cnn', 'channels': [16, 32], 'hidden': 0}
+    """
+    name, given = _parts(spec)
+    if callable(name):
+        return {"name": label(name), **given}
+    if ":" in name:
+        known = _options(find(name))
+    else:
+        entry = modules.entry(name)
+        name, known = entry.name, entry.options
+    options = {option: default for option, default in known.items() if option not in _FROM_DATA}
+    for option in given:
+        if option not in options:
+            raise UnknownOption(f"module {name} has no option {option!r}: {nearest(option, options)}")
+    merged = {**options, **given}
+    for option, value in merged.items():
+        if value is inspect.Parameter.empty:
+            raise ConfigError(f"module {name} needs the option {option!r}; give it a value")
+    return {"name": name, **{k: list(v) if isinstance(v, tuple) else v for k, v in merged.items()}}
+
+
+def make_factory(spec: Any, shape: tuple[int, ...], classes: int) -> Factory:
+    """A function without arguments that makes a fresh module for samples of this shape."""
+    name, given = _parts(spec)
+    made = name if callable(name) else find(name) if ":" in name else modules.entry(name).factory
+    facts = {"shape": shape, "classes": classes}
+    known = _options(made)
+    return functools.partial(made, **{**{key: facts[key] for key in _FROM_DATA if key in known}, **given})
+
+
+def find(path: str) -> Callable[..., Any]:
+    """The function of `package.module:function`; modules of the current folder are found too."""
+    module, _, function = path.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        found = functools.reduce(getattr, function.split("."), importlib.import_module(module))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"module {path!r} cannot be imported ({error}); write package.module:function") from error
+    if not callable(found):
+        raise ConfigError(f"module {path!r} is a {type(found).__name__}; name a function that returns a module")
+    return found
+
+
+def label(function: Callable[..., Any]) -> str:
+    """What a function is called in a config."""
+    inner = function.func if isinstance(function, functools.partial) else function
+    return f"{getattr(inner, '__module__', '?')}:{getattr(inner, '__qualname__', type(inner).__name__)}"
+
+
+def _parts(spec: Any) -> tuple[Any, dict[str, Any]]:
+    if callable(spec) or isinstance(spec, str):
+        return spec, {}
+    if isinstance(spec, Mapping) and "name" in spec:
+        return spec["name"], {key: value for key, value in spec.items() if key != "name"}
+    raise ConfigError(f"module must be a name, a function or a mapping with a name and options, got {spec!r}")
+
+
+def _options(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    return {p.name: p.default for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+
+
+@modules.register("linear", aliases=("softmax",))
+def linear(shape: tuple[int, ...] = (1, 28, 28), classes: int = 10) -> Any:
+    """One layer."""
+    return mlp(hidden=(), shape=shape, classes=classes)
+
+
+@modules.register("mlp")
+def mlp(hidden: Sequence[int] = (128,), shape: tuple[int, ...] = (1, 28, 28), classes: int = 10) -> Any:
+    """Fully connected layers with ReLU."""
+    nn = import_torch().nn
+    _check_sizes("mlp hidden", hidden)
+    layers: list[Any] = [nn.Flatten()]
+    inputs = _size(shape)
+    for units in hidden:
+        layers += [nn.Linear(inputs, units), nn.ReLU()]
+        inputs = units
+    return nn.Sequential(*layers, nn.Linear(inputs, classes))
+
+
+@modules.register("cnn")
+def cnn(
+    channels: Sequence[int] = (16, 32), hidden: int = 0, shape: tuple[int, ...] = (1, 28, 28), classes: int = 10
+) -> Any:
+    """Two 3 x 3 convolutions with ReLU and 2 x 2 pooling, then one or two layers."""
+    nn = import_torch().nn
+    _check_sizes("cnn channels", channels)
+    _check_images("cnn", shape, 4)
+    if len(channels) != 2 or not isinstance(hidden, int) or hidden < 0:
+        raise ConfigError(f"cnn takes two channels and hidden of at least 0, got {list(channels)} and {hidden!r}")
+    first, second = channels
+    inputs = second * (shape[1] // 4) * (shape[2] // 4)
+    head = [nn.Linear(inputs, classes)]
+    if hidden:
+        head = [nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes)]
+    return nn.Sequential(
+        nn.Conv2d(shape[0], first, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(first, second, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        *head,
+    )
+
+
+@modules.register("resnet8")
+def resnet8(width: int = 16, shape: tuple[int, ...] = (3, 32, 32), classes: int = 10) -> Any:
+    """Three residual blocks with group normalisation."""
+    torch = import_torch()
+    nn = torch.nn
+    _check_sizes("resnet8 width", [width])
+    _check_images("resnet8", shape, 4)
+
+    def norm(count: int) -> Any:
+        return nn.GroupNorm(next(groups for groups in (8, 4, 2, 1) if count % groups == 0), count)
+
+    class Block(nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+            super().__init__()
+            self.body = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+                norm(outputs),
+                nn.ReLU(),
+                nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
+                norm(outputs),
+            )
+            same = stride == 1 and inputs == outputs
+            self.skip = nn.Identity() if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(self.body(x) + self.skip(x))
+
+    return nn.Sequential(
+        nn.Conv2d(shape[0], width, 3, padding=1, bias=False),
+        norm(width),
+        nn.ReLU(),
+        Block(width, width, 1),
+        Block(width, 2 * width, 2),
+        Block(2 * width, 4 * width, 2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4 * width, classes),
+    )
+
+
+def _size(shape: Sequence[int]) -> int:
+    return functools.reduce(lambda a, b: a * b, shape, 1)
+
+
+def _check_sizes(name: str, sizes: Sequence[int]) -> None:
+    if isinstance(sizes, (str, int)) or not all(isinstance(size, int) and size >= 1 for size in sizes):
+        raise ConfigError(f"{name} must be integers of at least 1, got {sizes!r}")
+
+
+def _check_images(name: str, shape: Sequence[int], least: int) -> None:
+    if len(shape) != 3 or min(shape[1:]) < least:
+        raise ConfigError(
+            f"module {name} needs images of at least {least} x {least}, the samples have shape {tuple(shape)}; use mlp"
+        )
