@@ -23,6 +23,7 @@ from byzmesh.listing import attacks, register_attack, register_rule, register_to
 from byzmesh.network import Network, network
 
 if TYPE_CHECKING:
+    from byzmesh import torch
     from byzmesh.experiments.certificates import estimate_constants
     from byzmesh.experiments.simulate import prepare, simulate
     from byzmesh.problems.base import Problem, problem
@@ -61,6 +62,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "torch":
+        return importlib.import_module("byzmesh.torch")
     if name not in _LAZY:
         raise AttributeError(f"module 'byzmesh' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"byzmesh.{_LAZY[name]}"), name)
@@ -103,4 +106,5 @@ __all__ = [
     "rules",
     "simulate",
     "topologies",
+    "torch",
 ]
