@@ -14,6 +14,7 @@ VERBS = (
     "run",
     "show",
     "draw",
+    "export",
     "list",
     "sweep",
     "table",
