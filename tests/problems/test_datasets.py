@@ -120,9 +120,7 @@ def test_fashion_mnist_from_a_folder(
         assert data.nonzero == {}
 
 
-def test_fashion_mnist_where_debian_puts_it(
-    tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fashion_mnist_where_debian_puts_it(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = write_images(tmp_path / "fashion-mnist", True)
     monkeypatch.setattr("byzmesh.problems.datasets._SYSTEM", tmp_path)
     data = dataset("fashion-mnist")

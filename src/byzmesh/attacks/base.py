@@ -135,10 +135,16 @@ class Attack:
     forge: Callable[[View, State], tuple[Forged, State]]
     init: Callable[[Scene], State] = no_state
     options: Mapping[str, Any] = field(default_factory=dict)
-    poisons_data: bool = False
-    """The liars follow the protocol on data of their own with labels C - 1 - y; `forge` is not called."""
+    poison: Mapping[str, Any] | None = None
+    """What the liars do to data of their own while they follow the protocol; `forge` is not called then.
+    {"kind": "labels"}: labels C - 1 - y; {"kind": "backdoor", ...}: a trigger in some samples."""
     needs_response: bool = False
     """Whether `View.respond` must be given."""
+
+    @property
+    def poisons_data(self) -> bool:
+        """Whether the liars train."""
+        return self.poison is not None
 
 
 attacks: Registry[Attack] = Registry(

@@ -144,13 +144,36 @@ def label_flipping() -> Attack:
     True
     """
 
+    return _poisoning("label-flipping", {"kind": "labels"}, {})
+
+
+@attacks.register("backdoor", aliases=("trigger",))
+def backdoor(target: int = 0, size: int = 4, share: float = 0.5) -> Attack:
+    """Honest work on poisoned images: a white square in the corner of some shall mean class `target`.
+
+    size   of the square, in pixels
+    share  part of every batch of a liar that carries the square and the label `target`
+
+    A run records `backdoor`, how often the square makes an honest model see the target in a test image of another
+    class. For problem `torch`; softmax regression is its module `linear`.
+    """
+    for option, value in (("target", target), ("size", size)):
+        least = 0 if option == "target" else 1
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigError(f"attack backdoor: {option} must be an integer of at least {least}, got {value!r}")
+    check_number("backdoor", "share", share, least=0.0, most=1.0)
+    options = {"target": target, "size": size, "share": share}
+    return _poisoning("backdoor", {"kind": "backdoor", **options}, options)
+
+
+def _poisoning(name: str, poison: dict[str, Any], options: dict[str, Any]) -> Attack:
     def forge(view: View, state: State) -> tuple[Forged, State]:
         raise ConfigError(
-            "attack label-flipping acts on training data and forges no messages from models; "
+            f"attack {name} acts on training data and forges no messages from models; "
             "run it in a simulation, or choose an attack that forges"
         )
 
-    return Attack("label-flipping", forge, poisons_data=True)
+    return Attack(name, forge, options=options, poison=poison)
 
 
 def _send_nothing(view: View, state: State) -> tuple[Forged, State]:

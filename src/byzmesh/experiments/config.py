@@ -7,7 +7,8 @@
     f:        exact                                      or max, a number, one number per honest worker
     rounds, evaluate_every, seed, dtype, threads, measure
     step:     {name: inverse-sqrt, a: 0.9, b: 1}         step-size schedule
-    local:    {decay: 0.01, momentum: none, beta: 0.9}   local update; with variance: saga, or lsvrg and refresh: 0.01
+    local:    {decay: 0.01, momentum: none, beta: 0.9}   local update; with steps: 5 per round, clip: 1.0,
+                                                         variance: saga, or lsvrg and refresh: 0.01
     profile:  paper                                      a named set of defaults for all of the above
 
 Two configs that mean the same run have the same canonical form: it is what a run is known by.
@@ -25,6 +26,7 @@ from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.experiments.canonical import canonical_network, named, plain, with_defaults
 from byzmesh.problems.base import problems
+from byzmesh.problems.neural.modules import canonical_module
 from byzmesh.problems.partition import partitions
 from byzmesh.rules.base import rules
 from byzmesh.training.local import local_update
@@ -92,6 +94,8 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
     problem = named("problem", given.get("problem", "softmax"))
     entry = problems.entry(problem["name"])
     problem = with_defaults(problems, problem, {**(entry.published if published else {})})
+    if "module" in problem:
+        problem["module"] = canonical_module(problem["module"])
     split = "iid"
     if "partition" in problem:
         problem["partition"] = with_defaults(partitions, named("partition", problem["partition"]))
@@ -147,7 +151,8 @@ def _step(value: Any) -> dict[str, Any]:
 
 
 def _local(given: dict[str, Any]) -> dict[str, Any]:
-    known = {"decay": 0.0, "momentum": "none", "beta": 0.9, "variance": "none", "refresh": None}
+    update = {"decay": 0.0, "momentum": "none", "beta": 0.9, "steps": 1, "clip": None}
+    known = {**update, "variance": "none", "refresh": None}
     for key in given:
         if key not in known:
             raise UnknownOption(f"config local has no option {key!r}: {nearest(key, known)}")

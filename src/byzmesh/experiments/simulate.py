@@ -30,6 +30,7 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         dtype=config["dtype"],
         liars=len(network.byzantine) if attack.poisons_data else 0,
         threads=config["threads"],
+        poison=attack.poison,
     )
     local, variance = separate(config["local"])
     rule: Rule = parts.get("rule") or _make(rules, config["rule"])

@@ -134,7 +134,7 @@ class Drill:
         self.honest = [entry.id for entry in self.file.peers if entry.id not in self.byzantine]
         self.attack = dict(attack or {"name": "silent"})
         options = {key: value for key, value in self.attack.items() if key != "name"}
-        self.poisons = attacks.make(self.attack["name"], **options).poisons_data
+        self.poison = attacks.make(self.attack["name"], **options).poison
         self.out = Path(out).absolute()
         self.out.mkdir(parents=True, exist_ok=True)
         self.keys = {entry.id: self._key(entry.id, keys) for entry in self.file.peers}
@@ -164,9 +164,9 @@ class Drill:
         self.nursery.codes.pop(LIARS, None)
         self.nursery.warm(self.path)
         for place, peer in enumerate(self.byzantine):
-            if self.poisons:
-                self.start_peer(peer, flip=place, flips=len(self.byzantine))
-        if self.byzantine and not self.poisons:
+            if self.poison is not None:
+                self.start_peer(peer, flip=place, flips=len(self.byzantine), poison=self.poison)
+        if self.byzantine and self.poison is None:
             log = self.out / f"{LIARS}.log"
             log.unlink(missing_ok=True)
             self._start(LIARS, self.byzantine, attack=self.attack)

@@ -40,13 +40,14 @@ def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tu
     shares, row = file.shares or len(file.peers), file.share(me)
     problem = file.made_problem
     if data is not None:
-        option = "data_dir" if Path(data).is_dir() else "data"
-        if option not in problem.options:
+        holds = "dataset" if "dataset" in problem.options else "data"
+        if holds not in problem.options:
             raise PeerError(f"--data: problem {problem.name} holds no data set; leave the option out")
-        problem = file.problem_with(**{option: str(data)})
-        if option == "data":
+        if Path(data).is_dir():
+            problem = file.problem_with(data_dir=str(data))
+        else:
             # the file is all this peer's: nothing to share out
-            problem, shares, row = file.problem_with(data=str(data), partition="iid"), 1, 0
+            problem, shares, row = file.problem_with(**{holds: str(data), "partition": "iid"}), 1, 0
     return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype), row
 
 
@@ -138,13 +139,16 @@ class Node:
         """One round."""
         k = self.peer.round
         size = self.schedule(k)
-        self.task.gradients(self.model, k, self.gradient, self.row)
-        self.local_state = self.local.apply(self.model, self.gradient, size, self.local_state, self.half)
+        current, steps = self.model, self.local.steps
+        for batch in range(k * steps, (k + 1) * steps):
+            self.task.gradients(current, batch, self.gradient, self.row)
+            self.local_state = self.local.apply(current, self.gradient, size, self.local_state, self.half)
+            current = self.half
         losses: Callable[[Any], Any] | None = None
         if self.peer.rule.needs_loss:
 
             def losses(candidates: Any) -> Any:
-                return self.task.losses(candidates, k, self.row)
+                return self.task.losses(candidates, k * steps, self.row)
 
         self.model = self.peer.advance(self.half[0], self.model[0], size, losses).models
 

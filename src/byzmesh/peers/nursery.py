@@ -38,7 +38,7 @@ _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 
 
 def run_job(job: dict[str, Any]) -> None:
-    """What a child does: be an honest peer, one that trains on flipped labels, or all the liars."""
+    """What a child does: be an honest peer, one that trains on poisoned data, or all the liars."""
     file = load_network(job["network"])
     log = json_log(job["peers"][0])
     keys = {peer: load_keys(path) for peer, path in zip(job["peers"], job["keys"])}
@@ -52,7 +52,9 @@ def run_job(job: dict[str, Any]) -> None:
         task_row = None
         if job.get("flip") is not None:
             shares = file.shares or len(file.peers)
-            task = file.made_problem.bind(workers=shares, seed=file.seed, dtype=file.dtype, liars=job["flips"])
+            task = file.made_problem.bind(
+                workers=shares, seed=file.seed, dtype=file.dtype, liars=job["flips"], poison=job["poison"]
+            )
             task_row = task, shares + job["flip"]
         actor = Node(
             file, peer, keys[peer], out=job["out"], data=job.get("data"), task=task_row, faults=job["faults"], log=log

@@ -94,9 +94,20 @@ class Problem:
     name: str
     options: Mapping[str, Any]
     binder: Callable[..., Task] = field(repr=False)
+    images: bool = False
+    """Whether liars can put a trigger into its samples."""
 
-    def bind(self, *, workers: int, seed: int = 0, dtype: str = "float32", liars: int = 0, threads: int = 1) -> Task:
-        """The task of `workers` honest workers and `liars` label-flipping ones.
+    def bind(
+        self,
+        *,
+        workers: int,
+        seed: int = 0,
+        dtype: str = "float32",
+        liars: int = 0,
+        threads: int = 1,
+        poison: Mapping[str, Any] | None = None,
+    ) -> Task:
+        """The task of `workers` honest workers and `liars` that train on poisoned data: flipped labels by default.
 
         `threads` may share the rows of a large call; the numbers do not depend on it.
         """
@@ -105,13 +116,20 @@ class Problem:
         for name, count, least in (("workers", workers, 1), ("liars", liars, 0), ("threads", threads, 1)):
             if not isinstance(count, (int, np.integer)) or count < least:
                 raise ConfigError(f"{name} must be an integer of at least {least}, got {count!r}")
+        more: dict[str, Any] = {}
+        if poison is not None and poison["kind"] == "backdoor":
+            if not self.images:
+                raise ConfigError(f"attack backdoor needs images, problem {self.name} has none; use problem torch")
+            more = {"poison": poison}
         return self.binder(
-            workers=int(workers), seed=seed, dtype=np.dtype(dtype), liars=int(liars), threads=int(threads)
+            workers=int(workers), seed=seed, dtype=np.dtype(dtype), liars=int(liars), threads=int(threads), **more
         )
 
 
 problems: Registry[Problem] = Registry(
-    "problem", "byzmesh.problems", ("byzmesh.problems.regression", "byzmesh.problems.quadratic")
+    "problem",
+    "byzmesh.problems",
+    ("byzmesh.problems.regression", "byzmesh.problems.quadratic", "byzmesh.problems.neural.problem"),
 )
 
 

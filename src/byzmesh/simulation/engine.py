@@ -22,14 +22,15 @@ import numpy as np
 
 from byzmesh.attacks.base import Attack, Forged, View
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.errors import ConfigError, DataError
+from byzmesh.errors import ConfigError
 from byzmesh.network import Network
 from byzmesh.problems.base import Task
 from byzmesh.rules.api import check_feasible
 from byzmesh.rules.base import Rule
+from byzmesh.rules.pool import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
-from byzmesh.training import LocalUpdate, Schedule, estimator, load_checkpoint, save_checkpoint, summarise
+from byzmesh.training import LocalUpdate, Schedule, estimator, summarise
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
 MEASURES = ("gradient", "certificate")
@@ -130,8 +131,8 @@ class Simulation:
     def start(self) -> None:
         """Back to round 0."""
         self.models = self.task.initial()[self.task_row]
-        self.half = np.empty_like(self.models)
-        self.gradient = np.empty_like(self.models)
+        self.half = _room_like(self.models)
+        self.gradient = _room_like(self.models)
         self.round = 0
         self.status = RUNNING
         self.seconds = 0.0
@@ -148,15 +149,18 @@ class Simulation:
         """One round; False if an honest model is not finite any more, which ends the run."""
         k, models = self.round, self.models
         size = self.schedule(k)
-        self.kept_gradients = self.estimator.apply(models, k, self.kept_gradients, self.gradient)
-        self.local_state = self.local.apply(models, self.gradient, size, self.local_state, self.half)
+        current, steps = models, self.local.steps
+        for batch in range(k * steps, (k + 1) * steps):
+            self.kept_gradients = self.estimator.apply(current, batch, self.kept_gradients, self.gradient)
+            self.local_state = self.local.apply(current, self.gradient, size, self.local_state, self.half)
+            current = self.half
         look_back = self.rule.sends == "start"
         sent = models if look_back else self.half
         facts = {
             "step": size,
             "previous": models,
             "half": self.half if look_back else None,
-            "loss": (lambda candidates: self.task.losses(candidates, k, self.task_row))
+            "loss": (lambda candidates: self.task.losses(candidates, k * steps, self.task_row))
             if self.rule.needs_loss
             else None,
             "round": k,
@@ -179,10 +183,12 @@ class Simulation:
         return True
 
     def _forge(self, sent: Any, facts: dict[str, Any]) -> Forged:
-        shown = sent.view()
+        shown = to_host(sent).view()
         shown.flags.writeable = False
         view = View(shown, self.scene, self.round, self.seed, self._responder(sent, facts))
         forged, self.attack_state = self.attack.forge(view, self.attack_state)
+        if forged.rows is not None and not isinstance(sent, np.ndarray):
+            return Forged(forged.liar, forged.victim, forged.row, sent, rows=from_host(forged.rows, sent))
         return forged
 
     def _responder(self, sent: Any, facts: dict[str, Any]) -> Any:
@@ -194,9 +200,9 @@ class Simulation:
 
         def respond(messages: Any) -> Any:
             row = scene.place if len(messages) == len(scene.victims) else pairs
-            forged = Forged(scene.liar, scene.victim, row, sent, rows=messages)
+            forged = Forged(scene.liar, scene.victim, row, sent, rows=from_host(messages, sent))
             outcome, _ = self.rule.apply(self.exchange.inbox(sent, forged, self.bound, **facts), self.rule_state)
-            return outcome.models
+            return to_host(outcome.models)
 
         return respond
 
@@ -204,12 +210,13 @@ class Simulation:
         """The metrics of the honest models now, appended to the series."""
         honest = self.models[self.honest_row]
         measures = self.task.evaluate(honest)
+        honest = to_host(honest)
         record = {"round": float(self.round), **summarise(measures, honest)}
         if "gradient" in self.measure:
             mean = honest.mean(axis=0, dtype=np.float64).astype(honest.dtype)
             record["gradient"] = float(np.sum(self.task.full_gradient(mean) ** 2))
         if self.inspect is not None:
-            record |= self.inspect(*(part if part is None else part[self.honest_row] for part in self.last))
+            record |= self.inspect(*(part if part is None else to_host(part)[self.honest_row] for part in self.last))
         if not all(np.isfinite(value) for value in record.values()):
             self.status = DIVERGED
             return {}
@@ -251,7 +258,7 @@ class Simulation:
             self.config,
             {name: np.array(values) for name, values in self.series.items()},
             {name: np.array(values) for name, values in self.per_worker.items()},
-            self.models[self.honest_row],
+            to_host(self.models)[self.honest_row],
             None if self.counts is None else self.counts.edges(self.network.byzantine),
             self.status,
             self.round,
@@ -260,40 +267,16 @@ class Simulation:
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint: one file, replaced in one step."""
-        arrays = {"models": self.models}
-        arrays |= {f"series/{name}": np.array(values) for name, values in self.series.items()}
-        arrays |= {f"workers/{name}": np.array(values) for name, values in self.per_worker.items()}
-        if self.counts is not None:
-            arrays |= {f"counts/{name}": values for name, values in self.counts.arrays().items()}
-        arrays |= {f"gradients/{name}": values for name, values in self.kept_gradients.items()}
-        states = {"rule": self.rule_state, "local": self.local_state, "attack": self.attack_state}
-        arrays |= {f"state/{name}": np.asarray(state) for name, state in states.items() if _plain(state)}
-        save_checkpoint(
-            path,
-            arrays,
-            {"config": dict(self.config), "round": self.round, "seconds": self.seconds, "status": self.status},
-        )
+        from byzmesh.simulation.saving import save
+
+        save(self, path)
 
     def restore(self, path: str | Path) -> None:
         """Go back to a checkpoint of the same config."""
-        arrays, metadata = load_checkpoint(path)
-        if metadata["config"] != dict(self.config) or arrays["models"].shape != self.models.shape:
-            raise DataError(f"checkpoint {path} belongs to another config; remove it or choose another --out")
-        self.start()
-        self.models = arrays["models"]
-        self.round, self.seconds, self.status = metadata["round"], metadata["seconds"], metadata["status"]
-        self.series = {name[7:]: list(values) for name, values in arrays.items() if name.startswith("series/")}
-        self.per_worker = {name[8:]: list(values) for name, values in arrays.items() if name.startswith("workers/")}
-        counted = {name[7:]: values for name, values in arrays.items() if name.startswith("counts/")}
-        if counted:
-            self.counts = EdgeCounts(self.exchange, **counted)
-        self.kept_gradients |= {name[10:]: values for name, values in arrays.items() if name.startswith("gradients/")}
-        for name in ("rule", "local", "attack"):
-            if f"state/{name}" in arrays:
-                state = arrays[f"state/{name}"]
-                setattr(self, f"{name}_state", state if state.ndim else state.item())
+        from byzmesh.simulation.saving import restore
+
+        restore(self, path)
 
 
-def _plain(state: Any) -> bool:
-    """Whether a state changes from round to round: an array or number. Prepared records are rebuilt by `init`."""
-    return isinstance(state, (int, float, np.ndarray)) and not isinstance(state, bool)
+def _room_like(models: Any) -> Any:
+    return np.empty_like(models) if isinstance(models, np.ndarray) else models.new_empty(models.shape)

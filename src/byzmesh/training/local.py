@@ -5,6 +5,8 @@
     exponential   v <- beta v + (1 - beta) g,    x_half = (1 - decay step) x - step v
 
 Weight decay acts on the model, not on the buffer v. The state is the buffer (R, D), or None; it starts at zero.
+With `clip` a gradient longer than that is shortened to it first; with `steps` a round has several such updates, each
+with a batch of its own, before anything is sent. Tensors on another device than the CPU are updated there.
 """
 
 from __future__ import annotations
@@ -34,38 +36,79 @@ class LocalUpdate:
     """(models, gradients, step, state, out (R, D)) -> next state; writes the half-step models into `out`, which may be
     `models` or `gradients`. The state given is used up."""
     options: Mapping[str, Any]
+    """`steps` and `clip` only if they are not the default: a run without them is known by what it was before."""
+    steps: int = 1
+    """Updates per round."""
 
 
-def local_update(decay: float = 0.0, momentum: str = "none", beta: float = 0.9) -> LocalUpdate:
-    """SGD with weight decay and momentum `none`, `heavy-ball` or `exponential`.
+def local_update(
+    decay: float = 0.0, momentum: str = "none", beta: float = 0.9, steps: int = 1, clip: float | None = None
+) -> LocalUpdate:
+    """SGD with weight decay, momentum `none`, `heavy-ball` or `exponential`, clipping, several steps per round.
 
     >>> update = local_update(decay=0.5)
     >>> out = np.empty((1, 2))
     >>> update.apply(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0]]), 0.1, None, out), out.round(3).tolist()
     (None, [[0.85, 1.9]])
     """
-    options = dict(locals())
+    options: dict[str, Any] = {"decay": decay, "momentum": momentum, "beta": beta}
     if isinstance(decay, bool) or not isinstance(decay, (int, float)) or not 0 <= decay < np.inf:
         raise ConfigError(f"decay must be a number of at least 0, got {decay!r}")
     if momentum not in MOMENTA:
         raise ConfigError(f"momentum must be one of {', '.join(MOMENTA)}, got {momentum!r}")
     if isinstance(beta, bool) or not isinstance(beta, (int, float)) or not 0 <= beta < 1:
         raise ConfigError(f"beta must be at least 0 and below 1, got {beta!r}")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ConfigError(f"steps must be an integer of at least 1, got {steps!r}")
+    if clip is not None and (isinstance(clip, bool) or not isinstance(clip, (int, float)) or not 0 < clip < np.inf):
+        raise ConfigError(f"clip must be a positive number or null, got {clip!r}")
+    options |= {"steps": steps} if steps > 1 else {}
+    options |= {"clip": float(clip)} if clip is not None else {}
     share = 1.0 - beta if momentum == "exponential" else 1.0
 
-    def plain(models: Array, gradients: Array, step: float, state: State, out: Array) -> State:
-        kind = models.dtype.type
-        _plain(models, gradients, kind(1.0 - decay * step), kind(step), out)
+    def plain(models: Any, gradients: Any, step: float, state: State, out: Any) -> State:
+        keep = 1.0 - decay * step
+        gradients = gradients if clip is None else clipped(gradients, clip)
+        if isinstance(models, np.ndarray):
+            kind = models.dtype.type
+            _plain(models, gradients, kind(keep), kind(step), out)
+        else:
+            out[:] = keep * models - step * gradients
         return None
 
-    def moving(models: Array, gradients: Array, step: float, state: State, out: Array) -> State:
-        kind = models.dtype.type
-        _moving(models, gradients, state, kind(beta), kind(share), kind(1.0 - decay * step), kind(step), out)
+    def moving(models: Any, gradients: Any, step: float, state: Any, out: Any) -> Any:
+        keep = 1.0 - decay * step
+        gradients = gradients if clip is None else clipped(gradients, clip)
+        if isinstance(models, np.ndarray):
+            kind = models.dtype.type
+            _moving(models, gradients, state, kind(beta), kind(share), kind(keep), kind(step), out)
+        else:
+            state[:] = beta * state + share * gradients
+            out[:] = keep * models - step * state
         return state
 
     if momentum == "none":
-        return LocalUpdate(lambda models: None, plain, options)
-    return LocalUpdate(np.zeros_like, moving, options)
+        return LocalUpdate(lambda models: None, plain, options, steps)
+    return LocalUpdate(_zeros, moving, options, steps)
+
+
+def clipped(gradients: Any, clip: float) -> Any:
+    """(R, D) each row shortened to length `clip` if it is longer.
+
+    >>> clipped(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0)
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    if isinstance(gradients, np.ndarray):
+        length = np.sqrt(np.einsum("rd,rd->r", gradients, gradients, dtype=np.float64))
+        factor = np.minimum(1.0, clip / np.maximum(length, 1e-300)).astype(gradients.dtype)
+    else:
+        factor = (clip / gradients.norm(dim=1).clamp(min=1e-30)).clamp(max=1.0)
+    return gradients * factor[:, None]
+
+
+def _zeros(models: Any) -> Any:
+    return np.zeros_like(models) if isinstance(models, np.ndarray) else models.new_zeros(models.shape)
 
 
 @fast

@@ -1,0 +1,73 @@
+"""Augmentation: random changes of a batch's images, a function of (seed, worker, round) like every other draw.
+
+An augmentation says how many uniform numbers it needs per sample and turns images and numbers into images. In a config:
+
+    augment: [flip, {name: shift, pixels: 2}]
+
+    images  (R, B, C, H, W)     draws (R, B, count) in [0, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from byzmesh.errors import ConfigError
+from byzmesh.registry import Registry
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """`apply(images, draws)` returns images of the same shape; `count` is the number of draws per sample."""
+
+    count: int
+    apply: Callable[[Any, Any], Any]
+
+
+augmentations: Registry[Augmentation] = Registry("augmentation", "byzmesh.augmentations")
+
+
+def make_augmentation(spec: Any) -> Augmentation:
+    """An augmentation from itself, its name, or a mapping with a name and options."""
+    if isinstance(spec, Augmentation):
+        return spec
+    if isinstance(spec, str):
+        return augmentations.make(spec)
+    if isinstance(spec, Mapping) and "name" in spec:
+        options = dict(spec)
+        return augmentations.make(options.pop("name"), **options)
+    raise ConfigError(f"augment must list names, mappings with a name, or Augmentation objects, got {spec!r}")
+
+
+@augmentations.register("flip")
+def flip() -> Augmentation:
+    """Mirror left and right, every second image."""
+
+    def apply(images: Any, draws: Any) -> Any:
+        return images.flip(-1).where((draws[..., 0] < 0.5)[..., None, None, None], images)
+
+    return Augmentation(1, apply)
+
+
+@augmentations.register("shift", aliases=("crop",))
+def shift(pixels: int = 2) -> Augmentation:
+    """Move by up to `pixels` in both directions; what comes in has the image's smallest value."""
+    if isinstance(pixels, bool) or not isinstance(pixels, int) or pixels < 1:
+        raise ConfigError(f"pixels of augmentation shift must be an integer of at least 1, got {pixels!r}")
+
+    def apply(images: Any, draws: Any) -> Any:
+        import torch
+
+        height, width = images.shape[-2:]
+        offset = (draws * (2 * pixels + 1)).long() - pixels
+        moved, inside = images, torch.ones((), dtype=torch.bool, device=images.device)
+        for axis, size in ((-2, height), (-1, width)):
+            source = torch.arange(size, device=images.device) - offset[..., 2 + axis, None]
+            shape = (*source.shape[:2], 1, size, 1) if axis == -2 else (*source.shape[:2], 1, 1, size)
+            index = source.clamp(0, size - 1).view(shape).expand_as(images)
+            moved = moved.gather(axis, index)
+            inside = inside & ((source >= 0) & (source < size)).view(shape)
+        return moved.where(inside, images.amin(dim=(-3, -2, -1), keepdim=True))
+
+    return Augmentation(2, apply)

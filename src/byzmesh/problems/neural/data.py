@@ -1,0 +1,73 @@
+"""What a torch problem trains on: a data set by name or path, or the user's own torch data sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError, DataError
+from byzmesh.problems.datasets import Dataset
+from byzmesh.problems.datasets import dataset as find
+
+
+def held_data(given: Any, data_dir: str | None) -> Dataset:
+    """The data set of a name or path; a pair (train, test) of torch data sets is read into memory once."""
+    if isinstance(given, str):
+        return find(given, data_dir)
+    name = data_label(given)
+    (train_x, train_y), (test_x, test_y) = _read(given[0], "train"), _read(given[1], "test")
+    if train_x.shape[1:] != test_x.shape[1:]:
+        raise DataError(f"samples to train on have shape {train_x.shape[1:]}, to test {test_x.shape[1:]}; make it one")
+    classes = 0 if train_y.dtype.kind == "f" else int(max(train_y.max(), test_y.max())) + 1
+    flat = train_x.reshape(len(train_x), -1), test_x.reshape(len(test_x), -1)
+    return Dataset(name, flat[0], train_y, flat[1], test_y, classes, shape=train_x.shape[1:])
+
+
+def data_label(given: Any) -> str:
+    """What the data are called in a config."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise ConfigError(
+            f"dataset must be a name, a path or a pair (train, test) of torch data sets, got {type(given).__name__}"
+        )
+    return ", ".join(f"{type(part).__name__}[{len(part)}]" for part in given)
+
+
+def sample_shape(data: Dataset) -> tuple[int, ...]:
+    """Shape of one sample for a module: images get a channel axis.
+
+    >>> sample_shape(find("mnist"))
+    (1, 28, 28)
+    """
+    shape = data.shape or (data.features,)
+    return (1, *shape) if len(shape) == 2 else tuple(shape)
+
+
+def _read(part: Any, name: str) -> tuple[Any, Any]:
+    try:
+        count = len(part)
+    except TypeError:
+        raise DataError(f"the {name} data set has no length; give one with __len__ and __getitem__") from None
+    if count == 0:
+        raise DataError(f"the {name} data set is empty; give some samples")
+    try:
+        samples = [part[place] for place in range(count)]
+        x = np.stack([np.asarray(sample[0], np.float32) for sample in samples])
+        y = np.array([_number(sample[1]) for sample in samples])
+    except (TypeError, ValueError, IndexError) as error:
+        raise DataError(
+            f"the {name} data set must hold pairs (tensor, label) of one shape: {str(error).splitlines()[0]}"
+        ) from error
+    if not np.isfinite(x).all():
+        raise DataError(f"the {name} data set holds NaN or infinity; clean it")
+    if y.dtype.kind != "f":
+        y = y.astype(np.int64)
+        if y.min() < 0:
+            raise DataError(f"{name} labels start at {y.min()}; number the classes from 0")
+    return x, y
+
+
+def _number(label: Any) -> Any:
+    return label.item() if hasattr(label, "item") else label

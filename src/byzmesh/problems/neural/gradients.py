@@ -1,0 +1,155 @@
+"""Gradients of one module at many models, two ways that give the same numbers up to rounding.
+
+    batched   torch.func.vmap over the workers: few large operations; rows are taken in chunks of bounded memory
+    loop      one worker after another, its row of the models used as the module's parameters and its row of the
+              gradients as their `.grad`: no copies; best for convolutions on a CPU, needed for modules with dropout
+
+Which is faster depends on module, batch and machine. `fastest` measures once and writes the answer to the cache folder,
+so that later processes compute the same bits; whoever writes first decides.
+
+    models, out   (R, D)        x (R, B, ...), y (R, B)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from byzmesh.problems.cache import cache_dir
+from byzmesh.problems.neural.flat import Layout
+
+WAYS = ("batched", "loop")
+MEMORY = 1 << 28
+"""Bytes of intermediate results that the batched way may hold."""
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Net:
+    """A module whose parameters are taken from rows of models.
+
+    module   in training mode; frozen parameters and buffers are its own
+    loss     (outputs (B, ...), targets (B,)) -> mean loss
+    saved    bytes that one row's batch keeps for the backward pass
+    """
+
+    module: Any
+    layout: Layout
+    loss: Callable[[Any, Any], Any]
+    saved: int
+
+
+@contextlib.contextmanager
+def borrowed(module: Any) -> Iterator[list[Any]]:
+    """The trainable parameters, to be pointed at other memory; afterwards they are as before."""
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    own = [parameter.data for parameter in parameters]
+    try:
+        yield parameters
+    finally:
+        for parameter, data in zip(parameters, own, strict=True):
+            parameter.data, parameter.grad = data, None
+
+
+def loop(net: Net, models: Any, x: Any, y: Any, out: Any, seeds: Sequence[int] | None = None) -> None:
+    """Row by row. `seeds` (R,) seed torch's generator before each row, for modules that draw."""
+    import torch
+
+    out.zero_()
+    with borrowed(net.module) as parameters:
+        for row in range(len(models)):
+            values, gradients = net.layout.views(models[row]).values(), net.layout.views(out[row]).values()
+            for parameter, value, gradient in zip(parameters, values, gradients, strict=True):
+                parameter.data, parameter.grad = value, gradient
+            if seeds is not None:
+                torch.manual_seed(seeds[row])
+            net.loss(net.module(x[row]), y[row]).backward()
+
+
+def batched(net: Net, models: Any, x: Any, y: Any, out: Any, seeds: Sequence[int] | None = None) -> None:
+    """All rows at once, in chunks that keep at most `MEMORY` bytes."""
+    from torch.func import functional_call, grad, vmap
+
+    def loss(parameters: dict[str, Any], x: Any, y: Any) -> Any:
+        return net.loss(functional_call(net.module, parameters, (x,)), y)
+
+    every = vmap(grad(loss))
+    rows = max(1, MEMORY // max(1, net.saved))
+    for first in range(0, len(models), rows):
+        part = slice(first, first + rows)
+        gradients = every(net.layout.views(models[part]), x[part], y[part])
+        for name, view in net.layout.views(out[part]).items():
+            view.copy_(gradients[name])
+
+
+def fastest(net: Net, what: dict[str, Any], models: Any, x: Any, y: Any, out: Any) -> str:
+    """The faster way for this module, these shapes and this machine: from the cache, or measured now.
+
+    what  everything that the answer depends on beside the shapes
+    """
+    import torch
+
+    facts = {
+        **what,
+        "shapes": [list(net.layout.shapes), list(models.shape), list(x.shape), str(models.dtype), str(models.device)],
+        "machine": [torch.__version__, torch.get_num_threads(), platform.machine(), _processor()],
+    }
+    digest = hashlib.blake2b(json.dumps(facts, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
+    path = cache_dir() / "ways" / digest
+    with contextlib.suppress(OSError):
+        known = path.read_text()
+        if known in WAYS:
+            return known
+    seconds = {}
+    for name, way in (("loop", loop), ("batched", batched)):
+        try:
+            seconds[name] = min(_timed(way, net, models, x, y, out) for _ in range(_REPEATS))
+        except (RuntimeError, NotImplementedError):  # vmap does not know every operation
+            if name == "loop":
+                raise
+    return _agree(path, min(seconds, key=lambda name: seconds[name]))
+
+
+def _timed(way: Callable[..., None], *arguments: Any) -> float:
+    import torch
+
+    began = time.perf_counter()
+    way(*arguments)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def _agree(path: Any, answer: str) -> str:
+    """Write the answer unless another process was faster; return what holds."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(answer)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            held: str = path.read_text()
+            return held if held in WAYS else answer
+        finally:
+            os.unlink(temporary)
+    except OSError:
+        pass  # a cache that cannot be written costs a measurement in the next process
+    return answer
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()

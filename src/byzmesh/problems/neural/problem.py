@@ -1,0 +1,182 @@
+"""`bm.problem("torch", ...)`: options in, a bound `TorchTask` out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.problems.base import Problem, check_choice, check_positive, problems
+from byzmesh.problems.datasets import Dataset
+from byzmesh.problems.neural.augment import make_augmentation
+from byzmesh.problems.neural.data import data_label, held_data, sample_shape
+from byzmesh.problems.neural.flat import layout_of
+from byzmesh.problems.neural.gradients import WAYS, Net
+from byzmesh.problems.neural.modules import canonical_module, import_torch, label, make_factory
+from byzmesh.problems.neural.probe import probe
+from byzmesh.problems.neural.task import Backdoor, TorchTask, seeded
+from byzmesh.problems.partition import make_partition
+from byzmesh.problems.shares import BATCHINGS, split_samples
+
+LOSSES = ("cross-entropy", "mse")
+INITS = ("common", "own")
+
+
+@problems.register("torch", aliases=("neural", "module"))
+def torch_problem(
+    module: Any = "cnn",
+    loss: Any = "cross-entropy",
+    dataset: Any = "mnist",
+    data_dir: str | None = None,
+    partition: str | Mapping[str, Any] = "iid",
+    batch: int = 32,
+    batching: str = "uniform",
+    init: str = "common",
+    augment: Sequence[Any] = (),
+    test_samples: int | None = None,
+    gradients: str = "auto",
+    device: str = "cpu",
+) -> Problem:
+    """Any PyTorch module; needs the extra `torch`.
+
+    module        `linear`, `mlp`, `cnn`, `resnet8`, `package.module:function`, or a function that returns a module
+    loss          `cross-entropy`, `mse`, or a function (outputs, targets) -> mean loss
+    dataset       a name, a path, or a pair (train, test) of torch data sets
+    init          `common`: all workers start from one fresh module; `own`: each from its own
+    augment       changes of training images: `flip`, `{name: shift, pixels: 2}`, or `Augmentation` objects
+    test_samples  evaluate on the first so many test samples (default: all)
+    gradients     `batched`, `loop`, or `auto`: the faster one, measured once per machine
+    device        `cpu`, `cuda`, `cuda:1`
+    """
+    options = {
+        **dict(locals()),
+        "module": canonical_module(module),
+        "loss": loss if isinstance(loss, str) else label(loss),
+        "dataset": data_label(dataset),
+        "augment": [item if isinstance(item, (str, Mapping)) else label(item.apply) for item in augment],
+    }
+    torch = import_torch()
+    if isinstance(loss, str):
+        check_choice("loss", loss, LOSSES)
+    make_partition(partition)
+    check_positive("batch", batch, whole=True)
+    check_choice("batching", batching, BATCHINGS)
+    check_choice("init", init, INITS)
+    check_choice("gradients", gradients, ("auto", *WAYS))
+    if test_samples is not None:
+        check_positive("test_samples", test_samples, whole=True)
+    augmentations = tuple(make_augmentation(item) for item in augment)
+    place = _device(torch, device)
+
+    def bind(
+        *, workers: int, seed: int, dtype: Any, liars: int, threads: int, poison: Mapping[str, Any] | None = None
+    ) -> TorchTask:
+        held = held_data(dataset, data_dir)
+        shape = sample_shape(held)
+        if augmentations and len(shape) != 3:
+            raise ConfigError(f"augment needs images, the samples of {held.name} have shape {shape}; leave it out")
+        mean_loss = loss if callable(loss) else _losses(torch, held, loss)
+        factory = make_factory(module, shape, held.classes)
+        skeleton = seeded(factory, seed, -1)
+        if not isinstance(skeleton, torch.nn.Module):
+            raise ConfigError(f"module must return a torch.nn.Module, got {type(skeleton).__name__}")
+        kind = torch.float64 if dtype == np.float64 else torch.float32
+        skeleton = skeleton.to(place, kind).train()
+        numeric = held.classes == 0
+        targets = [
+            torch.as_tensor(np.asarray(y)).to(place, kind if numeric else torch.int64)
+            for y in (held.train_y, held.test_y)
+        ]
+        layout = layout_of(skeleton)
+        split = split_samples(
+            partition,
+            held.train_y,
+            np.arange(len(held.train_y)),
+            mirror=float(held.train_y.min() + held.train_y.max()) if numeric else held.classes - 1,
+            workers=workers,
+            liars=liars,
+            seed=seed,
+        )
+        task = TorchTask(
+            workers=workers,
+            rows=workers + liars,
+            dtype=dtype,
+            seed=seed,
+            threads=threads,
+            device=place,
+            factory=factory,
+            skeleton=skeleton,
+            net=Net(skeleton, layout, mean_loss, 0),
+            way=gradients,
+            draws=False,
+            what={"module": options["module"], "loss": options["loss"]},
+            init=init,
+            batch=batch,
+            batching=batching,
+            shape=shape,
+            classes=0 if numeric else held.classes,
+            split=split,
+            train_x=_tensor(torch, held.train_x, place),
+            train_y=targets[0],
+            test_x=_tensor(torch, held.test_x[:test_samples], place),
+            test_y=targets[1][:test_samples],
+            labels=held.train_y,
+            scale=held.scale,
+            offset=held.offset,
+            augment=augmentations,
+            backdoor=None if poison is None else _backdoor(poison, shape, held.classes),
+        )
+        return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
+
+    return Problem("torch", options, bind, images=True)
+
+
+def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
+    """The task with what one batch shows about its module."""
+    from dataclasses import replace
+
+    x, y = task.batches(0, np.zeros(1, np.int64))
+    found = probe(task.skeleton, x[0], y[0], task.net.loss, task.classes if cross_entropy else 0)
+    if found.draws and task.way == "batched":
+        raise ConfigError("gradients: batched does not go with a module that draws random numbers (dropout); use loop")
+    by_class = task.classes if len(found.outputs) == 2 and found.outputs[1] == task.classes else 0
+    if task.backdoor is not None and not by_class:
+        raise ConfigError("attack backdoor needs class labels and a module with one output per class")
+    return replace(task, net=replace(task.net, saved=found.saved), draws=found.draws, classes=by_class)
+
+
+def _device(torch: Any, device: str) -> Any:
+    try:
+        place = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ConfigError(f"device must be cpu, cuda or cuda:N, got {device!r}") from None
+    if place.type not in ("cpu", "cuda"):
+        raise ConfigError(f"device must be cpu, cuda or cuda:N, got {device!r}")
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device {device!r} is not there: PyTorch sees no CUDA; use cpu")
+    return place
+
+
+def _losses(torch: Any, held: Dataset, name: str) -> Any:
+    functions = torch.nn.functional
+    if name == "cross-entropy":
+        if held.classes < 2:
+            raise ConfigError(f"loss cross-entropy needs class labels, {held.name} has numeric targets; use mse")
+        return functions.cross_entropy
+    return lambda outputs, targets: functions.mse_loss(outputs.reshape(len(outputs)), targets.to(outputs.dtype))
+
+
+def _tensor(torch: Any, array: Any, place: Any) -> Any:
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor.to(place) if place.type != "cpu" else tensor
+
+
+def _backdoor(poison: Mapping[str, Any], shape: tuple[int, ...], classes: int) -> Backdoor:
+    backdoor = Backdoor(int(poison["target"]), int(poison["size"]), float(poison["share"]))
+    if len(shape) != 3 or backdoor.size > min(shape[1:]):
+        raise ConfigError(f"attack backdoor puts {backdoor.size} pixels on images, the samples have shape {shape}")
+    if backdoor.target >= classes:
+        raise ConfigError(f"attack backdoor: target must be below {classes} classes, got {backdoor.target}")
+    return backdoor

@@ -1,0 +1,79 @@
+"""Checkpoints of a simulation: everything that the next round depends on, in one file (see training/checkpoint.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byzmesh.errors import DataError
+from byzmesh.rules.pool import from_host, to_host
+from byzmesh.simulation.edges import EdgeCounts
+from byzmesh.training import load_checkpoint, save_checkpoint
+
+if TYPE_CHECKING:
+    from byzmesh.simulation.engine import Simulation
+
+_STATES = ("rule", "local", "attack")
+
+
+def save(run: Simulation, path: str | Path) -> None:
+    """Write a checkpoint: one file, replaced in one step."""
+    arrays = {"models": to_host(run.models)}
+    arrays |= {f"series/{name}": np.array(values) for name, values in run.series.items()}
+    arrays |= {f"workers/{name}": np.array(values) for name, values in run.per_worker.items()}
+    if run.counts is not None:
+        arrays |= {f"counts/{name}": values for name, values in run.counts.arrays().items()}
+    arrays |= {f"gradients/{name}": values for name, values in run.kept_gradients.items()}
+    states = {name: getattr(run, f"{name}_state") for name in _STATES}
+    arrays |= {f"state/{name}": np.asarray(to_host(state)) for name, state in states.items() if _plain(state)}
+    save_checkpoint(
+        path,
+        arrays,
+        {
+            "config": dict(run.config),
+            "round": run.round,
+            "seconds": run.seconds,
+            "status": run.status,
+            "ways": list(_ways(run).items()),
+        },
+    )
+
+
+def restore(run: Simulation, path: str | Path) -> None:
+    """Go back to a checkpoint of the same config."""
+    arrays, metadata = load_checkpoint(path)
+    if metadata["config"] != dict(run.config) or arrays["models"].shape != tuple(run.models.shape):
+        raise DataError(f"checkpoint {path} belongs to another config; remove it or choose another --out")
+    run.start()
+    run.models = from_host(arrays["models"], run.models)
+    run.round, run.seconds, run.status = metadata["round"], metadata["seconds"], metadata["status"]
+    _ways(run).update(dict(metadata.get("ways", [])))
+    run.series = {name: list(values) for name, values in _under("series/", arrays).items()}
+    run.per_worker = {name: list(values) for name, values in _under("workers/", arrays).items()}
+    counted = _under("counts/", arrays)
+    if counted:
+        run.counts = EdgeCounts(run.exchange, **counted)
+    run.kept_gradients |= _under("gradients/", arrays)
+    for name, state in _under("state/", arrays).items():
+        former = getattr(run, f"{name}_state")
+        on_device = state.ndim and hasattr(former, "new_empty")
+        value = from_host(state, former) if on_device else state if state.ndim else state.item()
+        setattr(run, f"{name}_state", value)
+
+
+def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
+
+
+def _ways(run: Simulation) -> dict[int, str]:
+    """How a neural task computes its gradients. It may have measured which way is faster: a checkpoint pins that."""
+    ways: dict[int, str] = getattr(run.task, "chosen", {})
+    return ways
+
+
+def _plain(state: Any) -> bool:
+    """Whether a state changes from round to round: an array or number. Prepared records are rebuilt by `init`."""
+    number = isinstance(state, (int, float, np.ndarray)) and not isinstance(state, bool)
+    return number or hasattr(state, "new_empty")
