@@ -1,0 +1,122 @@
+"""Whole runs of modules: resume, tensors that stay on their device, several local steps, clipping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import byzmesh as bm
+from byzmesh.problems.neural.task import TorchTask
+from byzmesh.training import local_update
+
+MODULE = {"name": "mlp", "hidden": [6]}
+
+
+def prepared(**changes: Any) -> bm.Simulation:
+    problem = {"name": "torch", "module": MODULE, "partition": "one-class", "test_samples": 100, "batch": 8}
+    config = {
+        "problem": {**problem, **changes.pop("problem", {})},
+        "network": "paper/two-castle",
+        "rule": "ios",
+        "attack": "sign-flipping",
+        "rounds": 8,
+        "evaluate_every": 4,
+        "step": 0.05,
+        "local": {"decay": 0.001, "momentum": "exponential"},
+    }
+    return bm.prepare(**{**config, **changes})
+
+
+@pytest.mark.parametrize("attack", ["gaussian", "label-flipping", "backdoor"])
+def test_resume_equals_an_uninterrupted_run(attack: str, tmp_path: Path) -> None:
+    whole = prepared(attack=attack).run()
+    first = prepared(attack=attack)
+    for _ in range(5):
+        first.advance()
+    first.save(tmp_path / "checkpoint")
+    second = prepared(attack=attack)
+    second.restore(tmp_path / "checkpoint")
+    after = second.run()
+    np.testing.assert_array_equal(after.models, whole.models)
+    for name, values in whole.metrics.items():
+        np.testing.assert_array_equal(after.metrics[name], values)
+
+
+def test_a_checkpoint_pins_the_way_of_the_gradients(tmp_path: Path) -> None:
+    first = prepared(attack="none")
+    task = first.task
+    assert isinstance(task, TorchTask)
+    task.chosen[10] = "loop"
+    first.advance()
+    first.save(tmp_path / "checkpoint")
+    second = prepared(attack="none")
+    second.restore(tmp_path / "checkpoint")
+    assert isinstance(second.task, TorchTask) and second.task.chosen == {10: "loop"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "attack"),
+    [
+        ("ios", "sign-flipping"),
+        ("ios", "gaussian"),
+        ("reprieve", "alie"),
+        ("coomed", "isolation"),
+        ("geomed", "nan"),
+        ({"name": "cc", "tau": 1.0}, "label-flipping"),
+        ("simrew", "sample-duplicating"),
+        ("ubar", "sign-flipping"),
+        ("krum", "adaptive"),
+    ],
+)
+def test_models_that_stay_on_a_device(rule: Any, attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a GPU runs, here with tensors of the CPU that are never turned into NumPy arrays."""
+    here = prepared(rule=rule, attack=attack, dtype="float64").run()
+    monkeypatch.setattr(TorchTask, "_out", lambda self, tensor: tensor)
+    there = prepared(rule=rule, attack=attack, dtype="float64")
+    assert isinstance(there.models, torch.Tensor)
+    for _ in range(5):
+        there.advance()
+    assert isinstance(there.models, torch.Tensor)
+    there.save(tmp_path / "checkpoint")
+    resumed = prepared(rule=rule, attack=attack, dtype="float64")
+    resumed.restore(tmp_path / "checkpoint")
+    assert isinstance(resumed.models, torch.Tensor)
+    after = resumed.run()
+    np.testing.assert_allclose(after.models, here.models, atol=1e-9)
+    np.testing.assert_allclose(after.metrics["loss"], here.metrics["loss"], rtol=1e-7)
+
+
+def test_local_steps_are_steps_with_batches_of_their_own() -> None:
+    """On one worker alone, 3 steps in each of 4 rounds are 12 rounds of one step."""
+    alone = {"network": {"name": "complete", "n": 2, "byzantine": []}, "rule": "nocomm", "attack": "none"}
+    many = prepared(**alone, rounds=12, local={"decay": 0.0, "momentum": "heavy-ball"}).run()
+    few = prepared(**alone, rounds=4, local={"decay": 0.0, "momentum": "heavy-ball", "steps": 3}).run()
+    np.testing.assert_array_equal(few.models, many.models)
+
+
+def test_steps_and_clip_leave_the_names_of_old_runs_alone() -> None:
+    assert set(local_update().options) == {"decay", "momentum", "beta"}
+    assert local_update(steps=2, clip=1).options["clip"] == 1.0
+    plain, clipped = prepared().config["local"], prepared(local={"steps": 2, "clip": 1}).config["local"]
+    assert set(clipped) - set(plain) == {"steps", "clip"}
+
+
+@pytest.mark.parametrize("momentum", ["none", "heavy-ball"])
+def test_clipping(momentum: str) -> None:
+    update = local_update(momentum=momentum, clip=2.0)
+    models = np.zeros((2, 3))
+    gradients = np.array([[30.0, 0.0, 40.0], [0.0, 1.0, 0.0]])
+    for kind in (np.asarray, torch.from_numpy):
+        given = kind(gradients.copy())
+        out = kind(np.empty((2, 3)))
+        update.apply(kind(models.copy()), given, 1.0, update.init(kind(models.copy())), out)
+        np.testing.assert_allclose(np.asarray(out), [[-1.2, 0.0, -1.6], [0.0, -1.0, 0.0]])
+        np.testing.assert_array_equal(np.asarray(given), gradients)
+    with pytest.raises(bm.errors.ConfigError, match="clip must be a positive number or null, got 0"):
+        local_update(clip=0)
+    with pytest.raises(bm.errors.ConfigError, match=r"steps must be an integer of at least 1, got 1\.5"):
+        local_update(steps=1.5)  # type: ignore[arg-type]
