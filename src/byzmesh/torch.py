@@ -22,6 +22,7 @@ from byzmesh.problems.base import Task
 from byzmesh.problems.linear import LinearTask
 from byzmesh.problems.neural import flat
 from byzmesh.problems.neural.modules import import_torch
+from byzmesh.problems.neural.task import TorchTask
 from byzmesh.rules import api
 from byzmesh.rules.base import Rule
 
@@ -114,12 +115,11 @@ def state_dict(task: Task, vector: Any) -> dict[str, Tensor]:
             raise ConfigError(f"vector must have the task's {task.dimension} numbers, got shape {tuple(vector.shape)}")
         table = vector.reshape(-1, task.outputs)
         return {"weight": table[:-1].T.contiguous(), "bias": table[-1].clone()}
-    skeleton = getattr(task, "skeleton", None)
-    if skeleton is None:
+    if not isinstance(task, TorchTask):
         raise ConfigError(
             f"{type(task).__name__} has no layers; a state_dict needs problem torch, softmax, logistic or least-squares"
         )
-    module = copy.deepcopy(skeleton)
+    module = copy.deepcopy(task.skeleton)
     flat.load(module, vector)
     return dict(module.state_dict())
 
