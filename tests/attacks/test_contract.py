@@ -82,7 +82,7 @@ def test_names_and_aliases() -> None:
     known = {
         "none", "gaussian", "sign-flipping", "isolation", "sample-duplicating", "ALIE", "IPM", "dissensus", "zero",
         "nan", "infinity", "huge", "silent", "label-flipping", "mimic", "same-value", "stale", "min-max", "min-sum",
-        "spectral-heterogeneity", "adaptive",
+        "spectral-heterogeneity", "adaptive", "backdoor",
     }  # fmt: skip
     assert set(attacks.names()) == known
     for alias, name in [("duplicate", "sample-duplicating"), ("little", "ALIE"), ("foe", "IPM"), ("alie", "ALIE")]:
@@ -105,11 +105,12 @@ def test_faults() -> None:
         assert len(forge(attack("silent"), world, models)) == 0
 
 
-def test_label_flipping_declares_that_it_acts_on_data() -> None:
+@pytest.mark.parametrize("name", ["label-flipping", "backdoor"])
+def test_attacks_on_data_declare_it(name: str) -> None:
     world = random_world(2)
-    assert attack("label-flipping").poisons_data
-    with pytest.raises(ConfigError, match="label-flipping acts on training data"):
-        forge(attack("label-flipping"), world, frozen_models(world, 4))
+    assert attack(name).poisons_data
+    with pytest.raises(ConfigError, match=f"{name} acts on training data"):
+        forge(attack(name), world, frozen_models(world, 4))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def simulation_of(file: NetworkFile, byzantine: Iterable[int] = (), lie: Mapping
         seed=file.seed,
         dtype=file.dtype,
         liars=len(liars) if chosen.poisons_data else 0,
+        poison=chosen.poison,
     )
     return Simulation(
         task,

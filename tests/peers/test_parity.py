@@ -50,6 +50,27 @@ def test_rules_with_memory_looks_back_losses_and_draws(tmp_path, nursery, rule):
     assert np.allclose(final_models(tmp_path / "out", range(12)), simulated, rtol=1e-8, atol=1e-9)
 
 
+def test_peers_train_a_convolutional_network(tmp_path, nursery):
+    module = {"name": "cnn", "channels": [3, 4]}
+    problem = {"name": "torch", "module": module, "partition": "one-class", "batch": 4, "test_samples": 200}
+    file = two_castle(
+        tmp_path,
+        rounds=50,
+        evaluate_every=25,
+        problem=problem,
+        dtype="float64",
+        step=0.05,
+        local={"decay": 0.001, "steps": 2, "clip": 5.0},
+        timeouts=PATIENT,
+        **ALL,
+    )
+    with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
+        drill.start()
+        assert drill.wait(100)
+    simulated = simulation_of(file).run()
+    assert np.allclose(final_models(tmp_path / "out", range(12)), simulated.models, rtol=1e-7, atol=1e-8)
+
+
 def test_a_peer_draws_the_batches_that_the_simulator_draws_for_it(tmp_path):
     file = two_castle(tmp_path)
     whole = simulation_of(file, [7, 9], {"name": "silent"}).task

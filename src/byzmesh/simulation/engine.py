@@ -118,7 +118,7 @@ class Simulation:
             self.task_row[self.network.byzantine] = len(honest) + np.arange(len(self.network.byzantine))
             self.bound = self.network.adjacency[:, self.network.byzantine].sum(axis=1)
             self.bound[honest] = bound
-            self.honest_row = honest
+            self.honest_row = honest.copy()
         else:
             acting = self.network
             self.task_row = self.honest_row = np.arange(len(honest))
