@@ -12,9 +12,10 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "examples" / "harden_my_script.py"
 
 
-@pytest.mark.parametrize("options", [["--rounds", "30"], ["--peers", "--rounds", "15"]], ids=["process", "peers"])
+@pytest.mark.parametrize("options", [[], ["--peers"]], ids=["process", "peers"])
 def test_hardened_script_learns_beside_a_liar(options: list[str]) -> None:
-    done = subprocess.run([sys.executable, SCRIPT, *options], capture_output=True, text=True, check=False)
+    command = [sys.executable, SCRIPT, *options, "--rounds", "30"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = re.fullmatch(r"averaging (\d+\.\d)%, hardened (\d+\.\d)%\n", done.stdout)
     assert done.returncode == 0 and found, done.stderr
     averaging, hardened = map(float, found.groups())
