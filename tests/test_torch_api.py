@@ -162,6 +162,17 @@ def test_silence(bad: Any) -> None:
     assert torch.allclose(bm.torch.flatten(module), want)
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_one_number_that_is_not_finite_is_enough(kind: torch.dtype) -> None:
+    module = nn.Linear(100, 3, bias=False).to(kind)
+    for place in (0, 1, 63, 150, 298, 299):
+        for bad in (torch.nan, torch.inf, -torch.inf):
+            sent = message(module)
+            sent["weight"].view(-1)[place] = bad
+            with pytest.warns(bm.BadMessage):
+                assert bm.torch.aggregate("weimean", module, [message(module), sent], f=0) == [1]
+
+
 def test_all_silent_keeps_the_own_parameters() -> None:
     module = nn.Linear(3, 2)
     own = bm.torch.flatten(module)

