@@ -16,6 +16,7 @@ from torch import nn
 import byzmesh as bm
 from byzmesh.errors import ConfigError, DataError
 from byzmesh.experiments.export import export
+from byzmesh.training import load_checkpoint, save_checkpoint
 from tests.simulation.small import config as small_config
 from tests.simulation.small import write_data
 
@@ -111,6 +112,15 @@ def test_ids_are_those_of_the_users_network(data: Path, attack: str) -> None:
     np.testing.assert_array_equal(entries["bias"].numpy(), run.result().models[8][-4:])
     with pytest.raises(ConfigError, match=r"--worker.*got 9.*among 0, 1, 2, 3, 4, 5, 6, 8, 10, 11$"):
         export(data.parent, data.parent / "m.pt", worker=9)
+
+
+def test_a_run_on_a_gpu_is_exported_without_one(data: Path) -> None:
+    run = kept_run(data, MLP, rounds=2)
+    arrays, facts = load_checkpoint(data.parent / "checkpoint.byz")
+    facts["config"]["problem"]["device"] = "cuda"
+    save_checkpoint(data.parent / "checkpoint.byz", arrays, facts)
+    entries = read(export(data.parent, data.parent / "m.pt", worker=0).path)
+    np.testing.assert_array_equal(entries["3.bias"].numpy(), run.models[0][-4:])
 
 
 def test_mistakes(data: Path, tmp_path: Path) -> None:

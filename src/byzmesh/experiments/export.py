@@ -51,7 +51,8 @@ def export(out: Path, to: Path, worker: int | None = None) -> Exported:
         raise ConfigError(f"{out} holds no checkpoint.byz; give the folder that byzmesh run --out wrote")
     arrays, metadata = load_checkpoint(checkpoint)
     config, round, status = metadata["config"], metadata["round"], metadata["status"]
-    simulation = build(config)
+    here = {"device": "cpu"} if "device" in config["problem"] else {}  # a run on a GPU is exported anywhere
+    simulation = build({**config, "problem": config["problem"] | here})
     models = arrays["models"][simulation.honest_row]
     # a run without an attack numbers the honest workers anew; users know the ids of their own network
     vector, whose = _choose(models, build_network(config["network"]).honest.tolist(), worker)
