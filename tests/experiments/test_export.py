@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 
 import byzmesh as bm
-from byzmesh.errors import ConfigError, DataError
+from byzmesh.errors import ConfigError, DataError, MissingExtra
 from byzmesh.experiments.export import export
 from byzmesh.training import load_checkpoint, save_checkpoint
 from tests.simulation.small import config as small_config
@@ -22,11 +23,12 @@ from tests.simulation.small import write_data
 
 
 class Tied(nn.Module):
-    """Two layers of one matrix behind a frozen one; found by name, as in a YAML file."""
+    """Two layers of one matrix behind a frozen one kept by columns; found by name, as in a YAML file."""
 
     def __init__(self) -> None:
         super().__init__()
         self.frozen = nn.Linear(8, 4).requires_grad_(False)
+        self.frozen.weight.data = self.frozen.weight.data.T.contiguous().T
         self.first = nn.Linear(4, 4)
         self.second = nn.Linear(4, 4)
         self.second.weight = self.first.weight
@@ -121,6 +123,13 @@ def test_a_run_on_a_gpu_is_exported_without_one(data: Path) -> None:
     save_checkpoint(data.parent / "checkpoint.byz", arrays, facts)
     entries = read(export(data.parent, data.parent / "m.pt", worker=0).path)
     np.testing.assert_array_equal(entries["3.bias"].numpy(), run.models[0][-4:])
+
+
+def test_safetensors_are_part_of_the_extra(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_run(data, {"name": "softmax"}, rounds=1)
+    monkeypatch.setitem(sys.modules, "safetensors.torch", None)
+    with pytest.raises(MissingExtra, match=r"export to \.safetensors .*byzmesh\[torch\]"):
+        export(data.parent, data.parent / "m.safetensors")
 
 
 def test_mistakes(data: Path, tmp_path: Path) -> None:

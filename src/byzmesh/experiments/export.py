@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, MissingExtra
 from byzmesh.experiments.canonical import build_network
 from byzmesh.experiments.simulate import build
 from byzmesh.problems.neural.modules import import_torch
@@ -56,9 +56,16 @@ def export(out: Path, to: Path, worker: int | None = None) -> Exported:
     models = arrays["models"][simulation.honest_row]
     # a run without an attack numbers the honest workers anew; users know the ids of their own network
     vector, whose = _choose(models, build_network(config["network"]).honest.tolist(), worker)
-    entries = {name: value.cpu().clone() for name, value in state_dict(simulation.task, vector).items()}
+    # shared weights are written under each of their names, so that load_state_dict finds them all
+    entries = {
+        name: value.cpu().clone(memory_format=torch.contiguous_format)
+        for name, value in state_dict(simulation.task, vector).items()
+    }
     if to.suffix == ".safetensors":
-        import safetensors.torch
+        try:
+            import safetensors.torch
+        except ImportError:
+            raise MissingExtra("torch", "export to .safetensors") from None
 
         facts = {"format": "pt", "whose": whose, "round": str(round), "config": json.dumps(config)}
         content = safetensors.torch.save(entries, facts)
