@@ -68,7 +68,7 @@ def _dense_rows(x: Array, scale: float, offset: float, dtype: Any) -> Rows:
             for s in range(0, picks.shape[1], samples):
                 block = picks[r : r + rows, s : s + samples]
                 batch = np.empty((*block.shape, features), dtype)
-                _gather(x, block, slope, shift, batch)
+                gather(x, block, slope, shift, batch)
                 yield slice(r, r + rows), slice(s, s + samples), batch
 
     def forward(picks: Array, models: Array, scores: Array) -> None:
@@ -93,7 +93,7 @@ def _dense_rows(x: Array, scale: float, offset: float, dtype: Any) -> Rows:
 
 
 @exact
-def _gather(x: Any, picks: Any, slope: Any, shift: Any, batch: Any) -> None:
+def gather(x: Any, picks: Any, slope: Any, shift: Any, batch: Any) -> None:
     """batch[r, s] = slope * x[picks[r, s]] + shift."""
     for r in range(picks.shape[0]):
         for s in range(picks.shape[1]):

@@ -131,8 +131,9 @@ class Simulation:
     def start(self) -> None:
         """Back to round 0."""
         self.models = self.task.initial()[self.task_row]
-        self.half = _room_like(self.models)
         self.gradient = _room_like(self.models)
+        # a round of one step needs the gradients no more once it has the half steps
+        self.half = self.gradient if self.local.steps == 1 else _room_like(self.models)
         self.round = 0
         self.status = RUNNING
         self.seconds = 0.0

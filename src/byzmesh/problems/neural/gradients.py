@@ -1,6 +1,7 @@
 """Gradients of one module at many models, two ways that give the same numbers up to rounding.
 
-    batched   torch.func.vmap over the workers: few large operations; rows are taken in chunks of bounded memory
+    batched   torch.func.vmap over the workers: few large operations; rows are taken in chunks of bounded memory. The
+              operations are recorded once (torch.fx) and then replayed, which spares the transforms in every round
     loop      one worker after another, its row of the models used as the module's parameters and its row of the
               gradients as their `.grad`: no copies; best for convolutions on a CPU, needed for modules with dropout
 
@@ -20,7 +21,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from byzmesh.problems.cache import cache_dir
@@ -39,12 +40,14 @@ class Net:
     module   in training mode; frozen parameters and buffers are its own
     loss     (outputs (B, ...), targets (B,)) -> mean loss
     saved    bytes that one row's batch keeps for the backward pass
+    traced   shapes -> recorded operations (models, x, y) -> gradients in the order of the layout
     """
 
     module: Any
     layout: Layout
     loss: Callable[[Any, Any], Any]
     saved: int
+    traced: dict[Any, Callable[[Any, Any, Any], Sequence[Any]]] = field(default_factory=dict, repr=False)
 
 
 @contextlib.contextmanager
@@ -76,18 +79,37 @@ def loop(net: Net, models: Any, x: Any, y: Any, out: Any, seeds: Sequence[int] |
 
 def batched(net: Net, models: Any, x: Any, y: Any, out: Any, seeds: Sequence[int] | None = None) -> None:
     """All rows at once, in chunks that keep at most `MEMORY` bytes."""
+    rows = max(1, MEMORY // max(1, net.saved))
+    for first in range(0, len(models), rows):
+        part = slice(first, first + rows)
+        given = models[part], x[part], y[part]
+        shapes = tuple(tensor.shape for tensor in given)
+        if shapes not in net.traced:
+            net.traced[shapes] = _recorded(net, *given)
+        for view, gradient in zip(net.layout.views(out[part]).values(), net.traced[shapes](*given), strict=True):
+            view.copy_(gradient)
+
+
+def _recorded(net: Net, models: Any, x: Any, y: Any) -> Callable[[Any, Any, Any], Sequence[Any]]:
+    """(models, x, y) -> gradients per parameter: the batched operations, recorded where torch.fx can."""
     from torch.func import functional_call, grad, vmap
+    from torch.fx.experimental.proxy_tensor import make_fx
 
     def loss(parameters: dict[str, Any], x: Any, y: Any) -> Any:
         return net.loss(functional_call(net.module, parameters, (x,)), y)
 
     every = vmap(grad(loss))
-    rows = max(1, MEMORY // max(1, net.saved))
-    for first in range(0, len(models), rows):
-        part = slice(first, first + rows)
-        gradients = every(net.layout.views(models[part]), x[part], y[part])
-        for name, view in net.layout.views(out[part]).items():
-            view.copy_(gradients[name])
+
+    def gradients(models: Any, x: Any, y: Any) -> tuple[Any, ...]:
+        found = every(net.layout.views(models), x, y)
+        return tuple(found[name] for name in net.layout.names)
+
+    gradients(models, x, y)  # what vmap itself refuses is not hidden by what follows
+    try:
+        recorded: Callable[[Any, Any, Any], Sequence[Any]] = make_fx(gradients)(models, x, y)
+    except Exception:  # recording is an optimisation, and fails in as many ways as there are modules
+        return gradients
+    return recorded
 
 
 def fastest(net: Net, what: dict[str, Any], models: Any, x: Any, y: Any, out: Any) -> str:
