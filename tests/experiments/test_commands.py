@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from byzmesh.cli import app
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra, StoreError, UnknownName
 from byzmesh.experiments.checkpoints import checkpoint_folder
-from byzmesh.experiments.grid import Point, read_grid
+from byzmesh.experiments.grid import Point, expand, read_grid
 from byzmesh.experiments.plan import Planned, plan, total_seconds
 from byzmesh.experiments.runner import sweep
 from byzmesh.store import open_store
@@ -162,6 +162,19 @@ def test_estimates_grow_with_rounds_and_evaluations(filled):
     a, b, c = (run.seconds for run in plan([short, long, often]))
     assert 20 * a < b
     assert c > a
+
+
+def test_a_plan_of_many_classes_times_some_and_checks_all(monkeypatch):
+    monkeypatch.setattr("byzmesh.experiments.plan.BUDGET", 0.0)
+    raw = {
+        "base": {"problem": "quadratic", "network": {"name": "complete", "n": 5}, "attack": "none", "rounds": 10},
+        "axes": {"rule": ["IOS", "FABA", {"name": "TriMean"}], "f": [1, 3]},
+    }
+    first, *rest = plan(expand(raw))
+    assert first.seconds and all(run.seconds == first.seconds for run in rest if run.problem is None)
+    refused = {run.config["rule"]["name"]: run.problem for run in rest if run.problem is not None}
+    assert "f = 3 is infeasible for rule TriMean" in refused["TriMean"]
+    assert sum(run.config["f"] == 1 for run in rest if run.problem is None) == 2
 
 
 def test_the_total_is_shared_work_but_no_less_than_the_longest_run():

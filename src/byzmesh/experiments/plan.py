@@ -2,6 +2,8 @@
 
 Runs that differ only in seed, rounds, step size or such take the same time per round. Of each such class one run is
 started and a few rounds are timed; a run's estimate is rounds * time of a round + evaluations * time of an evaluation.
+When that has taken `BUDGET` seconds, the classes left are only checked and get the mean pace of those timed with the
+same problem.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from byzmesh.experiments.backlog import ENDED
 from byzmesh.experiments.canonical import build_network
 from byzmesh.experiments.grid import Point
 from byzmesh.experiments.simulate import build
+from byzmesh.rules.api import check_feasible
+from byzmesh.rules.api import rule as make_rule
 from byzmesh.store import open_store
 from byzmesh.store.keys import dump
 
@@ -26,6 +30,8 @@ WARM_UP_ROUNDS = 3
 TIMED_SECONDS = 0.1
 TIMED_ROUNDS = 50
 """Calibration of a class ends at whichever comes first."""
+BUDGET = 20.0
+"""Seconds."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,8 @@ def plan(points: Sequence[Point], store: str | Path | None = None, *, retry_fail
     """The runs of a grid with their status in the store and an estimate of their time; nothing is written."""
     known = _statuses(points, store)
     paces: dict[str, Pace | str] = {}
+    timed: dict[str, list[Pace]] = {}
+    began = time.monotonic()
     planned = []
     for point in points:
         status = known.get(point.key, "planned")
@@ -65,7 +73,12 @@ def plan(points: Sequence[Point], store: str | Path | None = None, *, retry_fail
             continue
         kind = _kind(point.config)
         if kind not in paces:
-            paces[kind] = _calibrate(point.config)
+            alike = timed.setdefault(dump(point.config["problem"]), [])
+            if alike and time.monotonic() - began > BUDGET:
+                paces[kind] = _refusal(point.config) or _mean(alike)
+            else:
+                paces[kind] = _calibrate(point.config)
+                alike += [pace for pace in (paces[kind],) if isinstance(pace, Pace)]
         pace = paces[kind]
         if isinstance(pace, str):
             planned.append(Planned(point.key, status, point.label, point.config, None, pace))
@@ -96,6 +109,24 @@ def _kind(config: Mapping[str, Any]) -> str:
     network = build_network(config["network"])
     same = {key: config[key] for key in ("problem", "rule", "attack", "local", "dtype", "threads", "measure")}
     return dump({**same, "workers": network.n, "byzantine": len(network.byzantine), "links": int(network.degree.sum())})
+
+
+def _mean(paces: Sequence[Pace]) -> Pace:
+    count = len(paces)
+    return Pace(sum(pace.round for pace in paces) / count, sum(pace.evaluation for pace in paces) / count)
+
+
+def _refusal(config: Mapping[str, Any]) -> str | None:
+    """Why a run cannot be computed, as far as that shows without its data."""
+    try:
+        network = build_network(config["network"])
+        if config["attack"]["name"] == "none":
+            network = network.honest_only()
+        rule = make_rule(config["rule"])
+        check_feasible(rule, network.bounds(config["f"]), network.degree[network.honest], network.honest)
+    except ByzmeshError as error:
+        return str(error)
+    return None
 
 
 def _calibrate(config: Mapping[str, Any]) -> Pace | str:
