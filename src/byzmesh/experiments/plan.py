@@ -107,7 +107,7 @@ def _statuses(points: Sequence[Point], store: str | Path | None) -> dict[str, st
 def _kind(config: Mapping[str, Any]) -> str:
     """What the time of a round depends on."""
     network = build_network(config["network"])
-    same = {key: config[key] for key in ("problem", "rule", "attack", "local", "dtype", "threads", "measure")}
+    same = {key: config[key] for key in ("problem", "rule", "attack", "f", "local", "dtype", "threads", "measure")}
     return dump({**same, "workers": network.n, "byzantine": len(network.byzantine), "links": int(network.degree.sum())})
 
 
