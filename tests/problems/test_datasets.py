@@ -128,6 +128,14 @@ def test_fashion_mnist_where_debian_puts_it(tmp_path: Path, empty_cache: Path, m
     assert data.shape == (28, 28)
 
 
+def test_the_real_fashion_mnist(empty_cache: Path) -> None:
+    """Debian's package dataset-fashion-mnist, which scripts/test installs."""
+    data = dataset("fashion-mnist")
+    assert (data.train_x.shape, data.test_x.shape, data.shape) == ((60000, 784), (10000, 784), (28, 28))
+    assert np.bincount(data.train_y).tolist() == [6000] * 10
+    assert (empty_cache / "fashion-mnist-2" / "train_x.npy").is_file()
+
+
 def test_cifar_from_a_folder(tmp_path: Path, empty_cache: Path) -> None:
     generator = np.random.default_rng(2)
     records = generator.integers(0, 256, (60, 3073)).astype(np.uint8)
