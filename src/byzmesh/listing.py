@@ -100,20 +100,19 @@ def everything(kind: str) -> list[dict[str, Any]]:
         from byzmesh.training.profiles import PROFILES
 
         return [{"name": name, "options": dict(options)} for name, options in PROFILES.items()]
-    if kind in ("problems", "partitions"):
-        from byzmesh.problems import partitions, problems
-
-        registry: Registry[Any] = problems if kind == "problems" else partitions
-        items = Listing(_listed(entry) for entry in registry.entries())
-    else:
+    if kind in ("rules", "attacks", "topologies"):
         items = {"rules": rules, "attacks": attacks, "topologies": topologies}[kind]()
+    else:
+        items = Listing(_listed(entry) for entry in _parts_of_problems()[kind].entries())
     rows = []
     for item in items:
         row = {
             "name": item.name,
             "aliases": list(item.aliases),
             "options": {
-                name: None if value is inspect.Parameter.empty else value for name, value in item.options.items()
+                name: None if value is inspect.Parameter.empty else value
+                for name, value in item.options.items()
+                if kind != "modules" or name not in ("shape", "classes")  # filled in from the data
             },
             "summary": item.summary,
         }
@@ -121,8 +120,17 @@ def everything(kind: str) -> list[dict[str, Any]]:
     return rows
 
 
+def _parts_of_problems() -> dict[str, Registry[Any]]:
+    from byzmesh.problems import partitions, problems
+    from byzmesh.problems.neural.augment import augmentations
+    from byzmesh.problems.neural.modules import modules
+
+    return {"problems": problems, "partitions": partitions, "modules": modules, "augmentations": augmentations}
+
+
 def printable(kind: str, rows: list[dict[str, Any]]) -> Any:
     """The rows as a rich table."""
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=kind, title_justify="left")
@@ -132,7 +140,7 @@ def printable(kind: str, rows: list[dict[str, Any]]) -> Any:
     for row in rows:
         options = ", ".join(name if value is None else f"{name}={value}" for name, value in row["options"].items())
         cells = {**row, "options": options, "aliases": ", ".join(row.get("aliases", []))}
-        table.add_row(*(str(cells[heading]) for heading in headings))
+        table.add_row(*(escape(str(cells[heading])) for heading in headings))
     return table
 
 

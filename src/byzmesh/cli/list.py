@@ -16,6 +16,8 @@ class Kind(StrEnum):
     topologies = "topologies"
     problems = "problems"
     partitions = "partitions"
+    modules = "modules"
+    augmentations = "augmentations"
     profiles = "profiles"
 
 
@@ -23,7 +25,7 @@ def command(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List rules, attacks, topologies, problems, partitions or profiles with their options.
+    """List rules, attacks, topologies, problems and what they are made of, with their options.
 
     Example: byzmesh list rules
     """
