@@ -204,8 +204,12 @@ def test_torch_data_sets() -> None:
     assert numeric.evaluate(models)["loss"].mean() < 0.05 * start
     with pytest.raises(ConfigError, match="cross-entropy needs class labels"):
         bound("mlp", dataset=(Pairs(60, True), Pairs(20, True)))
-    with pytest.raises(ConfigError, match="dataset must be a name, a path or a pair"):
+    with pytest.raises(ConfigError, match="dataset must be a name, a path, a torch data set"):
         problem("torch", dataset=7).bind(workers=2)
+    alone = bound("mlp", dataset=Pairs(60), workers=4, test_samples=None)
+    assert alone.describe().sum() == 48 and len(alone.test_y) == 12
+    with pytest.raises(DataError, match="one sample is not enough"):
+        bound("mlp", dataset=Pairs(1))
     with pytest.raises(DataError, match="the test data set is empty"):
         bound("mlp", dataset=(Pairs(60), Pairs(0)))
 

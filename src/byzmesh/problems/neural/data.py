@@ -12,11 +12,21 @@ from byzmesh.problems.datasets import dataset as find
 
 
 def held_data(given: Any, data_dir: str | None) -> Dataset:
-    """The data set of a name or path; a pair (train, test) of torch data sets is read into memory once."""
+    """The data set of a name or path, or of torch data sets, which are read into memory once.
+
+    given  a name, a path, a pair (train, test), or one data set: every fifth sample of that is for testing
+    """
     if isinstance(given, str):
         return find(given, data_dir)
     name = data_label(given)
-    (train_x, train_y), (test_x, test_y) = _read(given[0], "train"), _read(given[1], "test")
+    if isinstance(given, (tuple, list)):
+        (train_x, train_y), (test_x, test_y) = _read(given[0], "train"), _read(given[1], "test")
+    else:
+        x, y = _read(given, "given")
+        held_out = np.arange(len(x)) % 5 == 0
+        train_x, train_y, test_x, test_y = x[~held_out], y[~held_out], x[held_out], y[held_out]
+    if len(train_x) == 0:
+        raise DataError(f"{name}: one sample is not enough to train and test; give more")
     if train_x.shape[1:] != test_x.shape[1:]:
         raise DataError(f"samples to train on have shape {train_x.shape[1:]}, to test {test_x.shape[1:]}; make it one")
     classes = 0 if train_y.dtype.kind == "f" else int(max(train_y.max(), test_y.max())) + 1
@@ -28,11 +38,20 @@ def data_label(given: Any) -> str:
     """What the data are called in a config."""
     if isinstance(given, str):
         return given
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
+    parts = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if len(parts) > 2 or not all(hasattr(part, "__getitem__") for part in parts):
         raise ConfigError(
-            f"dataset must be a name, a path or a pair (train, test) of torch data sets, got {type(given).__name__}"
+            f"dataset must be a name, a path, a torch data set with __getitem__ or a pair (train, test) of them, "
+            f"got {type(given).__name__}"
         )
-    return ", ".join(f"{type(part).__name__}[{len(part)}]" for part in given)
+    return ", ".join(f"{type(part).__name__}[{_length(part)}]" for part in parts)
+
+
+def _length(part: Any) -> int:
+    try:
+        return len(part)
+    except TypeError:
+        raise DataError(f"data set {type(part).__name__} has no length; give one with __len__") from None
 
 
 def sample_shape(data: Dataset) -> tuple[int, ...]:
@@ -46,10 +65,7 @@ def sample_shape(data: Dataset) -> tuple[int, ...]:
 
 
 def _read(part: Any, name: str) -> tuple[Any, Any]:
-    try:
-        count = len(part)
-    except TypeError:
-        raise DataError(f"the {name} data set has no length; give one with __len__ and __getitem__") from None
+    count = _length(part)
     if count == 0:
         raise DataError(f"the {name} data set is empty; give some samples")
     try:

@@ -43,7 +43,7 @@ def torch_problem(
 
     module        `linear`, `mlp`, `cnn`, `resnet8`, `package.module:function`, or a function that returns a module
     loss          `cross-entropy`, `mse`, or a function (outputs, targets) -> mean loss
-    dataset       a name, a path, or a pair (train, test) of torch data sets
+    dataset       a name, a path, a torch data set (every fifth sample is for testing) or a pair (train, test) of them
     init          `common`: all workers start from one fresh module; `own`: each from its own
     augment       changes of training images: `flip`, `{name: shift, pixels: 2}`, or `Augmentation` objects
     test_samples  evaluate on the first so many test samples (default: all)
