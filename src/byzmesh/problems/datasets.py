@@ -75,6 +75,8 @@ class _Source:
     files: dict[str, str]
     """File name -> checksum."""
     archive: bool = False
+    package: str = ""
+    """Of Debian, that brings it."""
 
 
 _SOURCES = {
@@ -87,6 +89,7 @@ _SOURCES = {
             f"{FILES['test_x']}.gz": "md5:bef4ecab320f06d8554ea6380940ec79",
             f"{FILES['test_y']}.gz": "md5:bb300cfdad3c16e7a12a480ee83cd310",
         },
+        package="dataset-fashion-mnist",
     ),
     "cifar-10": _Source(
         read_cifar_folder,
@@ -192,7 +195,9 @@ def _download(name: str) -> Path:
             pooch.retrieve(source.url + file, checksum, fname=file, path=folder, processor=unpack)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        install = f"install Debian's package {source.package}, or " if source.package else ""
         raise DataError(
-            f"cannot download {name}: {reason}; put {', '.join(source.files)} into a folder and give it as data_dir"
+            f"cannot download {name}: {reason}; {install}put {', '.join(source.files)} into a folder and give it as "
+            "data_dir"
         ) from error
     return folder

@@ -66,8 +66,8 @@ def test_liars_flip_labels() -> None:
     for row in (3, 4):
         for sample, label in zip(x[row], y[row]):
             flat = ((sample.reshape(-1).numpy() + 1) / 2 * 255).round().astype(np.uint8)
-            place = int(np.flatnonzero((task.train_x.numpy() == flat).all(axis=1))[0])
-            assert int(label) == 9 - int(task.labels[place])
+            place = int(np.flatnonzero((task.samples.train_x.numpy() == flat).all(axis=1))[0])
+            assert int(label) == 9 - int(task.samples.labels[place])
     assert torch.equal(honest[:3], x[:3])
 
 
@@ -92,7 +92,7 @@ def test_backdoor_success_is_what_it_says() -> None:
     proof[7840 + 5] = 1.0
     measures = task.evaluate(np.stack([fooled, proof]))
     assert measures["backdoor"].tolist() == [1.0, 0.0]
-    assert measures["accuracy"][1] == np.mean(task.test_y.numpy() == 5)
+    assert measures["accuracy"][1] == np.mean(task.samples.test_y.numpy() == 5)
 
 
 def test_backdoor_in_a_run() -> None:

@@ -190,7 +190,7 @@ class Pairs(torch.utils.data.Dataset):  # type: ignore[type-arg]
 
 def test_torch_data_sets() -> None:
     task = bound("mlp", dataset=(Pairs(60), Pairs(20)), workers=4, test_samples=None)
-    assert task.shape == (1, 2, 5) and task.classes == 2
+    assert task.samples.shape == (1, 2, 5) and task.classes == 2
     assert task.describe().sum() == 60
     assert set(task.evaluate(task.initial())) == {"loss", "accuracy"}
     numeric = bound(
@@ -207,7 +207,7 @@ def test_torch_data_sets() -> None:
     with pytest.raises(ConfigError, match="dataset must be a name, a path, a torch data set"):
         problem("torch", dataset=7).bind(workers=2)
     alone = bound("mlp", dataset=Pairs(60), workers=4, test_samples=None)
-    assert alone.describe().sum() == 48 and len(alone.test_y) == 12
+    assert alone.describe().sum() == 48 and len(alone.samples.test_y) == 12
     with pytest.raises(DataError, match="one sample is not enough"):
         bound("mlp", dataset=Pairs(1))
     with pytest.raises(DataError, match="the test data set is empty"):
@@ -222,7 +222,7 @@ def test_cifar_with_the_residual_network(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / f"data_batch_{number + 1}.bin").write_bytes(records[10 * number : 10 * number + 10].tobytes())
     (tmp_path / "test_batch.bin").write_bytes(records[50:].tobytes())
     task = bound({"name": "resnet8", "width": 2}, dataset="cifar-10", data_dir=str(tmp_path), workers=2)
-    assert task.shape == (3, 32, 32)
+    assert task.samples.shape == (3, 32, 32)
     x, y = task.batches(0, np.arange(2))
     picks = [int(np.flatnonzero((records[:50, 1:4] == _bytes(image)).all(axis=1))[0]) for image in x[0]]
     np.testing.assert_array_equal(y[0].numpy(), records[picks, 0])

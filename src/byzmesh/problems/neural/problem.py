@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from byzmesh.problems.neural.flat import layout_of
 from byzmesh.problems.neural.gradients import WAYS, Net
 from byzmesh.problems.neural.modules import canonical_module, import_torch, label, make_factory
 from byzmesh.problems.neural.probe import probe
-from byzmesh.problems.neural.task import Backdoor, TorchTask, seeded
+from byzmesh.problems.neural.samples import Backdoor, Samples, torch_dtype
+from byzmesh.problems.neural.task import TorchTask, seeded
 from byzmesh.problems.partition import make_partition
 from byzmesh.problems.shares import BATCHINGS, split_samples
 
@@ -82,22 +84,39 @@ def torch_problem(
         skeleton = seeded(factory, seed, -1)
         if not isinstance(skeleton, torch.nn.Module):
             raise ConfigError(f"module must return a torch.nn.Module, got {type(skeleton).__name__}")
-        kind = torch.float64 if dtype == np.float64 else torch.float32
-        skeleton = skeleton.to(place, kind).train()
-        numeric = held.classes == 0
-        targets = [
-            torch.as_tensor(np.asarray(y)).to(place, kind if numeric else torch.int64)
-            for y in (held.train_y, held.test_y)
-        ]
-        layout = layout_of(skeleton)
+        skeleton = skeleton.to(place, torch_dtype(dtype)).train()
         split = split_samples(
             partition,
             held.train_y,
             np.arange(len(held.train_y)),
-            mirror=float(held.train_y.min() + held.train_y.max()) if numeric else held.classes - 1,
+            mirror=held.classes - 1 if held.classes else float(held.train_y.min() + held.train_y.max()),
             workers=workers,
             liars=liars,
             seed=seed,
+        )
+
+        def there(array: Any) -> Any:
+            return torch.from_numpy(np.ascontiguousarray(array)).to(place)
+
+        kind = torch.int64 if held.classes else torch_dtype(dtype)
+        samples = Samples(
+            split=split,
+            seed=seed,
+            batch=batch,
+            batching=batching,
+            shape=shape,
+            dtype=dtype,
+            device=place,
+            scale=held.scale,
+            offset=held.offset,
+            white=held.scale * float(held.train_x.max()) + held.offset,
+            labels=held.train_y,
+            train_x=there(held.train_x),
+            train_y=there(held.train_y).to(kind),
+            test_x=there(held.test_x[:test_samples]),
+            test_y=there(held.test_y[:test_samples]).to(kind),
+            augment=augmentations,
+            backdoor=None if poison is None else _backdoor(poison, shape, held.classes),
         )
         task = TorchTask(
             workers=workers,
@@ -105,28 +124,13 @@ def torch_problem(
             dtype=dtype,
             seed=seed,
             threads=threads,
-            device=place,
             factory=factory,
-            skeleton=skeleton,
-            net=Net(skeleton, layout, mean_loss, 0),
+            net=Net(skeleton, layout_of(skeleton), mean_loss, 0),
             way=gradients,
-            draws=False,
             what={"module": options["module"], "loss": options["loss"]},
             init=init,
-            batch=batch,
-            batching=batching,
-            shape=shape,
-            classes=0 if numeric else held.classes,
-            split=split,
-            train_x=_tensor(torch, held.train_x, place),
-            train_y=targets[0],
-            test_x=_tensor(torch, held.test_x[:test_samples], place),
-            test_y=targets[1][:test_samples],
-            labels=held.train_y,
-            scale=held.scale,
-            offset=held.offset,
-            augment=augmentations,
-            backdoor=None if poison is None else _backdoor(poison, shape, held.classes),
+            classes=held.classes,
+            samples=samples,
         )
         return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
 
@@ -135,14 +139,12 @@ def torch_problem(
 
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
     """The task with what one batch shows about its module."""
-    from dataclasses import replace
-
     x, y = task.batches(0, np.zeros(1, np.int64))
     found = probe(task.skeleton, x[0], y[0], task.net.loss, task.classes if cross_entropy else 0)
     if found.draws and task.way == "batched":
         raise ConfigError("gradients: batched does not go with a module that draws random numbers (dropout); use loop")
     by_class = task.classes if len(found.outputs) == 2 and found.outputs[1] == task.classes else 0
-    if task.backdoor is not None and not by_class:
+    if task.samples.backdoor is not None and not by_class:
         raise ConfigError("attack backdoor needs class labels and a module with one output per class")
     return replace(task, net=replace(task.net, saved=found.saved), draws=found.draws, classes=by_class)
 
@@ -166,11 +168,6 @@ def _losses(torch: Any, held: Dataset, name: str) -> Any:
             raise ConfigError(f"loss cross-entropy needs class labels, {held.name} has numeric targets; use mse")
         return functions.cross_entropy
     return lambda outputs, targets: functions.mse_loss(outputs.reshape(len(outputs)), targets.to(outputs.dtype))
-
-
-def _tensor(torch: Any, array: Any, place: Any) -> Any:
-    tensor = torch.from_numpy(np.ascontiguousarray(array))
-    return tensor.to(place) if place.type != "cpu" else tensor
 
 
 def _backdoor(poison: Mapping[str, Any], shape: tuple[int, ...], classes: int) -> Backdoor:
