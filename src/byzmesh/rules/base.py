@@ -109,12 +109,17 @@ class Outcome:
 
 
 def normalised(weight: Any) -> Floats:
-    """(R, K) each row divided by its sum.
+    """(R, K) each row divided by its sum; a row without any weight is the own model's.
 
-    >>> normalised(np.array([[True, True, False]]))
-    array([[0.5, 0.5, 0. ]])
+    >>> normalised(np.array([[True, True, False], [False, False, False]]))
+    array([[0.5, 0.5, 0. ],
+           [1. , 0. , 0. ]])
     """
-    shares: Floats = weight / weight.sum(axis=1, keepdims=True)
+    total = weight.sum(axis=1, keepdims=True)
+    if not total.all():
+        weight = np.where((total == 0) & (np.arange(weight.shape[1]) == 0), 1.0, weight)
+        total = weight.sum(axis=1, keepdims=True)
+    shares: Floats = weight / total
     return shares
 
 

@@ -12,10 +12,11 @@ from the trusted average that the cuts left:
 Cutting first makes the centre safe, and the weighted median is an honest distance or less as long as the f heaviest
 neighbours weigh h < 1/3 together, IOS's own condition. A reprieved liar is then within c s of a safe centre, and
 
-    rho <= max_n h_n (2 + c - 3 h_n) / ((1 - h_n) (1 - 3 h_n))
+    rho <= max_n max(3, 1 + c) h_n / (1 - 3 h_n)
 
 with the doubly stochastic W of Theorem 3 (docs/reprieve.md has the proof). Without outliers V is everybody and the rule
-is the weighted mean; with far outliers V = U and the rule is IOS. Costs what IOS costs.
+is the weighted mean (unless the own model has about half of the weight: the median is then its own distance, and the
+rule goes over to IOS); with f far outliers V = U and the rule is IOS. Costs what IOS costs.
 """
 
 from __future__ import annotations

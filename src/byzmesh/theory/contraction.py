@@ -6,10 +6,10 @@ IOS (Theorem 3), with h_n the sum of the f_n largest weights among n's neighbour
 
     rho <= max_n 12 h_n / (1 - 3 h_n),        RCA if h_n < rho* / (12 + 3 rho*) for every n
 
-The proof looks at one row of W' at a time, so it also holds for FABA with its own model inside the means: the row is
-then 1/(d_n + 1) everywhere and h_n = f_n / (d_n + 1). Under the same condition (docs/reprieve.md)
+The same holds for FABA with its own model inside the means, with h_n = f_n / (d_n + 1) (docs/theory.md). Under the same
+condition (docs/reprieve.md)
 
-    Reprieve  rho <= max_n h_n (2 + c - 3 h_n) / ((1 - h_n) (1 - 3 h_n))
+    Reprieve  rho <= max_n max(3, 1 + c) h_n / (1 - 3 h_n)
     LazyIOS   rho <= max_n 2 h_n / (1 - 3 h_n)
 
 Other rules have a proved value only where it is 0 (nobody lies
@@ -47,10 +47,12 @@ class Proof:
 
     bound   (N,) upper bound on the worker's rho; infinity where rho is proved to be unbounded, NaN where nothing is
     reason  one line
+    factor  k where the bound is k h / (1 - 3 h), None where it has another form
     """
 
     bound: Floats
     reason: str
+    factor: float | None = None
 
     @property
     def rho(self) -> float:
@@ -94,43 +96,25 @@ def below(value: Floats, limit: float) -> Booleans:
     return strict
 
 
-def theorem_3(h: Floats) -> Floats:
-    """12 h / (1 - 3 h), NaN where h >= 1/3 and nothing is proved.
+def theorem_3(h: Floats, factor: float = 12.0) -> Floats:
+    """12 h / (1 - 3 h), NaN where h >= 1/3 and nothing is proved; other rules have other factors.
 
     >>> theorem_3(np.array([0.0, 0.25, 0.4]))
     array([ 0., 12., nan])
     """
     safe = below(h, THIRD)
-    return np.where(safe, 12.0 * h / np.where(safe, 1.0 - 3.0 * h, 1.0), np.nan)
+    return np.where(safe, factor * h / np.where(safe, 1.0 - 3.0 * h, 1.0), np.nan)
 
 
-def reprieve_bound(h: Floats, c: float) -> Floats:
-    """h (2 + c - 3 h) / ((1 - h)(1 - 3 h)), NaN where h >= 1/3 and nothing is proved.
+def rca_limit(rho_star: float, factor: float | None = None) -> float:
+    """h below this makes a rule with rho <= factor h / (1 - 3 h) robust contractive: rho* / (factor + 3 rho*).
 
-    >>> reprieve_bound(np.array([0.0, 0.2, 0.4]), 3.0).round(6)
-    array([0.  , 2.75,  nan])
-    """
-    safe = below(h, THIRD)
-    held = np.where(safe, h, 0.0)
-    return np.where(safe, held * (2.0 + c - 3.0 * held) / ((1.0 - held) * (1.0 - 3.0 * held)), np.nan)
-
-
-def lazy_bound(h: Floats) -> Floats:
-    """2 h / (1 - 3 h), NaN where h >= 1/3 and nothing is proved: Theorem 3's shape with a sixth of its constant.
-
-    >>> lazy_bound(np.array([0.0, 0.25, 0.4]))
-    array([ 0.,  2., nan])
-    """
-    return theorem_3(h) / 6.0
-
-
-def rca_limit(rho_star: float) -> float:
-    """h below this makes IOS robust contractive: rho* / (12 + 3 rho*).
+    factor  None: IOS's 12 of Theorem 3
 
     >>> round(rca_limit(0.0366), 4)
     0.003
     """
-    return max(0.0, rho_star) / (12.0 + 3.0 * max(0.0, rho_star))
+    return max(0.0, rho_star) / ((12.0 if factor is None else factor) + 3.0 * max(0.0, rho_star))
 
 
 def largest_f(network: Network, limit: float, equal: bool = False) -> Integers:
@@ -163,11 +147,11 @@ def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
     if rule.name == "IOS" or (rule.name == "FABA" and rule.options.get("own") == "inside"):
         equal = rule.name == "FABA"
         bound = np.where(lying <= f, theorem_3(cut_weight(network, f, equal)), np.nan)
-        return Proof(bound, "Theorem 3" + (" with equal weights" if equal else ""))
+        return Proof(bound, "Theorem 3" + (" with equal weights" if equal else ""), 12.0)
     if rule.name in ("Reprieve", "LazyIOS"):
-        h = cut_weight(network, f)
-        limit = lazy_bound(h) if rule.name == "LazyIOS" else reprieve_bound(h, float(rule.options["c"]))
-        return Proof(np.where(lying <= f, limit, np.nan), f"{rule.name}'s bound, docs/reprieve.md")
+        factor = 2.0 if rule.name == "LazyIOS" else max(3.0, 1.0 + float(rule.options["c"]))
+        bound = np.where(lying <= f, theorem_3(cut_weight(network, f), factor), np.nan)
+        return Proof(bound, f"{rule.name}'s bound, docs/reprieve.md", factor)
     if rule.name in _PLAIN_WITHOUT_CUTS:
         return Proof(np.where((lying == 0) & (f == 0), 0.0, np.nan), "with f = 0 and no liar the rule is a plain mean")
     if rule.name == "SCC" or (rule.name == "CC" and rule.options.get("centre") == "own"):

@@ -30,7 +30,7 @@ class Verdict:
 class WorkerReport:
     """One honest worker: h and the bound on its rho (None: none is proved), and how many liars it can bear.
 
-    bears, bears_rca  the largest f with h < 1/3, and with h < rho*/(12 + 3 rho*)
+    bears, bears_rca  the largest f with h < 1/3, and with h < rho*/(k + 3 rho*), k the factor of the rule's bound
     feasible          whether the rule can run with this f on this neighbourhood
     """
 
@@ -81,7 +81,7 @@ def reports(
     """One report per honest worker; `equal` counts every neighbour the same instead of by W'."""
     degree = network.layout.degree
     h = cut_weight(network, f, equal)
-    bears, bears_rca = largest_f(network, THIRD, equal), largest_f(network, rca_limit(star), equal)
+    bears, bears_rca = largest_f(network, THIRD, equal), largest_f(network, rca_limit(star, proof.factor), equal)
     return tuple(
         WorkerReport(
             int(network.honest[row]),
@@ -140,7 +140,7 @@ def decide_rca(facts: Facts) -> Verdict:
 
 def _missing(facts: Facts) -> str:
     worker = facts.unproved
-    if worker is None or not facts.proof.reason.startswith("Theorem 3"):
+    if worker is None or facts.proof.factor is None:
         return facts.proof.reason
     if worker.f < worker.lying:
         return f"worker {worker.worker} expects {worker.f} liars and has {worker.lying}"

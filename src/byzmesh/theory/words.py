@@ -96,7 +96,7 @@ def _bearing(certificate: Certificate) -> list[str]:
 
 
 def _numbers(certificate: Certificate) -> list[str]:
-    limit = rca_limit(certificate.rho_star)
+    limit = rca_limit(certificate.rho_star, certificate.proof.factor)
     gossip = certificate.gossip
     lines = [
         f"W ({certificate.mixing.form}, {certificate.mixing.source}): doubly stochastic "
@@ -104,7 +104,7 @@ def _numbers(certificate: Certificate) -> list[str]:
         f"strongly connected {_yes(certificate.strongly_connected)}",
         f"lambda {certificate.rate:.4f}, rho* {certificate.rho_star:.5f}, honest workers connected "
         f"{_yes(certificate.honest_connected)}",
-        f"h at most {certificate.h_max:.4f} (needed: < {THIRD:.4f} for Theorem 3, < {limit:.5f} for RCA)",
+        f"h at most {certificate.h_max:.4f} (needed: < {THIRD:.4f} for a bound, < {limit:.5f} for RCA)",
         f"rho at most {_number(certificate.rho_bound)}"
         + ("" if certificate.search is None else f", at least {_number(certificate.search.rho)} (searched)"),
         f"gossip: mu_2 {gossip.mu_2:.4f}, b {gossip.b:.4f}; 2 rho b < mu_2 for "
