@@ -104,6 +104,8 @@ def everything(kind: str) -> list[dict[str, Any]]:
         items = {"rules": rules, "attacks": attacks, "topologies": topologies}[kind]()
     else:
         items = Listing(_listed(entry) for entry in _parts_of_problems()[kind].entries())
+    from byzmesh.problems.neural.modules import FROM_DATA
+
     rows = []
     for item in items:
         row = {
@@ -112,7 +114,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
             "options": {
                 name: None if value is inspect.Parameter.empty else value
                 for name, value in item.options.items()
-                if kind != "modules" or name not in ("shape", "classes")  # filled in from the data
+                if kind != "modules" or name not in FROM_DATA
             },
             "summary": item.summary,
         }

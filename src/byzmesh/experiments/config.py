@@ -25,7 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.experiments.canonical import canonical_network, named, plain, with_defaults
-from byzmesh.problems.base import problems
+from byzmesh.problems.base import Problem, problems
+from byzmesh.problems.neural.augment import canonical_augmentations
 from byzmesh.problems.neural.modules import canonical_module
 from byzmesh.problems.partition import partitions
 from byzmesh.rules.base import rules
@@ -94,8 +95,11 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
     problem = named("problem", given.get("problem", "softmax"))
     entry = problems.entry(problem["name"])
     problem = with_defaults(problems, problem, {**(entry.published if published else {})})
-    if "module" in problem:
-        problem["module"] = canonical_module(problem["module"])
+    if not isinstance(given.get("problem"), Problem):  # such an object knows how it is written
+        if "module" in problem:
+            problem["module"] = canonical_module(problem["module"])
+        if "augment" in problem:
+            problem["augment"] = canonical_augmentations(problem["augment"])
     split = "iid"
     if "partition" in problem:
         problem["partition"] = with_defaults(partitions, named("partition", problem["partition"]))

@@ -1,7 +1,7 @@
 """The model of a run as a file that PyTorch loads: safetensors, or a `state_dict` written by `torch.save`.
 
-The checkpoint in the folder of `byzmesh run --out` is all that is read: it is there in the middle of a run and at its
-end, and holds the config, from which the module and its frozen parameters are made again.
+Of the folder of `byzmesh run --out` only the checkpoint is read: it is there in the middle of a run and at its end, and
+holds the config, from which the module and its frozen parameters are made again (the data set must be there for that).
 """
 
 from __future__ import annotations

@@ -74,15 +74,16 @@ def prepare(**config: Any) -> Simulation:
 def simulate(**config: Any) -> Run:
     """Train on a network under attack and return the `Run`.
 
-    problem   "softmax" (default), "logistic", "least-squares", "quadratic": a name, a mapping with `name` and options,
-              or `bm.problem(...)`
+    problem   "softmax" (default), "logistic", "least-squares", "quadratic", "torch": a name, a mapping with `name` and
+              options, or `bm.problem(...)`
     network   a topology's name, a mapping with `name` and parameters, a file, or a `bm.Network`
     rule      a name, a mapping, or a `bm.Rule` (default IOS)
     attack    a name, a mapping, or a `bm.Attack`; "none" (default) runs the honest workers' graph alone
     f         bound on the lying neighbours: "exact" (default), "max", a number, or one per honest worker
     rounds, evaluate_every, seed, dtype ("float32", "float64"), threads
     step      step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
-    local     weight decay, momentum and variance reduction (`saga`, `lsvrg`; default decay 0.01, none of the others)
+    local     weight decay, momentum, `steps` per round, `clip`, variance reduction (`saga`, `lsvrg`; default decay
+              0.01, one step, none of the others)
     measure   "gradient" to record the squared gradient norm at the average model, "certificate" to hold the round of
               each evaluation against the theory (contraction, its violations, chi^2 of what was mixed)
     profile   "paper": the settings behind the published numbers

@@ -27,6 +27,7 @@ from byzmesh.peers.netfile import NetworkFile, load_network
 from byzmesh.peers.page import Page
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.problems import Task
+from byzmesh.rules.pool import to_host
 from byzmesh.training import load_checkpoint, local_update, save_checkpoint, schedule
 
 _STATUS_SECONDS = 0.5
@@ -77,7 +78,7 @@ class Node:
         self.row = np.array([row], np.int64)
         self.schedule = schedule(file.step)
         self.local = local_update(**file.local)
-        self.model = self.task.initial()[row : row + 1].copy()
+        self.model = to_host(self.task.initial())[row : row + 1].copy()
         self.gradient, self.half = np.empty_like(self.model), np.empty_like(self.model)
         self.local_state = self.local.init(self.model)
         self.latest: dict[str, float] = {}

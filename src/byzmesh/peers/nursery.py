@@ -31,7 +31,7 @@ from byzmesh.peers.netfile import NetworkFile, load_network
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.peers.wire import Format
 from byzmesh.rules.base import Inbox
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.pool import Pool, to_host
 from byzmesh.training import local_update
 
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
@@ -71,7 +71,7 @@ def warm(file: NetworkFile) -> None:
     """Compile or load every kernel that a peer of this network uses, and read its data."""
     task, row = bind_share(file, 0)
     rows = np.array([row], np.int64)
-    model = task.initial()[row : row + 1].copy()
+    model = to_host(task.initial())[row : row + 1].copy()
     gradient, half = np.empty_like(model), np.empty_like(model)
     task.gradients(model, 0, gradient, rows)
     update = local_update(**file.local)

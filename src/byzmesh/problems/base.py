@@ -109,7 +109,7 @@ class Problem:
     ) -> Task:
         """The task of `workers` honest workers and `liars` that train on poisoned data: flipped labels by default.
 
-        `threads` may share the rows of a large call; the numbers do not depend on it.
+        `threads` may share the work of a large call; the numbers do not depend on it, but for problem `torch`.
         """
         if dtype not in ("float32", "float64"):
             raise ConfigError(f"dtype must be float32 or float64, got {dtype!r}")

@@ -168,13 +168,13 @@ class Simulation:
             "rounds": self.rounds,
             "seed": self.seed,
         }
-        forged = None if self.attack.poisons_data else self._forge(sent, facts)
+        forged = self._forge(sent, facts) if len(self.scene.liar) and not self.attack.poisons_data else None
         inbox = self.exchange.inbox(sent, forged, self.bound, **facts)
         if not np.isfinite(inbox.pool.top) and not inbox.pool.usable[: len(sent)].all():
             self.status = DIVERGED
             return False
         outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
-        self.models = outcome.models
+        self.models = _apart(outcome.models, self.gradient)
         self.last = (sent, outcome.models, outcome.coefficients)
         if outcome.coefficients is not None:
             if self.counts is None:
@@ -277,6 +277,13 @@ class Simulation:
         from byzmesh.simulation.saving import restore
 
         restore(self, path)
+
+
+def _apart(models: Any, buffer: Any) -> Any:
+    """The models, copied if a rule returned what the next round will overwrite."""
+    if isinstance(models, np.ndarray):
+        return models.copy() if np.may_share_memory(models, buffer) else models
+    return models.clone() if models.data_ptr() == buffer.data_ptr() else models
 
 
 def _room_like(models: Any) -> Any:

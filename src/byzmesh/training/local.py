@@ -103,7 +103,7 @@ def clipped(gradients: Any, clip: float) -> Any:
         length = np.sqrt(np.einsum("rd,rd->r", gradients, gradients, dtype=np.float64))
         factor = np.minimum(1.0, clip / np.maximum(length, 1e-300)).astype(gradients.dtype)
     else:
-        factor = (clip / gradients.norm(dim=1).clamp(min=1e-30)).clamp(max=1.0)
+        factor = (clip / gradients.double().norm(dim=1).clamp(min=1e-300)).clamp(max=1.0).to(gradients.dtype)
     return gradients * factor[:, None]
 
 

@@ -154,6 +154,28 @@ def test_a_module_that_vmap_refuses_goes_row_by_row(tmp_path: Path, monkeypatch:
     assert task.chosen == {3: "loop"}
 
 
+def test_a_choice_made_for_another_module_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user edited the module since: what vmap refuses now goes row by row, unless asked for."""
+    monkeypatch.setenv("BYZMESH_CACHE", str(tmp_path))
+    task = bound(Odd)
+    task.chosen[3] = "batched"
+    task.gradients(task.initial(), 0)
+    assert task.chosen == {3: "loop"}
+    asked = bound(Odd, gradients="batched")
+    with pytest.raises(ConfigError, match="gradients: batched does not work for this module") as caught:
+        asked.gradients(asked.initial(), 0)
+    assert "\n" not in str(caught.value)
+
+
+def test_gradients_reach_any_array() -> None:
+    task = bound()
+    models = task.initial()
+    expected = task.gradients(models, 0)
+    for out in (np.zeros(models.shape), np.zeros(models.shape[::-1], np.float32).T):
+        assert task.gradients(models, 0, out) is out
+        np.testing.assert_array_equal(out.astype(np.float32), expected)
+
+
 def test_threads_are_given_back() -> None:
     before = torch.get_num_threads()
     task = bound(threads=before + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 import torch
 from torch import nn
 
+import byzmesh as bm
 from byzmesh.errors import ConfigError, DataError, UnknownName, UnknownOption
 from byzmesh.experiments.config import resolve
 from byzmesh.problems.base import problem
+from byzmesh.problems.neural import modules
 from byzmesh.problems.neural.modules import canonical_module, find, make_factory
 
 from .test_gradients import bound
@@ -102,8 +105,61 @@ def test_modules_that_cannot_be_trained() -> None:
         bound(type("Pair", (Shared,), {"forward": lambda self, x: (x, x)}))
 
 
+class Scaled(nn.Module):
+    """A parameter without any axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(784, 10)
+        self.factor = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, x: Any) -> Any:
+        return self.factor * self.layer(x.flatten(1))
+
+
+def test_parameters_without_an_axis() -> None:
+    loop, batched = bound(Scaled, gradients="loop"), bound(Scaled, gradients="batched")
+    models = loop.initial()
+    np.testing.assert_allclose(loop.gradients(models, 0), batched.gradients(models, 0), rtol=1e-4, atol=1e-6)
+    assert np.isfinite(loop.evaluate(models)["loss"]).all()
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Linear(784, 10), "must be a function that makes a fresh module, got a Linear"),
+        (lambda wanted: nn.Linear(784, wanted), "cannot be made: .*missing 1 required positional argument"),
+        ({"name": Shared, "unit": 3}, "cannot be made: .*unexpected keyword argument 'unit'"),
+        (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(10)), "'1.weight' of Sequential has no shape yet"),
+    ],
+)
+def test_factories_that_make_nothing(module: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        bound(module)
+    assert "\n" not in str(caught.value)
+
+
+def test_functions_that_only_python_knows() -> None:
+    """Lambdas, partials, data sets and losses run in the simulator; the config says what it can."""
+
+    def run(**options: Any) -> Any:
+        problem_ = problem("torch", batch=4, test_samples=20, **options)
+        return bm.prepare(problem=problem_, network={"name": "ring", "n": 4}, rule="mean", rounds=2, evaluate_every=1)
+
+    wide = functools.partial(modules.mlp, hidden=(7,))
+    first = run(module=wide)
+    assert first.run().status == "finished"
+    assert first.config["problem"]["module"] == {"name": "byzmesh.problems.neural.modules:mlp", "hidden": [7]}
+    lonely = run(module=lambda: nn.Sequential(nn.Flatten(), nn.Linear(10, 2)), dataset=(Pairs(60), Pairs(20)),
+                 loss=lambda outputs, targets: nn.functional.cross_entropy(2 * outputs, targets))  # fmt: skip
+    assert lonely.run().status == "finished"
+    assert "<lambda>" in lonely.config["problem"]["module"]["name"]
+    assert lonely.config["problem"]["dataset"] == "Pairs[60], Pairs[20]"
+
+
 def test_dropout_is_a_function_of_seed_worker_and_round() -> None:
     module = sequence(lambda: nn.Linear(784, 12), lambda: nn.Dropout(0.5))
+    assert bound(sequence(lambda: nn.Linear(784, 12), lambda: nn.Dropout(1e-4))).draws, "though it hardly ever drops"
     task, twin = bound(module), bound(module)
     assert task.draws
     models = task.initial()
@@ -118,6 +174,14 @@ def test_dropout_is_a_function_of_seed_worker_and_round() -> None:
     with pytest.raises(ConfigError, match="batched does not go with a module that draws"):
         bound(module, gradients="batched")
     np.testing.assert_array_equal(task.evaluate(models)["loss"], task.evaluate(models)["loss"])
+    candidates = np.stack([models, models], axis=1)
+    found = task.losses(candidates, 3)
+    torch.manual_seed(1)
+    np.testing.assert_array_equal(task.losses(candidates, 3), found)
+    np.testing.assert_array_equal(found[:, 0], found[:, 1])
+    full = task.full_gradient(models[0])
+    torch.manual_seed(2)
+    np.testing.assert_array_equal(task.full_gradient(models[0]), full)
 
 
 def test_first_models() -> None:
@@ -170,6 +234,18 @@ def test_a_config_means_the_same_written_short_or_long() -> None:
         return resolve({"network": "paper/two-castle", "problem": {"name": "torch", "module": module}})
 
     assert config("cnn") == config({"name": "CNN", "channels": [16, 32]})
+    short, long = (
+        resolve({"network": "paper/two-castle", "problem": {"name": "torch", "augment": augment}})
+        for augment in (["flip", "crop"], [{"name": "flip"}, {"name": "shift", "pixels": 2}])
+    )
+    assert short == long
+    for wrong, words in (
+        ("flip", "augment must be a list"),
+        (["flop"], "did you mean 'flip'"),
+        ([3], "must list names"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            resolve({"network": "paper/two-castle", "problem": {"name": "torch", "augment": wrong}})
     assert config("cnn")["problem"]["module"] == {"name": "cnn", "channels": [16, 32], "hidden": 0}
 
 
@@ -190,7 +266,7 @@ class Pairs(torch.utils.data.Dataset):  # type: ignore[type-arg]
 
 def test_torch_data_sets() -> None:
     task = bound("mlp", dataset=(Pairs(60), Pairs(20)), workers=4, test_samples=None)
-    assert task.samples.shape == (1, 2, 5) and task.classes == 2
+    assert task.samples.shape == (2, 5) and task.classes == 2
     assert task.describe().sum() == 60
     assert set(task.evaluate(task.initial())) == {"loss", "accuracy"}
     numeric = bound(
@@ -202,6 +278,12 @@ def test_torch_data_sets() -> None:
     for round in range(150):
         models = models - 0.05 * numeric.gradients(models, round)
     assert numeric.evaluate(models)["loss"].mean() < 0.05 * start
+    fitted = bound("mlp", loss="mse", dataset=(Pairs(60, True), Pairs(20, True)))
+    assert fitted.dimension == 10 * 128 + 128 + 128 + 1, "one output for numeric targets"
+    with pytest.raises(ConfigError, match=r"loss cannot be computed from outputs of shape \(4, 2\)"):
+        bound("mlp", loss="mse", dataset=(Pairs(60), Pairs(20)))
+    with pytest.raises(ConfigError, match="dataset must be a name, a path, a torch data set"):
+        bound("mlp", dataset=(Pairs(60),))
     with pytest.raises(ConfigError, match="cross-entropy needs class labels"):
         bound("mlp", dataset=(Pairs(60, True), Pairs(20, True)))
     with pytest.raises(ConfigError, match="dataset must be a name, a path, a torch data set"):

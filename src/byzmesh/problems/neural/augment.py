@@ -9,7 +9,7 @@ An augmentation says how many uniform numbers it needs per sample and turns imag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,25 @@ def make_augmentation(spec: Any) -> Augmentation:
         options = dict(spec)
         return augmentations.make(options.pop("name"), **options)
     raise ConfigError(f"augment must list names, mappings with a name, or Augmentation objects, got {spec!r}")
+
+
+def canonical_augmentations(given: Any) -> list[dict[str, Any]]:
+    """The augmentations of a config with names in full and every option written out.
+
+    >>> canonical_augmentations(["flip", "crop"])
+    [{'name': 'flip'}, {'name': 'shift', 'pixels': 2}]
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ConfigError(f"augment must be a list such as [flip], got {given!r}")
+    found = []
+    for item in given:
+        spec = {"name": item} if isinstance(item, str) else item
+        if not isinstance(spec, Mapping) or "name" not in spec:
+            raise ConfigError(f"augment must list names or mappings with a name, got {item!r}")
+        options = {key: value for key, value in spec.items() if key != "name"}
+        entry = augmentations.check_options(spec["name"], options)
+        found.append({"name": entry.name, **entry.options, **options})
+    return found
 
 
 @augmentations.register("flip")

@@ -39,7 +39,8 @@ def data_label(given: Any) -> str:
     if isinstance(given, str):
         return given
     parts = tuple(given) if isinstance(given, (tuple, list)) else (given,)
-    if len(parts) > 2 or not all(hasattr(part, "__getitem__") for part in parts):
+    pair = isinstance(given, (tuple, list))
+    if (pair and len(parts) != 2) or not all(hasattr(part, "__getitem__") for part in parts):
         raise ConfigError(
             f"dataset must be a name, a path, a torch data set with __getitem__ or a pair (train, test) of them, "
             f"got {type(given).__name__}"
@@ -54,14 +55,14 @@ def _length(part: Any) -> int:
         raise DataError(f"data set {type(part).__name__} has no length; give one with __len__") from None
 
 
-def sample_shape(data: Dataset) -> tuple[int, ...]:
-    """Shape of one sample for a module: images get a channel axis.
+def sample_shape(given: Any, data: Dataset) -> tuple[int, ...]:
+    """Shape of one sample for a module: as a torch data set has it; grey images of files get a channel axis.
 
-    >>> sample_shape(find("mnist"))
+    >>> sample_shape("mnist", find("mnist"))
     (1, 28, 28)
     """
     shape = data.shape or (data.features,)
-    return (1, *shape) if len(shape) == 2 else tuple(shape)
+    return (1, *shape) if isinstance(given, str) and len(shape) == 2 else tuple(shape)
 
 
 def _read(part: Any, name: str) -> tuple[Any, Any]:
@@ -72,7 +73,7 @@ def _read(part: Any, name: str) -> tuple[Any, Any]:
         samples = [part[place] for place in range(count)]
         x = np.stack([np.asarray(sample[0], np.float32) for sample in samples])
         y = np.array([_number(sample[1]) for sample in samples])
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
         raise DataError(
             f"the {name} data set must hold pairs (tensor, label) of one shape: {str(error).splitlines()[0]}"
         ) from error

@@ -28,7 +28,7 @@ class Layout:
         """Name -> view of a tensor (D,) in the parameter's shape, or of (N, D) in (N, *shape)."""
         lead = tuple(vectors.shape[:-1])
         return {
-            name: vectors[..., start : start + prod(shape)].view(*lead, *shape)
+            name: vectors[..., start : start + prod(shape)].view((*lead, *shape))
             for name, shape, start in zip(self.names, self.shapes, self.starts, strict=True)
         }
 
@@ -41,6 +41,11 @@ def layout_of(module: Any) -> Layout:
     Layout(names=('weight', 'bias'), shapes=((2, 3), (2,)), starts=(0, 6), dimension=8)
     """
     named = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
+    for name, value in named:
+        if not hasattr(value, "data_ptr") or type(value).__name__.startswith("Uninitialized"):
+            raise ConfigError(
+                f"parameter {name!r} of {type(module).__name__} has no shape yet (a lazy layer); give it one"
+            )
     if not named:
         raise ConfigError(f"module {type(module).__name__} has no trainable parameters; give one that has some")
     shapes = tuple(tuple(value.shape) for _, value in named)

@@ -24,7 +24,8 @@ from byzmesh.errors import ConfigError, MissingExtra, UnknownOption, nearest
 from byzmesh.registry import Registry
 
 Factory = Callable[[], Any]
-_FROM_DATA = ("shape", "classes")
+FROM_DATA = ("shape", "classes")
+"""Options that a factory gets from the data."""
 
 modules: Registry[Any] = Registry("module", "byzmesh.modules")
 
@@ -46,13 +47,13 @@ def canonical_module(spec: Any) -> dict[str, Any]:
     """
     name, given = _parts(spec)
     if callable(name):
-        return {"name": label(name), **given}
+        return _described(name, given)
     if ":" in name:
         known = _options(find(name))
     else:
         entry = modules.entry(name)
         name, known = entry.name, entry.options
-    options = {option: default for option, default in known.items() if option not in _FROM_DATA}
+    options = {option: default for option, default in known.items() if option not in FROM_DATA}
     for option in given:
         if option not in options:
             raise UnknownOption(f"module {name} has no option {option!r}: {nearest(option, options)}")
@@ -63,17 +64,45 @@ def canonical_module(spec: Any) -> dict[str, Any]:
     return {"name": name, **{k: list(v) if isinstance(v, tuple) else v for k, v in merged.items()}}
 
 
+def _described(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A function as a config shows it: with all its options if it can be found again, else as far as they are known."""
+    while isinstance(function, functools.partial):
+        given = {**function.keywords, **{f"argument {i}": v for i, v in enumerate(function.args)}, **given}
+        function = function.func
+    name = label(function)
+    known: dict[str, Any] = {}
+    try:
+        if find(name) is function:
+            known = {option: default for option, default in _options(function).items() if option not in FROM_DATA}
+    except ConfigError:
+        pass  # a lambda or an inner function: this run cannot be made again from its config alone
+    held = {option: value for option, value in {**known, **given}.items() if value is not inspect.Parameter.empty}
+    return {"name": name, **{option: value if _plain(value) else repr(value) for option, value in held.items()}}
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_plain(item) for item in value)
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
 def make_factory(spec: Any, shape: tuple[int, ...], classes: int) -> Factory:
     """A function without arguments that makes a fresh module for samples of this shape."""
     name, given = _parts(spec)
+    if isinstance(name, import_torch().nn.Module):
+        raise ConfigError(
+            f"module must be a function that makes a fresh module, got a {type(name).__name__}; "
+            "write lambda: copy.deepcopy(module)"
+        )
     made = name if callable(name) else find(name) if ":" in name else modules.entry(name).factory
     facts = {"shape": shape, "classes": classes}
     known = _options(made)
-    return functools.partial(made, **{**{key: facts[key] for key in _FROM_DATA if key in known}, **given})
+    return functools.partial(made, **{**{key: facts[key] for key in FROM_DATA if key in known}, **given})
 
 
 def find(path: str) -> Callable[..., Any]:
     """The function of `package.module:function`; modules of the current folder are found too."""
+    import_torch()
     module, _, function = path.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
@@ -88,8 +117,7 @@ def find(path: str) -> Callable[..., Any]:
 
 def label(function: Callable[..., Any]) -> str:
     """What a function is called in a config."""
-    inner = function.func if isinstance(function, functools.partial) else function
-    return f"{getattr(inner, '__module__', '?')}:{getattr(inner, '__qualname__', type(inner).__name__)}"
+    return f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__name__)}"
 
 
 def _parts(spec: Any) -> tuple[Any, dict[str, Any]]:

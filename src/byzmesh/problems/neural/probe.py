@@ -2,7 +2,7 @@
 
 running statistics   (BatchNorm, InstanceNorm with track_running_stats, any buffer that a forward pass changes) are
                      an error: they are neither trained nor sent, so no two workers would evaluate the same model
-randomness           (dropout) is found by two passes that differ; such modules go the way `loop`, seeded per worker
+randomness           (dropout) shows in torch's generators; such modules go the way `loop`, seeded per worker
 outputs              must be (B, classes) for class labels
 """
 
@@ -42,14 +42,14 @@ def probe(module: Any, x: Any, y: Any, loss: Any, classes: int) -> Probed:
 
     cuda = [x.device] if x.device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
-        torch.manual_seed(0)
+        generators = _generators(torch, cuda)
         try:
             with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-                first = module(x)
-        except (RuntimeError, ValueError, TypeError) as error:
-            reason = str(error).splitlines()[0]
+                outputs = module(x)
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ConfigError(
-                f"module {name} does not take samples of shape {tuple(x.shape[1:])}: {reason}; fit its first layer"
+                f"module {name} does not take samples of shape {tuple(x.shape[1:])}: {first_line(error)}; "
+                "fit its first layer"
             ) from error
         changed = [key for key, value in module.named_buffers() if not torch.equal(value, buffers[key])]
         if changed:
@@ -60,19 +60,33 @@ def probe(module: Any, x: Any, y: Any, loss: Any, classes: int) -> Probed:
                 f"module {name} changes its buffer {changed[0]!r} while training (running statistics): these are "
                 "neither trained nor sent; use GroupNorm, or BatchNorm with track_running_stats=False"
             )
-        torch.manual_seed(1)
-        second = module(x)
-    if not isinstance(first, torch.Tensor):
-        raise ConfigError(f"module {name} returns a {type(first).__name__}; it must return one tensor")
-    if classes and tuple(first.shape) != (len(x), classes):
+        if not isinstance(outputs, torch.Tensor):
+            raise ConfigError(f"module {name} returns a {type(outputs).__name__}; it must return one tensor")
+        if classes and tuple(outputs.shape) != (len(x), classes):
+            raise ConfigError(
+                f"module {name} gives outputs of shape {tuple(outputs.shape)} for {len(x)} samples, the data have "
+                f"{classes} classes; make its last layer {classes} wide"
+            )
+        try:
+            value = loss(outputs, y)
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise ConfigError(
+                f"loss cannot be computed from outputs of shape {tuple(outputs.shape)} and targets of shape "
+                f"{tuple(y.shape)}: {first_line(error)}; fit loss and last layer to the targets"
+            ) from error
+        draws = any(not torch.equal(a, b) for a, b in zip(generators, _generators(torch, cuda), strict=True))
+    if not isinstance(value, torch.Tensor) or value.ndim or not value.requires_grad:
+        shape = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
         raise ConfigError(
-            f"module {name} gives outputs of shape {tuple(first.shape)} for {len(x)} samples, the data have {classes} "
-            f"classes; make its last layer {classes} wide"
+            f"loss must return one number that depends on the trainable parameters of {name}, got {shape}"
         )
-    value = loss(first, y)
-    if value.ndim or not value.requires_grad:
-        raise ConfigError(
-            f"loss must return one number that depends on the trainable parameters of {name}, got shape "
-            f"{tuple(value.shape)}"
-        )
-    return Probed(sum(saved.values()), not torch.equal(first, second), tuple(first.shape))
+    return Probed(sum(saved.values()), draws, tuple(outputs.shape))
+
+
+def _generators(torch: Any, cuda: list[Any]) -> list[Any]:
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in cuda)]
+
+
+def first_line(error: BaseException) -> str:
+    """An error's message in one line."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

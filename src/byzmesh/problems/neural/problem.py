@@ -11,12 +11,12 @@ import numpy as np
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Problem, check_choice, check_positive, problems
 from byzmesh.problems.datasets import Dataset
-from byzmesh.problems.neural.augment import make_augmentation
+from byzmesh.problems.neural.augment import Augmentation, canonical_augmentations, make_augmentation
 from byzmesh.problems.neural.data import data_label, held_data, sample_shape
 from byzmesh.problems.neural.flat import layout_of
 from byzmesh.problems.neural.gradients import WAYS, Net
 from byzmesh.problems.neural.modules import canonical_module, import_torch, label, make_factory
-from byzmesh.problems.neural.probe import probe
+from byzmesh.problems.neural.probe import first_line, probe
 from byzmesh.problems.neural.samples import Backdoor, Samples, torch_dtype
 from byzmesh.problems.neural.task import TorchTask, seeded
 from byzmesh.problems.partition import make_partition
@@ -57,7 +57,10 @@ def torch_problem(
         "module": canonical_module(module),
         "loss": loss if isinstance(loss, str) else label(loss),
         "dataset": data_label(dataset),
-        "augment": [item if isinstance(item, (str, Mapping)) else label(item.apply) for item in augment],
+        "augment": [
+            label(item.apply) if isinstance(item, Augmentation) else canonical_augmentations([item])[0]
+            for item in _listed(augment)
+        ],
     }
     torch = import_torch()
     if isinstance(loss, str):
@@ -76,12 +79,15 @@ def torch_problem(
         *, workers: int, seed: int, dtype: Any, liars: int, threads: int, poison: Mapping[str, Any] | None = None
     ) -> TorchTask:
         held = held_data(dataset, data_dir)
-        shape = sample_shape(held)
+        shape = sample_shape(dataset, held)
         if augmentations and len(shape) != 3:
             raise ConfigError(f"augment needs images, the samples of {held.name} have shape {shape}; leave it out")
         mean_loss = loss if callable(loss) else _losses(torch, held, loss)
-        factory = make_factory(module, shape, held.classes)
-        skeleton = seeded(factory, seed, -1)
+        factory = make_factory(module, shape, held.classes or 1)
+        try:
+            skeleton = seeded(factory, seed, -1)
+        except TypeError as error:
+            raise ConfigError(f"module {options['module']['name']} cannot be made: {first_line(error)}") from error
         if not isinstance(skeleton, torch.nn.Module):
             raise ConfigError(f"module must return a torch.nn.Module, got {type(skeleton).__name__}")
         skeleton = skeleton.to(place, torch_dtype(dtype)).train()
@@ -135,6 +141,12 @@ def torch_problem(
         return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
 
     return Problem("torch", options, bind, images=True)
+
+
+def _listed(augment: Any) -> Sequence[Any]:
+    if isinstance(augment, str) or not isinstance(augment, Sequence):
+        raise ConfigError(f"augment must be a list such as [flip], got {augment!r}")
+    return augment
 
 
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:

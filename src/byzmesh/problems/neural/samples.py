@@ -86,7 +86,7 @@ class Samples:
         if self.backdoor is None:
             y[liars] = (self.split.mirror - y[liars]).to(y.dtype)
             return x, y
-        count = max(1, int(self.backdoor.share * self.batch + 0.5))
+        count = int(self.backdoor.share * self.batch + 0.5)
         x[liars, :count] = self.backdoor.stamp(x[liars, :count], self.white)
         y[liars, :count] = self.backdoor.target
         return x, y

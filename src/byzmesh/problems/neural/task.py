@@ -1,13 +1,12 @@
 """A PyTorch module bound to data and workers: the task of `bm.problem("torch", ...)`.
 
 On the CPU models are NumPy arrays (N, D) that tensors share memory with; on another device they are one tensor there.
-Rules, attacks and local updates work on either without a copy.
+Rules and local updates work on either without a copy; attacks see a copy on the host.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Array, Floats, Integers
 from byzmesh.problems.neural.flat import Layout, flatten
 from byzmesh.problems.neural.gradients import Net, batched, borrowed, fastest, loop
+from byzmesh.problems.neural.probe import first_line
 from byzmesh.problems.neural.samples import Samples, torch_dtype
 from byzmesh.problems.shares import count_classes, draw_counts
 from byzmesh.rng import BATCH, INITIAL, integers, key
@@ -86,10 +86,33 @@ class TorchTask:
         target = there.new_empty(there.shape) if out is None else self._in(out)
         with self._running():
             x, y = self.batches(round, chosen)
-            way = batched if self._way(there, x, y, target) == "batched" else loop
-            seeds = integers(key(self.seed, BATCH, 3), chosen, round, 1, 1 << 31)[:, 0].tolist() if self.draws else None
-            way(self.net, there, x, y, target, seeds)
-        return self._out(target) if out is None else out
+            self._compute(there, x, y, target, self._seeds(chosen, round))
+        if out is None:
+            made: Array = self._out(target)
+            return made
+        if target.data_ptr() != _address(out):  # another type, device or layout than the models'
+            out[:] = target.cpu().numpy() if isinstance(out, np.ndarray) else target
+        return out
+
+    def _compute(self, models: Any, x: Any, y: Any, out: Any, seeds: list[int] | None) -> None:
+        if self._way(models, x, y, out) == "batched":
+            try:
+                batched(self.net, models, x, y, out)
+                return
+            except (RuntimeError, NotImplementedError) as error:
+                if self.way == "batched":
+                    raise ConfigError(
+                        f"gradients: batched does not work for this module ({first_line(error)}); write loop or auto"
+                    ) from error
+                self.chosen[len(models)] = "loop"  # it was measured for another module of that name
+        loop(self.net, models, x, y, out, seeds)
+
+    def _seeds(self, rows: Integers, round: int) -> list[int] | None:
+        """One per row for modules that draw."""
+        if not self.draws:
+            return None
+        found: list[int] = integers(key(self.seed, BATCH, 3), rows, round, 1, 1 << 31)[:, 0].tolist()
+        return found
 
     def _way(self, models: Any, x: Any, y: Any, out: Any) -> str:
         if self.way != "auto":
@@ -109,9 +132,12 @@ class TorchTask:
         found = np.empty(tuple(there.shape[:2]))
         with self._running(), torch.no_grad(), borrowed(self.skeleton) as parameters:
             x, y = self.batches(round, chosen)
+            seeds = self._seeds(chosen, round)
             for row, candidates in enumerate(there):
                 for place, vector in enumerate(candidates):
                     self._point(parameters, vector)
+                    if seeds is not None:  # the same draws for all candidates
+                        torch.manual_seed(seeds[row])
                     found[row, place] = float(self.net.loss(self.skeleton(x[row]), y[row]))
         return found
 
@@ -123,11 +149,11 @@ class TorchTask:
         there = self._in(models)
         if there.ndim != 2 or there.shape[1] != self.dimension:
             raise ConfigError(f"models must be rows of {self.dimension} numbers, got shape {tuple(there.shape)}")
-        module = copy.deepcopy(self.skeleton).eval()
+        module = self.skeleton
         backdoor, white = self.samples.backdoor, self.samples.white
         loss, right, fooled = np.zeros((3, len(there)))
         total = others = 0
-        with self._running(), torch.inference_mode(), borrowed(module) as parameters:
+        with self._running(), _evaluating(module), torch.inference_mode(), borrowed(module) as parameters:
             for x, y in self.samples.test():
                 stamped = x[:0] if backdoor is None else backdoor.stamp(x[y != backdoor.target], white)
                 total, others = total + len(x), others + len(stamped)
@@ -156,8 +182,8 @@ class TorchTask:
         part = there.new_empty(there.shape)
         with self._running():
             for row in range(self.workers):
-                for x, y in self.samples.share(row):
-                    loop(self.net, there, x[None], y[None], part)
+                for number, (x, y) in enumerate(self.samples.share(row)):
+                    loop(self.net, there, x[None], y[None], part, self._seeds(np.array([row]), number))
                     found[row] += part[0].cpu().numpy() * (len(x) / len(self.samples.split.share(row)))
         return found
 
@@ -190,10 +216,12 @@ class TorchTask:
         return chosen
 
     def _in(self, array: Any) -> Any:
-        """A tensor on the device that shares memory with a NumPy array."""
+        """A tensor on the device; on the CPU it shares memory with a NumPy array."""
         import torch
 
-        return torch.from_numpy(np.ascontiguousarray(array, self.dtype)) if isinstance(array, np.ndarray) else array
+        if isinstance(array, np.ndarray):
+            array = torch.from_numpy(np.ascontiguousarray(array, self.dtype))
+        return array.to(self.samples.device, torch_dtype(self.dtype))
 
     def _out(self, tensor: Any) -> Any:
         return tensor.numpy() if tensor.device.type == "cpu" else tensor
@@ -214,10 +242,26 @@ class TorchTask:
             torch.set_num_threads(before)
 
 
+@contextlib.contextmanager
+def _evaluating(module: Any) -> Iterator[None]:
+    """The module in evaluation mode."""
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train()
+
+
+def _address(array: Any) -> int:
+    """Where an array's numbers begin."""
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data_ptr())
+
+
 def seeded(factory: Callable[[], Any], seed: int, row: int) -> Any:
     """A fresh module as row `row` makes it (-1: nobody's, the common one), whatever torch's generator stands at."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(key(seed, INITIAL, row) >> np.uint64(1)))
+        # modules are made on the CPU; torch.manual_seed would also touch the generators of other devices
+        torch.default_generator.manual_seed(int(key(seed, INITIAL, row) >> np.uint64(1)))
         return factory()
