@@ -114,6 +114,8 @@ def _figure_4(shown: Reproduction) -> Mapping[str, Any]:
     readings = shown.of("figure-4")
     ends: dict[str, dict[int, list[float]]] = {}
     for reading in readings:
+        if reading.status != "finished":
+            continue
         ends.setdefault(reading.attack, {}).setdefault(_liars(reading), []).append(reading.accuracy)
     curves = tuple(
         Curve(attack, tuple(values), tuple(float(np.mean(group)) for group in values.values()))

@@ -16,14 +16,20 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
     cells = compare(readings)
     counted = [cell for cell in cells if not is_apart(cell.reading.target, cell.reading.rule)]
     apart = [cell for cell in cells if is_apart(cell.reading.target, cell.reading.rule)]
+    computed = [cell for cell in cells if not math.isnan(cell.gap)]
     lines = [
         "# The paper, reproduced",
         "",
-        f"{len(cells)} of the {len(published())} published cells of Tables II to VI, each beside ours (`results.csv`,",
+        f"{len(computed)} of the {len(published())} published cells of Tables II to VI, each beside ours (`results.csv`,",
         "`report.html`; figures in PNG and PDF). Made by `byzmesh reproduce all`; this page is generated from",
         "`results.csv`. Accuracies are in percent, differences in percentage points, ours minus published.",
         "",
-        *_other_rounds(cells),
+        *(
+            []
+            if len(computed) == len(cells)
+            else ["**Not complete: a cell without a number counts as not agreeing.**", ""]
+        ),
+        *_other_rounds(computed),
         "## Agreement",
         "",
         *to_markdown(agreement_grid(cells)).splitlines()[2:],

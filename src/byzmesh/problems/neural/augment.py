@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byzmesh.errors import ConfigError
+from byzmesh.problems.neural.modules import label
 from byzmesh.registry import Registry
 
 
@@ -48,8 +49,11 @@ def canonical_augmentations(given: Any) -> list[dict[str, Any]]:
     """
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"augment must be a list such as [flip], got {given!r}")
-    found = []
+    found: list[dict[str, Any]] = []
     for item in given:
+        if isinstance(item, Augmentation):
+            found.append({"name": label(item.apply)})
+            continue
         spec = {"name": item} if isinstance(item, str) else item
         if not isinstance(spec, Mapping) or "name" not in spec:
             raise ConfigError(f"augment must list names or mappings with a name, got {item!r}")

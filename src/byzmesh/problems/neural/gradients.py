@@ -77,7 +77,7 @@ def loop(net: Net, models: Any, x: Any, y: Any, out: Any, seeds: Sequence[int] |
             net.loss(net.module(x[row]), y[row]).backward()
 
 
-def batched(net: Net, models: Any, x: Any, y: Any, out: Any, seeds: Sequence[int] | None = None) -> None:
+def batched(net: Net, models: Any, x: Any, y: Any, out: Any) -> None:
     """All rows at once, in chunks that keep at most `MEMORY` bytes."""
     rows = max(1, MEMORY // max(1, net.saved))
     for first in range(0, len(models), rows):

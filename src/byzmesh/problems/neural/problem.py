@@ -11,7 +11,7 @@ import numpy as np
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Problem, check_choice, check_positive, problems
 from byzmesh.problems.datasets import Dataset
-from byzmesh.problems.neural.augment import Augmentation, canonical_augmentations, make_augmentation
+from byzmesh.problems.neural.augment import canonical_augmentations, make_augmentation
 from byzmesh.problems.neural.data import data_label, held_data, sample_shape
 from byzmesh.problems.neural.flat import layout_of
 from byzmesh.problems.neural.gradients import WAYS, Net
@@ -57,10 +57,7 @@ def torch_problem(
         "module": canonical_module(module),
         "loss": loss if isinstance(loss, str) else label(loss),
         "dataset": data_label(dataset),
-        "augment": [
-            label(item.apply) if isinstance(item, Augmentation) else canonical_augmentations([item])[0]
-            for item in _listed(augment)
-        ],
+        "augment": canonical_augmentations(augment),
     }
     torch = import_torch()
     if isinstance(loss, str):
@@ -141,12 +138,6 @@ def torch_problem(
         return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
 
     return Problem("torch", options, bind, images=True)
-
-
-def _listed(augment: Any) -> Sequence[Any]:
-    if isinstance(augment, str) or not isinstance(augment, Sequence):
-        raise ConfigError(f"augment must be a list such as [flip], got {augment!r}")
-    return augment
 
 
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
