@@ -20,7 +20,8 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
     lines = [
         "# The paper, reproduced",
         "",
-        f"{len(computed)} of the {len(published())} published cells of Tables II to VI, each beside ours (`results.csv`,",
+        f"{len(computed)} of the {len(published())} published cells of Tables II to VI, each beside ours "
+        "(`results.csv`,",
         "`report.html`; figures in PNG and PDF). Made by `byzmesh reproduce all`; this page is generated from",
         "`results.csv`. Accuracies are in percent, differences in percentage points, ours minus published.",
         "",
