@@ -125,6 +125,49 @@ def test_in_every_round_of_a_run_it_harms_most(rule: str) -> None:
     assert len(rounds) == 25 and min(rounds) > 0.0
 
 
+def searches(rule: Any, topology: str, dtype: str, watch: Any) -> None:
+    """Runs a few rounds of the adaptive attacker and calls watch(view, what the attack would tell)."""
+    problem = {"name": "quadratic", "dimension": 40, "targets": "normal"}
+    run = prepare(
+        problem=problem, network=topology, rule=rule, attack="adaptive", rounds=6, step=0.2, dtype=dtype, seed=2
+    )
+    made = run.attack
+
+    def forge(view: View, states: Any) -> Any:
+        forged, states = made.forge(view, states)
+        watch(view, forged)
+        return forged, states
+
+    run.attack = replace(made, forge=forge)
+    run.start()
+    assert run.run().status == "finished"
+
+
+@pytest.mark.parametrize("topology", ["paper/two-castle", "paper/er-12", "paper/octopus"])
+@pytest.mark.parametrize("rule", ["IOS", "FABA", "Reprieve", "SCC", "CS+", "RTC", "GTS", "GeoMed", "CC"])
+def test_a_search_among_inner_products_finds_what_a_search_with_models_finds(rule: str, topology: str) -> None:
+    seen = []
+
+    def watch(view: View, forged: Any) -> None:
+        assert view.weigh is not None
+        slow, _ = attack("adaptive").forge(replace(view, weigh=None), attack("adaptive").init(view.scene))
+        # the lies may differ where many do the same damage: a clipped one is as bad at any length
+        np.testing.assert_allclose(damage(view, forged), damage(view, slow), rtol=1e-6)
+        seen.append(damage(view, forged).max())
+
+    searches(rule, topology, "float64", watch)
+    assert len(seen) == 6 and min(seen) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("rule", "whole"), [("TriMean", True), ({"name": "CC", "centre": "memory"}, True), ("IOS", False)]
+)
+def test_only_rules_of_inner_products_are_searched_that_way(rule: Any, whole: bool) -> None:
+    seen = []
+    searches(rule, "paper/two-castle", "float32", lambda view, forged: seen.append(view.weigh is None))
+    assert seen == [whole] * 6
+
+
 def test_a_rule_without_defence_diverges_quietly() -> None:
     problem = {"name": "quadratic", "dimension": 3, "targets": "normal"}
     run = prepare(problem=problem, network="paper/two-castle", rule="weimean", attack="adaptive", rounds=900, step=0.2)

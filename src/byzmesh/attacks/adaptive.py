@@ -12,11 +12,14 @@ along plus and minus the spread, away from agreement, along the Fiedler vector. 
     2. every direction at multiples (`LENGTHS`) of the honest spread max_m ||x_m - xbar_n||;
     3. the best pair's length, refined by factors (`STEPS`).
 
-A victim's output depends on its own inbox only, so one call of the rule tries a lie on every victim at once.
+A victim's output depends on its own inbox only, so one call of the rule tries a lie on every victim at once. All lies
+are in the span of the honest models and the fixed attacks' messages: against a rule that looks at inner products only,
+the search needs one Gram matrix and no models (`View.weigh`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,41 +57,110 @@ def adaptive() -> Attack:
     def forge(view: View, states: tuple[State, ...]) -> tuple[Forged, tuple[State, ...]]:
         if view.respond is None:
             raise ConfigError("attack adaptive tries its messages on the rule in use; run it in a simulation")
-        scene, respond = view.scene, view.respond
-        centre, spread = honest_average(view)
-        told = np.stack([part.forge(view, state)[0].dense() for part, state in zip(parts, states, strict=True)])
-        victims = np.arange(len(centre))
-        natural = np.stack([distances(rows, victims, centre) for rows in told])
-        lies = np.empty_like(centre)
-        best = np.full(len(centre), -1.0)
-        direction, length = np.zeros(len(centre), np.int64), np.zeros(len(centre))
-
-        def prepare(which: Integers, far: Floats) -> None:
-            """Into `lies`: xbar_n + the direction's unit vector times `far`."""
-            reach = natural[which, victims]
-            factor = np.where(reach > 0.0, far / np.maximum(reach, 1e-300), 0.0)
-            stretch(centre, told, which, factor.astype(centre.dtype), lies)
-
-        def attempt(which: Integers, far: Floats) -> None:
-            """Tell every victim its lie and keep what beats the best so far."""
-            prepare(which, far)
-            damage = distances(respond(lies), scene.victims, centre)
-            better = damage > best
-            best[better] = damage[better]
-            direction[better], length[better] = which[better], far[better]
-
-        every = [np.full(len(victims), number) for number in range(len(parts))]
-        for number, which in enumerate(every):
-            attempt(which, natural[number])
-        for which in every:
-            for multiple in LENGTHS:
-                attempt(which, multiple * spread)
-        for step in STEPS:
-            attempt(direction.copy(), step * length)
-        prepare(direction, length)
+        scene = view.scene
+        told = [part.forge(view, state)[0] for part, state in zip(parts, states, strict=True)]
+        lies = span_search(view, told)
+        if lies is None:
+            lies = full_search(view, view.respond, told)
         return Forged(scene.liar, scene.victim, scene.place, view.models, rows=lies), states
 
     return Attack("adaptive", forge, init, needs_response=True)
+
+
+def search(natural: Floats, spread: Floats, damage: Callable[[Integers, Floats], Floats]) -> tuple[Integers, Floats]:
+    """(V,) direction and length of the most harmful lie for each victim.
+
+    natural (directions, V) are the lengths of the fixed attacks, spread (V,) the honest spread, and damage takes T
+    trials, (T, V) directions and (T, V) lengths, to their (T, V) damages.
+    """
+    victims = np.arange(len(spread))
+    best = np.full(len(spread), -1.0)
+    direction, length = np.zeros(len(spread), np.int64), np.zeros(len(spread))
+
+    def attempt(which: Integers, far: Floats) -> None:
+        done = np.nan_to_num(damage(which, far), nan=-1.0, posinf=np.inf)
+        first = done.argmax(axis=0)
+        better = done[first, victims] > best
+        best[better] = done[first, victims][better]
+        direction[better], length[better] = which[first, victims][better], far[first, victims][better]
+
+    every = np.repeat(np.arange(len(natural))[:, None], len(spread), axis=1)
+    multiples = np.array(LENGTHS)[:, None] * spread
+    attempt(
+        np.concatenate([every, np.repeat(every, len(LENGTHS), axis=0)]),
+        np.concatenate([natural, np.tile(multiples, (len(natural), 1))]),
+    )
+    for step in STEPS:
+        attempt(direction[None].copy(), step * length[None])
+    return direction, length
+
+
+def span_search(view: View, told: list[Forged]) -> Any:
+    """(V, D) the worst lies, searched in the span of the models and the fixed attacks' messages; None if it cannot be.
+
+    A message is x_0 + lift z: z the honest models and the messages that are not combinations of them, all from x_0, and
+    x_0 itself for combinations whose coefficients do not sum to 1.
+    """
+    if view.weigh is None:
+        return None
+    weigh, models, count = view.weigh, view.models, len(view.models)
+    origin = models[:1]
+    dense = [forged.rows for forged in told if forged.combination is None]
+    basis = np.concatenate([models, *dense, 2.0 * origin])
+    basis -= origin
+    gram = (basis @ basis.T).astype(np.float64)
+    if not np.isfinite(gram).all():
+        return None
+    held, mixing = honest_shares(view)
+    spread = spreads(gram[:count, :count], held, mixing)
+    victims = np.arange(len(spread))
+    centre = np.zeros((len(spread), len(basis)))
+    centre[:, :count] = mixing
+    push = np.zeros((len(told), *centre.shape))
+    start = count
+    for lift, forged in zip(push, told, strict=True):
+        if forged.combination is None:
+            lift[victims, start + victims] = 1.0
+            start += len(victims)
+        else:
+            np.add.at(lift, (victims[:, None], forged.combination.index), forged.combination.coefficient)
+            lift[:, -1] = forged.combination.coefficient.sum(axis=1) - 1.0
+    push -= centre
+
+    def lengths(lift: Floats) -> Floats:
+        square: Floats = np.maximum(((lift @ gram) * lift).sum(axis=-1), 0.0)
+        return np.sqrt(square)
+
+    natural = lengths(push)
+
+    def lies(which: Integers, far: Floats) -> Floats:
+        return centre + shares(far, natural[which, victims])[..., None] * push[which, victims]
+
+    direction, length = search(natural, spread, lambda which, far: lengths(weigh(gram, lies(which, far)) - centre))
+    return lies(direction, length).astype(models.dtype) @ basis + origin
+
+
+def full_search(view: View, respond: Callable[[Any], Any], told: list[Forged]) -> Any:
+    """(V, D) the worst lies, every trial with whole models: for rules that work on coordinates or have a memory."""
+    centre, spread = honest_average(view)
+    messages = np.stack([forged.dense() for forged in told])
+    victims = np.arange(len(centre))
+    natural = np.stack([distances(rows, victims, centre) for rows in messages])
+    lies = np.empty_like(centre)
+
+    def tell(which: Integers, far: Floats) -> Any:
+        stretch(centre, messages, which, shares(far, natural[which, victims]).astype(centre.dtype), lies)
+        return lies
+
+    def damage(which: Integers, far: Floats) -> Floats:
+        return np.stack([distances(respond(tell(*trial)), view.scene.victims, centre) for trial in zip(which, far)])
+
+    return tell(*search(natural, spread, damage))
+
+
+def shares(far: Floats, reach: Floats) -> Floats:
+    """What a direction of length `reach` is multiplied by to be `far` long; 0 where it has no length."""
+    return np.where(reach > 0.0, far / np.maximum(reach, 1e-300), 0.0)
 
 
 @fast
@@ -116,17 +188,28 @@ def distances(models: Any, rows: Any, centre: Any) -> Any:
     return out
 
 
-def honest_average(view: View) -> tuple[Any, Any]:
-    """(V, D) xbar_n of the victims and (V,) the honest spread max_m ||x_m - xbar_n||, m its honest inbox."""
-    scene, models = view.scene, view.models
+def honest_shares(view: View) -> tuple[Integers, Floats]:
+    """(V, 1 + J) rows of what each victim truthfully holds, (V, N) coefficients of its xbar_n."""
+    scene = view.scene
     held = holdings(scene)
     weight = np.concatenate([(scene.own_weight + scene.lie_weight)[:, None], scene.weight], axis=1)
-    mixing = np.zeros((len(held), len(models)))
+    mixing = np.zeros((len(held), len(view.models)))
     np.add.at(mixing, (np.arange(len(held))[:, None], held), weight)
+    return held, mixing
+
+
+def spreads(gram: Floats, held: Integers, mixing: Floats) -> Floats:
+    """(V,) the honest spread max_m ||x_m - xbar_n|| over m in held[n], from the Gram matrix of the models."""
+    square = np.diag(gram)[None] - 2.0 * mixing @ gram + ((mixing @ gram) * mixing).sum(axis=1)[:, None]
+    near: Floats = np.take_along_axis(square, held, axis=1).max(axis=1, initial=0.0)
+    return np.sqrt(np.maximum(near, 0.0))
+
+
+def honest_average(view: View) -> tuple[Any, Any]:
+    """(V, D) xbar_n of the victims and (V,) the honest spread max_m ||x_m - xbar_n||, m its honest inbox."""
+    models = view.models
+    held, mixing = honest_shares(view)
     # differences from one honest model: a product of near equal models would lose them in float32
     centred = models - models[:1]
-    toward = mixing.astype(models.dtype) @ centred
     gram = (centred @ centred.T).astype(np.float64)
-    square = np.diag(gram)[None] - 2.0 * mixing @ gram + np.einsum("vn,nm,vm->v", mixing, gram, mixing)[:, None]
-    near = np.take_along_axis(square, held, axis=1)
-    return toward + models[:1], np.sqrt(np.maximum(near.max(axis=1, initial=0.0), 0.0))
+    return mixing.astype(models.dtype) @ centred + models[:1], spreads(gram, held, mixing)

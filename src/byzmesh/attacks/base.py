@@ -23,6 +23,7 @@ from byzmesh.registry import Registry
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 State = Any
+Weigh = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,10 @@ class View:
     respond: Callable[[Any], Any] | None = None
     """The rule in use: messages (F, D), a row per pair, or (V, D), a row per victim that all its liars tell -> (N, D)
     what the honest workers' models would become."""
+    weigh: Weigh | None = None
+    """The same in the span of M vectors, for rules that look at inner products only: their Gram matrix (M, M) and T
+    trials (T, V, M), coefficients of what each victim's liars tell it -> (T, V, M) coefficients of the victim's new
+    model. The first N vectors are the honest models, and all M are taken from one point of their space."""
 
 
 @dataclass(frozen=True)

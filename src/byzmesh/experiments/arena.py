@@ -5,7 +5,7 @@ All runs are under the profile `paper`, so that a column differs from the paper'
     tables      our rule in the 25 attack columns of Tables II to VI, at full rounds
     attackers   IPM, dissensus and the adaptive attacker against eight rules on the two non-iid graphs of 12 workers,
                 with f exact, too small and too large by one; three seeds for our rule and IOS; 10,000 rounds, since a
-                round against the adaptive attacker costs fifteen plain ones
+                round against the adaptive attacker costs five plain ones or more
     open        any selection of rules, attacks, graphs, splits, bounds and seeds
 """
 

@@ -30,6 +30,7 @@ from byzmesh.rules.base import Rule
 from byzmesh.rules.pool import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
+from byzmesh.simulation.trials import trials
 from byzmesh.training import LocalUpdate, Schedule, estimator, summarise
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
@@ -141,6 +142,11 @@ class Simulation:
         self.local_state = self.local.init(self.models)
         self.kept_gradients = self.estimator.init(self.models)
         self.attack_state = None if self.attack.poisons_data else self.attack.init(self.scene)
+        self.trials = (
+            trials(self.rule, self.exchange, self.scene, self.bound, to_host(self.models[:0]).dtype)
+            if self.attack.needs_response
+            else None
+        )
         self.counts: EdgeCounts | None = None
         self.series: dict[str, list[float]] = {}
         self.per_worker: dict[str, list[Any]] = {}
@@ -186,7 +192,8 @@ class Simulation:
     def _forge(self, sent: Any, facts: dict[str, Any]) -> Forged:
         shown = to_host(sent).view()
         shown.flags.writeable = False
-        view = View(shown, self.scene, self.round, self.seed, self._responder(sent, facts))
+        weigh = None if self.trials is None else self.trials(facts)
+        view = View(shown, self.scene, self.round, self.seed, self._responder(sent, facts), weigh)
         forged, self.attack_state = self.attack.forge(view, self.attack_state)
         if forged.rows is not None and not isinstance(sent, np.ndarray):
             return Forged(forged.liar, forged.victim, forged.row, sent, rows=from_host(forged.rows, sent))

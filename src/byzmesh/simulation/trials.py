@@ -1,0 +1,73 @@
+"""Many lies tried on a rule at once, without a model being built.
+
+A Gram rule looks at inner products only, and what an attack may tell is a combination of a few vectors z_1, ..., z_M,
+the honest models first (all taken from one point, so that models near each other are small vectors). With their Gram
+matrix a trial costs O(M^2) instead of O(K D): an inbox is its inner products, the outcome again a combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from byzmesh.attacks.base import Scene, Weigh
+from byzmesh.rules.base import Block, Floats, Integers, Rule
+from byzmesh.rules.geometry import tie_tolerance
+from byzmesh.simulation.exchange import Exchange
+
+
+def trials(
+    rule: Rule, exchange: Exchange, scene: Scene, bound: Integers, dtype: Any
+) -> Callable[[Mapping[str, Any]], Weigh] | None:
+    """Facts of a round -> `View.weigh`; None for a rule that is more than inner products -> shares of 1."""
+    coefficients = rule.coefficients
+    if coefficients is None or not rule.affine:
+        return None
+    victims = scene.victims
+    line = np.arange(len(victims))
+    valid, lying = exchange.valid[victims], exchange.lying[victims]
+    row = np.where(lying, 0, exchange.honest_row[victims])
+    slots = row.shape[1]
+    place = ((valid & ~lying)[:, :, None] & (row[:, :, None] == np.arange(len(scene.honest)))).astype(np.float64)
+    held = valid[:, :, None] & valid[:, None, :]
+    both, mixed = lying[:, :, None] & lying[:, None, :], lying[:, :, None] ^ lying[:, None, :]
+    f = np.minimum(bound[victims], valid.sum(axis=1) - 1)
+
+    def of_round(facts: Mapping[str, Any]) -> Weigh:
+        known = {name: facts[name] for name in ("step", "round", "rounds", "seed")}
+
+        def weigh(gram: Floats, lies: Floats) -> Floats:
+            times = len(lies)
+            away = lies.copy()
+            away[:, line, victims] -= 1.0
+            product = away @ gram
+            lean = product[:, line[:, None], row] - product[:, line, victims][:, :, None]
+            square = (product * away).sum(axis=2)
+            to_own = gram[row, victims[:, None]]
+            near = gram[row[:, :, None], row[:, None, :]] - to_own[:, :, None] - to_own[:, None, :]
+            near += gram[victims, victims][:, None, None]
+            cross = np.where(lying[:, None, :], lean[:, :, :, None], lean[:, :, None, :])
+            inner = np.where(both, square[:, :, None, None], np.where(mixed, cross, near)) * held
+
+            def repeated(part: Any) -> Any:
+                return np.tile(part, (times, *(1,) * (part.ndim - 1)))
+
+            block = Block(
+                inner.reshape(-1, slots, slots),
+                repeated(exchange.weight[victims]),
+                repeated(valid),
+                repeated(f),
+                tie_tolerance(dtype),
+                receiver=repeated(exchange.receiver[victims]),
+                **known,
+            )
+            chosen = coefficients(block).reshape(times, len(victims), slots)
+            out: Floats = np.where(lying, chosen, 0.0).sum(axis=2)[:, :, None] * lies
+            out[:, :, : place.shape[2]] += (chosen[:, :, None] @ place)[:, :, 0]
+            return out
+
+        return weigh
+
+    return of_round
