@@ -73,7 +73,7 @@ def reprieved(
 
 
 @rules.register("Reprieve", aliases=("readmission", "ios-readmission"), facts={"feasible": "f < d"})
-def reprieve(c: float = 3.0) -> Rule:
+def reprieve(c: float = 3.5) -> Rule:
     """Cut f neighbours as IOS does, then take back those within c median distances of the trusted average.
 
     x_n = sum_{m in V} w'_nm y_m / W'(V), V = trusted and reprieved; r_n = w'_nn / W'(V). `c` is at least 1; the default
