@@ -161,7 +161,7 @@ def lazy_ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
     return vectors[0] + sum((weights[m] * (vectors[m] - vectors[0]) for m in trusted), start=np.zeros(len(own)))
 
 
-def reprieve(own: Any, received: Any, weights: Any, f: int, *, c: float = 3.0) -> Vector:
+def reprieve(own: Any, received: Any, weights: Any, f: int, *, c: float = 3.5) -> Vector:
     """IOS, then the cut within c weighted medians of the trusted average's distances come back."""
     vectors, weights = stack(own, received), np.asarray(weights, np.float64)
     trusted, centre = ios_trusted(vectors, weights, f)

@@ -82,7 +82,7 @@ def bound(h: np.ndarray, c: float) -> np.ndarray:
     return max(3.0, 1.0 + c) * h / (1.0 - 3.0 * h)
 
 
-@pytest.mark.parametrize("c", [1.0, 3.0])
+@pytest.mark.parametrize("c", [1.0, 3.5])
 def test_the_certificate_proves_the_bound(c: float) -> None:
     network = bm.network("complete", n=13, byzantine=[0, 5])
     proof = proved_contraction(network, rule("reprieve", c=c), network.bounds("exact"))

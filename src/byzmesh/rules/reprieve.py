@@ -76,8 +76,8 @@ def reprieved(
 def reprieve(c: float = 3.5) -> Rule:
     """Cut f neighbours as IOS does, then take back those within c median distances of the trusted average.
 
-    x_n = sum_{m in V} w'_nm y_m / W'(V), V = trusted and reprieved; r_n = w'_nn / W'(V). `c` is at least 1; the default
-    serves every setting that we tried.
+    x_n = sum_{m in V} w'_nm y_m / W'(V), V = trusted and reprieved; r_n = w'_nn / W'(V). `c` is at least 1; the
+    smaller, the closer to IOS.
 
     >>> import byzmesh as bm
     >>> square = [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]
