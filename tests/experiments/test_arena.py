@@ -22,7 +22,7 @@ def test_the_tables_programme_is_the_reproduction_with_our_rule() -> None:
     for cell in ours:
         beside = next(c for c in cells(cell.target) if c.rule == "IOS" and c.attack == cell.attack)
         assert {**cell.config, "rule": None} == {**beside.config, "rule": None}
-        assert cell.config["rule"] == {"name": OURS, "c": 3.0}
+        assert cell.config["rule"] == {"name": OURS, "c": 3.5}
 
 
 def test_the_attackers_programme() -> None:
