@@ -64,3 +64,15 @@ def test_naive_float32_products_would_fail() -> None:
     exact = ((models[:, None].astype(np.float64) - models[None]) ** 2).sum(axis=2)
     off = ~np.eye(10, dtype=bool)
     assert np.abs(naive[off] / exact[off] - 1.0).max() > 0.5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("far", [0.0, 100.0])
+def test_geomed_stays_on_a_model_that_the_mean_falls_on(dtype: type, far: float) -> None:
+    """Isolation with equal weights: the mean of the inbox is the own model, known to inner products up to rounding."""
+    network = bm.network("paper/two-castle")
+    models = (far + np.random.default_rng(1).normal(0.0, 6.0, (10, 7850))).astype(dtype)
+    lies = bm.forge(bm.attack("isolation", own=True), network, models)
+    for forged in (lies, bm.Forged(lies.liar, lies.victim, lies.row, models, rows=lies.dense())):
+        moved = np.linalg.norm(bm.aggregate_all("GeoMed", network, models, forged).models - models, axis=1)
+        assert moved.max() <= 8 * np.finfo(dtype).eps * np.linalg.norm(models[0])

@@ -4,6 +4,10 @@
 
 at most `steps` times or until a step is shorter than `tolerance`. With z = sum_i a_i y_i every distance follows from
 the K x K Gram block, so the iteration never touches D numbers.
+
+A z that falls on one of the y_i stays there, optimal or not: its weight 1 / 0 outdoes all others. The isolation attack
+on equal weights starts there (the mean is the receiver's own model). Inner products know such a distance only up to
+their rounding, so what is below it counts as 0.
 """
 
 from __future__ import annotations
@@ -15,37 +19,44 @@ from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Booleans, Floats, Rule, normalised, rules
 from byzmesh.rules.gram import gram_rule
 
+ROUNDING = 1e-2
+"""Rounding of squared distances, as a share of the tolerance for ties: a hundred times what float64 shows."""
+
 
 @exact
-def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, tolerance: float) -> Floats:
-    """(R, K) coefficients of the geometric median of the present slots."""
+def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, tolerance: float, rounding: float) -> Floats:
+    """(R, K) coefficients of the geometric median of the present slots; `rounding` is that of squared distances."""
     share = start.copy()
     receivers, slots = share.shape
     lean = np.empty(slots)
     fresh = np.empty(slots)
     for receiver in range(receivers):
         gram = inner[receiver]
+        length = np.sqrt(np.maximum(np.diag(gram), 0.0))
         for _ in range(steps):
-            spread = 0.0
+            spread = reach = 0.0
             for i in range(slots):
                 lean[i] = 0.0
                 for j in range(slots):
                     lean[i] += gram[i, j] * share[receiver, j]
                 spread += share[receiver, i] * lean[i]
-            total = 0.0
+                reach += share[receiver, i] * length[i]
             for slot in range(slots):
                 fresh[slot] = 0.0
                 if present[receiver, slot]:
-                    distance = np.sqrt(max(gram[slot, slot] - 2.0 * lean[slot] + spread, 0.0))
-                    fresh[slot] = 1.0 / max(distance, 1e-30)
-                    total += fresh[slot]
+                    distance2 = gram[slot, slot] - 2.0 * lean[slot] + spread
+                    met = distance2 <= rounding * (length[slot] + reach) ** 2
+                    fresh[slot] = np.inf if met else 1.0 / np.sqrt(distance2)
+            met = np.isinf(fresh).any()
+            if met:
+                fresh[:] = np.isinf(fresh)
+            fresh /= fresh.sum()
             moved = 0.0
-            fresh /= total
             for i in range(slots):
                 for j in range(slots):
                     moved += (fresh[i] - share[receiver, i]) * (fresh[j] - share[receiver, j]) * gram[i, j]
             share[receiver] = fresh
-            if moved <= tolerance * tolerance:
+            if met or moved <= tolerance * tolerance:
                 break
     return share
 
@@ -59,6 +70,6 @@ def geomed(steps: int = 80, tolerance: float = 1e-5) -> Rule:
         raise ConfigError(f"GeoMed's tolerance must be at least 0, got {tolerance}")
 
     def coefficients(block: Block) -> Floats:
-        return weiszfeld(block.inner, normalised(block.present), block.present, steps, tolerance)
+        return weiszfeld(block.inner, normalised(block.present), block.present, steps, tolerance, ROUNDING * block.tie)
 
     return gram_rule("GeoMed", coefficients, options={"steps": steps, "tolerance": tolerance})
