@@ -18,7 +18,7 @@ from byzmesh.reports import paper_tables
 from byzmesh.reports.grid import Grid, GridCell, to_latex, to_markdown, to_rich
 from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
 from byzmesh.reports.readme import readme
-from byzmesh.reports.results import COLUMNS, Reading, collect, read_results, write_results
+from byzmesh.reports.results import COLUMNS, Reading, collect, other_seeds, read_results, write_results
 from byzmesh.store import Store, open_store
 from tests.reports.stores import made_up
 
@@ -68,6 +68,22 @@ def test_consensus_error_table(readings: list[Reading]) -> None:
 
 def test_readme(readings: list[Reading]) -> None:
     check("README.md", readme(readings, "## Why\n\nBecause.\n"))
+
+
+def test_other_seeds_that_the_store_holds_stand_beside_the_first(tmp_path: Path) -> None:
+    entries = made_up(tmp_path / "runs.db", rules=("WeiMean", "Krum"), seeds=3)
+    with open_store(tmp_path / "runs.db", readonly=True) as opened:
+        every = collect(opened, entries)
+        first = [reading for reading in every if reading.seed == 0]
+        beside = other_seeds(opened, first)
+        assert other_seeds(opened, every) == []
+    finished = [reading for reading in every if reading.seed > 0 and reading.status == "finished"]
+    assert sorted(beside, key=lambda reading: (reading.seed, *reading.place)) == sorted(
+        finished, key=lambda reading: (reading.seed, *reading.place)
+    )
+    line = next(line for line in readme(first + beside).splitlines() if "| Krum | none |" in line)
+    want = ", ".join(f"{r.accuracy:.2f}" for r in beside if (r.rule, r.attack) == ("Krum", "none"))
+    assert line.endswith(f"| {want} |") and "," in want
 
 
 def test_results_file(readings: list[Reading], tmp_path: Path) -> None:

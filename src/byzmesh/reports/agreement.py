@@ -61,7 +61,7 @@ class Compared:
 
     reading: Reading
     theirs: Published
-    other_seeds: tuple[float, ...] = ()
+    other_seeds: tuple[Reading, ...] = ()
 
     @property
     def gap(self) -> float:
@@ -93,7 +93,7 @@ def compare(readings: Iterable[Reading]) -> list[Compared]:
     found = []
     for place, group in groups.items():
         first, *rest = sorted(group, key=lambda reading: reading.seed)
-        found.append(Compared(first, theirs[place], tuple(reading.accuracy for reading in rest)))
+        found.append(Compared(first, theirs[place], tuple(rest)))
     return found
 
 

@@ -13,7 +13,7 @@ from byzmesh.reports.html import Report, to_html
 from byzmesh.reports.paper import Reproduction, report, sections
 from byzmesh.reports.published import FILES
 from byzmesh.reports.readme import readme
-from byzmesh.reports.results import read_results, write_readings, write_results
+from byzmesh.reports.results import other_seeds, write_readings, write_results
 
 GRAPHS = {
     "figure-2": ("paper/two-castle-3",),
@@ -38,16 +38,14 @@ def write_reproduction(shown: Reproduction, out: Path) -> list[Path]:
     compared = [reading for reading in shown.readings if reading.target in FILES]
     if compared:
         written.append(write_results(out / "results.csv", compared))
-        written.append(write_readme(out))
+        others = other_seeds(shown.store, compared)
+        if others:
+            written.append(write_results(out / "seeds.csv", others))
+        notes = out / "notes.md"
+        text = readme(compared + others, notes.read_text("utf-8") if notes.exists() else "")
+        written.append(_write(out / "README.md", text))
     written.append(write_report(report(shown, parts), out / "report.html"))
     return written
-
-
-def write_readme(out: Path) -> Path:
-    """`README.md` from the `results.csv` in a folder, with `notes.md` (explanations of misses) at its end if there."""
-    notes = out / "notes.md"
-    text = readme(read_results(out / "results.csv"), notes.read_text("utf-8") if notes.exists() else "")
-    return _write(out / "README.md", text)
 
 
 def write_report(content: Report, path: Path) -> Path:

@@ -69,7 +69,7 @@ def _section(title: str, cells: Sequence[Compared]) -> list[str]:
     lines.append("| :-- | :-- | :-- | --: | --: | --: | :-- | --: |")
     for cell in sorted(cells, key=lambda cell: -abs(cell.gap)):
         reading = cell.reading
-        seeds = ", ".join(f"{accuracy:.2f}" for accuracy in cell.other_seeds)
+        seeds = ", ".join(f"{other.accuracy:.2f}" for other in cell.other_seeds)
         lines.append(
             f"| {reading.target} | {reading.rule} | {reading.attack} | {cell.theirs.accuracy:.2f} "
             f"| {reading.accuracy:.2f} | {cell.gap:+.2f} | {_verdict(cell)} | {seeds} |"
@@ -97,12 +97,13 @@ def _error_section(cells: Sequence[Compared]) -> list[str]:
     title = "Consensus errors that do not agree"
     if not cells:
         return [f"## {title}", "", "None.", ""]
-    lines = [f"## {title} ({len(cells)})", "", "| table | rule | attack | published | ours | H |"]
-    lines.append("| :-- | :-- | :-- | --: | --: | --: |")
+    lines = [f"## {title} ({len(cells)})", "", "| table | rule | attack | published | ours | H | other seeds |"]
+    lines.append("| :-- | :-- | :-- | --: | --: | --: | --: |")
     for cell in cells:
         reading = cell.reading
+        seeds = ", ".join(f"{other.consensus_error:.1e}" for other in cell.other_seeds)
         lines.append(
             f"| {reading.target} | {reading.rule} | {reading.attack} | {cell.theirs.consensus_error} "
-            f"| {reading.consensus_error:.1e} | {reading.disagreement:.1e} |"
+            f"| {reading.consensus_error:.1e} | {reading.disagreement:.1e} | {seeds} |"
         )
     return [*lines, ""]

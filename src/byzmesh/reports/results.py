@@ -10,14 +10,14 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from byzmesh.errors import DataError
 from byzmesh.reports.published import published
 from byzmesh.reports.summary import LAST, final
-from byzmesh.store import RunRecord, Store
+from byzmesh.store import RunRecord, Store, config_key
 
 COLUMNS = (
     "table",
@@ -74,6 +74,26 @@ def collect(store: Store, entries: Iterable[Entry], last: int = LAST) -> list[Re
     """The readings of the entries, in their order; a run that the store does not hold is `not run`."""
     held = {run.key: run for run in store.list()}
     return [_reading(store, entry, held.get(entry.key), last) for entry in entries]
+
+
+def other_seeds(store: Store, readings: Iterable[Reading], last: int = LAST) -> list[Reading]:
+    """Readings of finished runs that the store holds beside these, from which they differ in nothing but the seed."""
+    held = {run.key: run for run in store.list()}
+    asked = [reading for reading in readings if reading.key in held]
+    beside: dict[str, list[RunRecord]] = {}
+    for key in held.keys() - {reading.key for reading in asked}:
+        if held[key].status == "finished":
+            beside.setdefault(_seedless(held[key]), []).append(held[key])
+    found = {}
+    for reading in asked:
+        entry = Entry(reading.target, reading.rule, reading.attack, reading.key, reading.variant)
+        for run in sorted(beside.get(_seedless(held[reading.key]), ()), key=lambda run: int(run.config["seed"])):
+            found[reading.place, run.key] = _reading(store, replace(entry, key=run.key), run, last)
+    return list(found.values())
+
+
+def _seedless(run: RunRecord) -> str:
+    return config_key({**run.config, "seed": 0})
 
 
 def _reading(store: Store, entry: Entry, run: RunRecord | None, last: int) -> Reading:
