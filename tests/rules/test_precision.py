@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import byzmesh as bm
+from tests.rules.oracles import ORACLES
 
 RULES = [
     "IOS",
@@ -76,3 +77,48 @@ def test_geomed_stays_on_a_model_that_the_mean_falls_on(dtype: type, far: float)
     for forged in (lies, bm.Forged(lies.liar, lies.victim, lies.row, models, rows=lies.dense())):
         moved = np.linalg.norm(bm.aggregate_all("GeoMed", network, models, forged).models - models, axis=1)
         assert moved.max() <= 8 * np.finfo(dtype).eps * np.linalg.norm(models[0])
+
+
+@pytest.mark.parametrize(("dtype", "far"), [(np.float32, 1e6), (np.float32, 1e12), (np.float64, 1e12)])
+def test_geomed_between_opposite_liars(dtype: type, far: float) -> None:
+    """Two at +-L bring the mean near the honest models, whose distances are then below the rounding of L^2."""
+    random = np.random.default_rng(2)
+    honest = random.normal(size=(10, 50)) / np.sqrt(50)
+    direction = random.normal(size=50) / np.sqrt(50)
+    liars = np.array([far * direction, -far * direction, 1e-5 * far * random.normal(size=50)])
+    received = np.concatenate([honest[1:], liars]).astype(dtype)
+    got = bm.aggregate("GeoMed", honest[0].astype(dtype), received)
+    want = ORACLES["GeoMed"](honest[0].astype(dtype), received, None, 0)
+    assert np.linalg.norm(got - want) <= 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("inner", ["ClippedGossip", "RTC"])
+def test_models_that_coincide_after_mixing_have_no_negative_distance(inner: str, dtype: type) -> None:
+    network = bm.network("paper/two-castle")
+    for seed in range(5):
+        models = np.random.default_rng(seed).normal(size=(10, 50)).astype(dtype)
+        lies = bm.forge(bm.attack("isolation", own=True), network, models)
+        out = bm.aggregate_all({"name": "NNM", "inner": inner}, network, models, lies, f=2)
+        assert np.isfinite(out.models).all()
+
+
+@pytest.mark.parametrize(("dtype", "far"), [(np.float32, 1e4), (np.float32, 1e8), (np.float64, 1e8)])
+@pytest.mark.parametrize("name", ["IOS", "NNA", "Krum", "WeiMean", "GeoMed", "ClippedGossip"])
+def test_an_honest_worker_far_away_costs_the_others_no_digits(name: str, dtype: type, far: float) -> None:
+    network = bm.network("paper/er-12")
+    random = np.random.default_rng(3)
+    models = (random.normal(size=(10, 2000)) / np.sqrt(2000)).astype(dtype)
+    lost = 8  # worker 10
+    models[lost] *= far
+    lies = bm.forge("alie", network, models)
+    out = bm.aggregate_all(name, network, models, lies, f=1).models
+    row_of = {int(worker): row for row, worker in enumerate(network.honest)}
+    for row, worker in enumerate(network.honest):
+        near = network.neighbours(int(worker))
+        inbox = [models[row_of[int(n)]] if int(n) in row_of else lies[int(n), int(worker)] for n in near]
+        if row == lost or row_of.get(10) in [row_of.get(int(n)) for n in near]:
+            continue
+        weights = network.layout.weight[row, : len(inbox) + 1]
+        want = ORACLES[name](models[row], np.array(inbox), weights, 1)
+        np.testing.assert_allclose(out[row], want, rtol=0, atol=1e-3 if dtype is np.float32 else 1e-9)

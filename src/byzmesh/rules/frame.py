@@ -1,7 +1,9 @@
 """The Gram space of a pool: a centred basis, and the matrix that lifts basis coordinates to pool rows.
 
 Before any product the vectors are centred on c, the mean of the *own* models: near consensus the differences are 1e-5
-of the norms and float32 products of the raw vectors would lose them, and no liar chooses the centre. With the basis Z
+of the norms and float32 products of the raw vectors would lose them, and no liar chooses the centre. An own model that
+is `FAR` larger than most (a worker without defence that diverges) is left out of c: it would cost all others their
+digits. With the basis Z
 (centred rows, each divided by a power of two where it is huge, so that 1e38 does not overflow) every pool row is
 
     y_p = c + sum_m lift[p, m] Z_m,
@@ -33,6 +35,9 @@ CHUNK = 8192
 SMALL = 40
 """Up to this many rows our own fused kernels beat BLAS, which is made for square products."""
 
+FAR = 10.0
+"""Times the median of the own models' peaks, from which a model does not count in the centre."""
+
 COLUMNS = 1 << 16
 """Columns for which a second thread pays."""
 
@@ -58,7 +63,14 @@ class Frame:
         """Rows M of the basis: the dense rows and, if combinations need it, the centre."""
         self.plain = pool.top <= _HUGE[pool.dtype]
         """Whether all rows are finite and none is so large that its square could overflow."""
-        self.small = self.plain and self.height <= SMALL and isinstance(pool.own, np.ndarray) and count > 0
+        few = self.height <= SMALL and isinstance(pool.own, np.ndarray) and count > 0
+        self.small = self.plain and few and self._together
+
+    @cached_property
+    def _together(self) -> bool:
+        """Whether no own model is far larger than another: the usual case, in which all count in the centre."""
+        peak = self.pool.peak[: len(self.pool.own)]
+        return bool(peak.max(initial=0.0) <= FAR * peak.min(initial=np.inf))
 
     @cached_property
     def _peak(self) -> Floats:
@@ -80,8 +92,11 @@ class Frame:
         return np.where(np.isfinite(self._peak), 1.0 / self.scale, 0.0)
 
     def share(self) -> Floats:
-        """(N,) weight of each own row in the centre: equal over the usable ones."""
+        """(N,) weight of each own row in the centre: equal over the usable ones that are not far larger than most."""
         held = self.factor[: len(self.pool.own)] > 0.0
+        if held.any() and not self._together:
+            peak = self.pool.peak[: len(held)]
+            held &= peak <= FAR * np.median(peak[held])
         return held / max(1, int(held.sum()))
 
     def chunks(self) -> Iterator[tuple[int, int, Any, Any]]:

@@ -7,7 +7,8 @@ the K x K Gram block, so the iteration never touches D numbers.
 
 A z that falls on one of the y_i stays there, optimal or not: its weight 1 / 0 outdoes all others. The isolation attack
 on equal weights starts there (the mean is the receiver's own model). Inner products know such a distance only up to
-their rounding, so what is below it counts as 0.
+their rounding, so what is below it counts as 0: z moves to the mean of all y_i that near, and goes on from there, since
+with liars at +-1e9 the rounding covers every honest model at first and none at the second look.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from byzmesh.rules.base import Block, Booleans, Floats, Rule, normalised, rules
 from byzmesh.rules.gram import gram_rule
 
 ROUNDING = 1e-2
-"""Rounding of squared distances, as a share of the tolerance for ties: a hundred times what float64 shows."""
+"""Rounding of squared distances, as a share of the tolerance for ties."""
 
 
 @exact
@@ -33,8 +34,10 @@ def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, toler
     for receiver in range(receivers):
         gram = inner[receiver]
         length = np.sqrt(np.maximum(np.diag(gram), 0.0))
-        for _ in range(steps):
+        for step in range(steps):
             spread = reach = 0.0
+            # the mean is what an attacker can place, and its messages have been rounded
+            blind = 10.0 * rounding if step == 0 else rounding
             for i in range(slots):
                 lean[i] = 0.0
                 for j in range(slots):
@@ -45,7 +48,7 @@ def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, toler
                 fresh[slot] = 0.0
                 if present[receiver, slot]:
                     distance2 = gram[slot, slot] - 2.0 * lean[slot] + spread
-                    met = distance2 <= rounding * (length[slot] + reach) ** 2
+                    met = distance2 <= blind * (length[slot] + reach) ** 2
                     fresh[slot] = np.inf if met else 1.0 / np.sqrt(distance2)
             met = np.isinf(fresh).any()
             if met:
@@ -55,8 +58,9 @@ def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, toler
             for i in range(slots):
                 for j in range(slots):
                     moved += (fresh[i] - share[receiver, i]) * (fresh[j] - share[receiver, j]) * gram[i, j]
+            still = (fresh == share[receiver]).all()
             share[receiver] = fresh
-            if met or moved <= tolerance * tolerance:
+            if still or (not met and moved <= tolerance * tolerance):
                 break
     return share
 

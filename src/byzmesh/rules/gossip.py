@@ -64,8 +64,8 @@ def keep_nearest(distance2: Floats, weight: Floats, present: Booleans, spare: Fl
 
 
 def _reach2(block: Block) -> Floats:
-    """(R, K) squared distances from the own model."""
-    square: Floats = np.einsum("rkk->rk", block.inner)
+    """(R, K) squared distances from the own model; rounding may put a product below 0."""
+    square: Floats = np.maximum(np.einsum("rkk->rk", block.inner), 0.0)
     return square
 
 
