@@ -89,6 +89,13 @@ def test_misjudged_bounds_are_one_off() -> None:
         "f + 1": [count + 1 for count in true],
         "max": "max",
     }
+    allowed = {cell.variant.split(", ")[1]: cell.config["f"] for cell in cells("misjudged-f") if cell.rule == "FABA"}
+    assert allowed["max"] == [1] * 6 + [0] * 4, "an arm of the octopus has one neighbour"
+
+
+def test_the_text_of_krum_is_its_misjudged_f() -> None:
+    text = next(cell for cell in cells("claims") if cell.variant == "Krum, text")
+    assert text.config in [cell.config for cell in cells("misjudged-f") if cell.variant == "two-castle, f - 1"]
 
 
 def test_quick_changes_rounds_only() -> None:

@@ -130,7 +130,7 @@ def test_misjudged_and_figure_4_tables() -> None:
     ]
     (grid,) = paper_tables.misjudged_grids(misjudged)
     check("misjudged-f.md", to_markdown(grid))
-    assert [cell.tone for cell in grid.rows[0][1]] == ["far-below", "same", "trouble", "same"]
+    assert [cell.tone for cell in grid.rows[0][1]] == ["far-below", "same", "infeasible", "same"]
     figure = paper_tables.figure_4_grid([reading("figure-4", "2 liars", 90.0), reading("figure-4", "10 liars", 12.0)])
     check("figure-4.md", to_markdown(figure))
 
@@ -152,5 +152,5 @@ def test_table_1() -> None:
 def test_special_letters() -> None:
     grid = Grid("x", "50% & more_", "a|b", ("c",), (("r", (GridCell("<1 ± 2", "5%"),)),))
     assert r"50\% \& more\_" in to_latex(grid)
-    assert r"$<$1 $\pm$ 2 {\scriptsize (5\%)}" in to_latex(grid)
+    assert r"\shortstack[r]{$<$1 $\pm$ 2\\{\scriptsize 5\%}}" in to_latex(grid)
     assert "a\\|b" in to_markdown(grid)

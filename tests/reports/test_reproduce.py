@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from byzmesh.cli import app
-from byzmesh.errors import UnknownName
-from byzmesh.experiments.reproduce import reproduce
+from byzmesh.errors import ConfigError, UnknownName
+from byzmesh.experiments.reproduce import choose
 from byzmesh.store import open_store
 
 run = CliRunner()
@@ -98,6 +98,24 @@ def test_graphs_and_what_is_not_run(tmp_path: Path) -> None:
     assert isinstance(run.invoke(app, ["reproduce", "tabel-3", *where]).exception, UnknownName)
 
 
-def test_unknown_rule_is_named(tmp_path: Path) -> None:
+def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="table-4 has no rule 'ISO': did you mean 'IOS'"):
-        reproduce("table-4", tmp_path / "runs.db", rules=("ISO",))
+        choose("table-4", rules=("ISO",))
+    with pytest.raises(ConfigError, match="table-1 is not made of runs"):
+        choose("table-1", rules=("IOS",))
+    with pytest.raises(UnknownName, match="has no attack 'alie': "):
+        choose("table-3", rules=("NoComm",), attacks=("alie",))
+    out = tmp_path / "out"
+    assert run.invoke(app, ["reproduce", "tabel-3", "--out", str(out)]).exit_code != 0
+    assert not out.exists()
+
+
+def test_a_failed_run_is_an_error_and_an_infeasible_bound_is_not(tmp_path: Path) -> None:
+    where = ["--no-run", "--store", str(tmp_path / "runs.db"), "--out", str(tmp_path / "out"), "--rules", "Krum"]
+    with open_store(tmp_path / "runs.db") as store:
+        refused, broken = (store.plan(choose("misjudged-f", rules=("Krum",))[place].config) for place in (0, 1))
+        store.fail(refused, "f = 1 is infeasible for rule Krum at worker 8 with 1 neighbours: ...")
+        assert run.invoke(app, ["reproduce", "misjudged-f", *where]).exit_code == 0
+        store.fail(broken, "the disk is full")
+    done = run.invoke(app, ["reproduce", "misjudged-f", *where])
+    assert done.exit_code == 1 and "1 runs failed, e.g. the disk is full; again: --retry-failed" in done.output

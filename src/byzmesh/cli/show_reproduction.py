@@ -10,7 +10,7 @@ from byzmesh.cli.show_runs import wide_console
 from byzmesh.reports.agreement import agreement_grid, compare
 from byzmesh.reports.grid import to_rich
 from byzmesh.reports.paper import Reproduction, sections
-from byzmesh.reports.paper_text import QUICK
+from byzmesh.reports.paper_text import quick_text
 
 
 def names(text: str) -> list[str]:
@@ -40,8 +40,8 @@ def print_reproduction(shown: Reproduction, written: Sequence[Path]) -> None:
     cells = compare(shown.readings)
     if cells and not shown.quick:
         console.print(to_rich(agreement_grid(cells)))
-    if shown.quick:
-        console.print(QUICK, highlight=False)
+    for text in quick_text(shown.targets) if shown.quick else ():
+        console.print(text, highlight=False)
     waiting = sum(reading.status not in ("finished", "diverged", "failed") for reading in shown.readings)
     if waiting:
         console.print(f"{waiting} cells are not computed yet.", highlight=False)

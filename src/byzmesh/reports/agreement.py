@@ -46,7 +46,16 @@ def tone(published_accuracy: float, ours: float) -> str:
     """
     if published_accuracy < COLLAPSED and ours < COLLAPSED:
         return "collapsed"
-    gap = round(ours - published_accuracy, 4)
+    return gap_tone(ours - published_accuracy)
+
+
+def gap_tone(points: float) -> str:
+    """Colour of a difference in percentage points.
+
+    >>> gap_tone(0.2), gap_tone(-48.0)
+    ('same', 'far-below')
+    """
+    gap = round(points, 4)
     if abs(gap) <= CLOSE:
         return "same"
     if abs(gap) <= NEAR:
@@ -150,11 +159,18 @@ def agreement_grid(cells: Sequence[Compared]) -> Grid:
 
 def _counts(group: Sequence[Compared]) -> tuple[GridCell, ...]:
     c = count(group)
-    whole = (c.cells, c.cells, c.cells, c.stable, c.stable, c.stable, c.collapsed, c.collapsed, c.cells, c.apart)
-    part = (c.cells, c.close, c.near, c.stable, c.stable_close, c.stable_near, c.collapsed, c.collapsed_same)
+    numbers: tuple[tuple[int, int | None], ...] = (
+        (c.cells, None),
+        (c.close, c.cells),
+        (c.near, c.cells),
+        (c.stable, None),
+        (c.stable_close, c.stable),
+        (c.stable_near, c.stable),
+        (c.collapsed, None),
+        (c.collapsed_same, c.collapsed),
+        (c.errors_same, c.cells),
+        (c.apart, None),
+    )
     return tuple(
-        GridCell(
-            str(value), f"{100 * value / total:.0f}%" if place in (1, 2, 4, 5, 7, 8) and total else "", value=value
-        )
-        for place, (value, total) in enumerate(zip((*part, c.errors_same, c.apart), whole))
+        GridCell(str(part), f"{100 * part / whole:.0f}%" if whole else "", value=part) for part, whole in numbers
     )

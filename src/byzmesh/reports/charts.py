@@ -50,8 +50,8 @@ DARK_PALETTE = (
 """The same hues on a dark ground."""
 KINDS = (".png", ".pdf", ".svg")
 LOGARITHMIC = ("consensus_error", "disagreement", "gradient")
-SMALLEST = 1e-40
-"""A logarithm needs a positive number: exact consensus is drawn here or not at all."""
+SMALLEST = 1e-16
+"""What is not above it is a gap on a logarithmic axis: exact consensus, up to float64's rounding."""
 
 
 @dataclass(frozen=True)

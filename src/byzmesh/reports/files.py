@@ -8,7 +8,7 @@ from pathlib import Path
 from byzmesh.errors import ConfigError
 from byzmesh.network import network
 from byzmesh.reports.charts import Chart, draw_charts
-from byzmesh.reports.grid import Grid, to_latex, to_markdown
+from byzmesh.reports.grid import Grid, to_csv, to_latex, to_markdown
 from byzmesh.reports.html import Report, to_html
 from byzmesh.reports.paper import Reproduction, report, sections
 from byzmesh.reports.published import FILES
@@ -31,6 +31,8 @@ def write_reproduction(shown: Reproduction, out: Path) -> list[Path]:
         written += write_grids(section.grids, out / target)
         if shown.of(target) and target not in FILES:
             written.append(write_readings(out / f"{target}.csv", shown.of(target)))
+        if target == "table-1":
+            written.append(_write(out / "table-1.csv", to_csv(section.grids[0])))
         written += write_charts(section.charts, out, target)
         for name in GRAPHS.get(target, ()):
             for suffix in (".png", ".pdf"):

@@ -1,4 +1,4 @@
-"""A table of text, and its three plain forms: terminal (rich), Markdown, LaTeX with booktabs.
+"""A table of text, and its plain forms: terminal (rich), Markdown, CSV, LaTeX with booktabs.
 
 What a cell says is decided by whoever builds the grid; here it is only laid out. A cell has a main text, a second line
 in smaller print (`detail`), a text for hovering (`tip`), a number to sort by and a tone (see `TONES`).
@@ -6,6 +6,8 @@ in smaller print (`detail`), a text for hovering (`tip`), a number to sort by an
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,9 +25,12 @@ TONES = {
     "far-below": "bold red",
     "collapsed": "dim",
     "trouble": "magenta",
+    "infeasible": "dim italic",
     "": "",
 }
 """Tone -> style in a terminal."""
+LONG = 40
+"""Letters from which a cell is a sentence: set to the left and wrapped."""
 
 
 @dataclass(frozen=True)
@@ -95,29 +100,46 @@ def to_markdown(grid: Grid) -> str:
     return "\n".join(lines) + "\n"
 
 
+def to_csv(grid: Grid) -> str:
+    """Main texts only, as comma-separated values."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow((grid.corner, *grid.columns))
+    writer.writerows((label, *(cell.text for cell in cells)) for label, cells in grid.rows)
+    return out.getvalue()
+
+
 def to_latex(grid: Grid) -> str:
-    """A `table` with booktabs rules; the second lines follow in small print."""
+    """A `table*` with booktabs rules, shrunk if it is wider than the text; the second lines stand in small print."""
     body = []
     for label, cells in grid.rows:
         shown = [
-            _tex(cell.text) + (rf" {{\scriptsize ({_tex(cell.detail)})}}" if cell.detail else "") for cell in cells
+            rf"\shortstack[r]{{{_tex(cell.text)}\\{{\scriptsize {_tex(cell.detail)}}}}}"
+            if cell.detail
+            else _tex(cell.text)
+            for cell in cells
         ]
         body.append("    " + " & ".join([_tex(label), *shown]) + r" \\")
-    caption = _tex(grid.title + (f". {grid.note}" if grid.note else ""))
+    kinds = [
+        r"p{0.4\textwidth}" if any(len(cells[place].text) > LONG for _, cells in grid.rows) else "r"
+        for place in range(len(grid.columns))
+    ]
     lines = [
-        r"% needs \usepackage{booktabs}",
-        r"\begin{table}",
+        r"% needs \usepackage{booktabs,graphicx}",
+        r"\begin{table*}",
         r"  \centering",
-        rf"  \caption{{{caption}}}",
+        rf"  \caption{{{_tex(grid.title)}}}",
         rf"  \label{{tab:{grid.name}}}",
-        rf"  \begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
+        r"  \resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+        rf"  \begin{{tabular}}{{l{''.join(kinds)}}}",
         r"    \toprule",
         "    " + " & ".join(_tex(word) for word in (grid.corner, *grid.columns)) + r" \\",
         r"    \midrule",
         *body,
         r"    \bottomrule",
-        r"  \end{tabular}",
-        r"\end{table}",
+        r"  \end{tabular}}",
+        *([rf"  \par\smallskip\footnotesize {_tex(grid.note)}"] if grid.note else []),
+        r"\end{table*}",
     ]
     return "\n".join(lines) + "\n"
 

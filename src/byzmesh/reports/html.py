@@ -14,13 +14,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from byzmesh.reports.charts import DARK_PALETTE, PALETTE, Chart
-from byzmesh.reports.grid import Grid, GridCell
+from byzmesh.reports.charts import DARK_PALETTE, PALETTE, SMALLEST, Chart
+from byzmesh.reports.grid import LONG, Grid, GridCell
 from byzmesh.reports.runs import Runs
 from byzmesh.reports.trust import Heatmap, Picture
-
-LONG = 40
-"""Letters from which a cell is a sentence: set to the left and wrapped."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +163,9 @@ def _chart(chart: Chart) -> dict[str, Any]:
         facet: [{"name": curve.name, "points": _points(curve.x, curve.y, chart.logarithmic)} for curve in curves]
         for facet, curves in chart.facets.items()
     }
+    names = list(dict.fromkeys(curve.name for curves in chart.facets.values() for curve in curves))
     return {
+        "names": names,
         "title": chart.title,
         "x": chart.x_label,
         "y": chart.y_label,
@@ -179,7 +178,10 @@ def _chart(chart: Chart) -> dict[str, Any]:
 def _points(x: Iterable[float], y: Iterable[float], logarithmic: bool) -> list[list[float | None]]:
     """Pairs of five digits; what cannot be drawn is a gap."""
     return [
-        [float(f"{at:.8g}"), float(f"{value:.5g}") if math.isfinite(value) and (value > 0 or not logarithmic) else None]
+        [
+            float(f"{at:.8g}"),
+            float(f"{value:.5g}") if math.isfinite(value) and (value > SMALLEST or not logarithmic) else None,
+        ]
         for at, value in zip(x, y)
     ]
 

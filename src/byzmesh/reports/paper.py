@@ -49,7 +49,7 @@ def sections(shown: Reproduction) -> dict[str, Section]:
         "figure-2": lambda shown: {"pictures": _pictures("paper/two-castle-3")},
         "figure-3": lambda shown: {"pictures": _pictures("paper/two-castle", "paper/octopus")},
         "figure-4": _figure_4,
-        "misjudged-f": lambda shown: {"grids": tuple(tables.misjudged_grids(shown.of("misjudged-f")))},
+        "misjudged-f": _misjudged,
         "examples": _examples,
         "claims": lambda shown: {"grids": (tables.claims_grid(shown.of("claims")),)},
     }
@@ -103,10 +103,11 @@ def _networks(shown: Reproduction, readings: Sequence[Reading]) -> tuple[Any, ..
 def _figure_1(shown: Reproduction) -> Mapping[str, Any]:
     groups = _groups(shown.of("figure-1"), lambda reading: ("", reading.rule))
     return {
+        "grids": (tables.figure_1_grid(shown.of("figure-1")),),
         "charts": (
             run_chart(shown.store, groups, "accuracy", "Accuracy"),
             run_chart(shown.store, groups, "disagreement", "Disagreement"),
-        )
+        ),
     }
 
 
@@ -127,6 +128,26 @@ def _figure_4(shown: Reproduction) -> Mapping[str, Any]:
         "grids": (tables.figure_4_grid(readings),),
         "charts": (final, run_chart(shown.store, groups, "accuracy", "Accuracy over the rounds")),
     }
+
+
+def _misjudged(shown: Reproduction) -> Mapping[str, Any]:
+    readings = shown.of("misjudged-f")
+    places = {"f - 1": -1.0, "exact": 0.0, "f + 1": 1.0}
+    ends: dict[str, dict[str, dict[float, list[float]]]] = {}
+    for reading in readings:
+        graph, judged = reading.variant.split(", ")
+        if judged in places and reading.status in ("finished", "diverged"):
+            facet = ends.setdefault(f"{graph}, {reading.attack}", {})
+            facet.setdefault(reading.rule, {}).setdefault(places[judged], []).append(reading.accuracy)
+    facets = {
+        facet: tuple(
+            Curve(rule, tuple(values), tuple(float(np.mean(group)) for group in values.values()))
+            for rule, values in named.items()
+        )
+        for facet, named in ends.items()
+    }
+    chart = Chart("Final accuracy", "f minus the true number of lying neighbours", "accuracy (%)", facets, marks=True)
+    return {"grids": tuple(tables.misjudged_grids(readings)), "charts": (chart,)}
 
 
 def _examples(shown: Reproduction) -> Mapping[str, Any]:
@@ -154,7 +175,7 @@ def report(shown: Reproduction, parts: Mapping[str, Section]) -> Report:
     """Everything as one report, the agreement with the published cells first; `parts` as `sections` gives them."""
     found = list(parts.values())
     cells = compare(shown.readings)
-    if cells:
+    if cells and not shown.quick:
         title, *text = SECTIONS["agreement"]
         found.insert(0, Section("agreement", title, tuple(text), (agreement_grid(cells),)))
     names: dict[str, str] = {}
@@ -163,7 +184,7 @@ def report(shown: Reproduction, parts: Mapping[str, Section]) -> Report:
         names[reading.key] = f"{names[reading.key]}; {label}" if reading.key in names else label
     held = [run for run in shown.store.list() if run.key in names]
     return Report(
-        "byzmesh: the paper, reproduced", intro(bool(cells), shown.quick), tuple(found), describe(held, names)
+        "byzmesh: the paper, reproduced", intro(shown.targets, shown.quick), tuple(found), describe(held, names)
     )
 
 

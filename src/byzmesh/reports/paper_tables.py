@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from byzmesh.reports.agreement import COLLAPSED, is_apart, tone
+from byzmesh.network import network
+from byzmesh.reports.agreement import COLLAPSED, gap_tone, is_apart, tone
 from byzmesh.reports.grid import EMPTY, Grid, GridCell
 from byzmesh.reports.published import CAPTIONS, published
 from byzmesh.reports.results import Reading
@@ -23,9 +25,11 @@ BESIDE_PUBLISHED = {
     "collapsed": "both below 60%",
     "trouble": "diverged, failed or not run",
 }
+INFEASIBLE = {"infeasible": "the rule refuses this f for some worker"}
 BESIDE_EXACT = {
-    "same": "within 0.5 points of the run that knows the exact number of liars",
-    **{word: text for word, text in BESIDE_PUBLISHED.items() if word != "same"},
+    **{word: text for word, text in BESIDE_PUBLISHED.items() if word != "collapsed"},
+    "same": "within 0.5 points of the run with the exact f",
+    **INFEASIBLE,
 }
 BELOW = {"collapsed": "below 60%", "trouble": BESIDE_PUBLISHED["trouble"]}
 ERRORS = {"same": "agrees", "far-above": "larger than published", "far-below": "smaller than published"}
@@ -102,8 +106,9 @@ def _error(group: Sequence[Reading]) -> GridCell:
 def _nothing(group: Sequence[Reading], detail: str = "") -> GridCell:
     first = group[0]
     words = {"planned": "to run", "interrupted": "to run"}
-    word = "infeasible" if "is infeasible for rule" in first.failure else words.get(first.status, first.status)
-    return GridCell(word, detail, first.failure or first.status, tone="trouble")
+    if first.infeasible:
+        return GridCell("infeasible", detail, first.failure, tone="infeasible")
+    return GridCell(words.get(first.status, first.status), detail, first.failure or first.status, tone="trouble")
 
 
 def signed(gap: float) -> str:
@@ -139,9 +144,12 @@ def misjudged_grids(readings: Sequence[Reading]) -> list[Grid]:
         chosen = [reading for reading in readings if reading.variant.split(", ")[0] == graph]
         cells = _by(chosen, lambda reading: (f"{reading.rule}, {reading.attack}", reading.variant.split(", ")[1]))
         exact = {row: group for (row, column), group in cells.items() if column == "exact"}
-        note = "f - 1, f + 1: every worker's bound is one below (at least 0) or above its true number of lying "
-        note += (
-            "neighbours. max: the largest true number, for all. Infeasible: the rule refuses this f for some worker."
+        true = network(f"paper/{graph}").lying_neighbours
+        workers = " and ".join(f"{int((true == count).sum())} have {count}" for count in sorted(set(true.tolist())))
+        note = (
+            f"Lying neighbours: of {len(true)} honest workers {workers}. f - 1, f + 1: every worker's f is one below "
+            f"(at least 0) or above its own number; max: {true.max()} for all; neither is above what the rule allows "
+            "for a worker's number of neighbours. In small print the difference from the exact f, in points."
         )
         grids.append(
             _plain(f"misjudged-f-{graph}", f"f misjudged on {graph}: accuracy (%)", "rule, attack", cells, exact, note)
@@ -186,18 +194,43 @@ def _value(group: Sequence[Reading], beside: Sequence[Reading] | None) -> GridCe
         return GridCell(spread(values), "", tip, mean, "collapsed" if collapsed else "")
     gap = mean - float(np.mean(known))
     detail = signed(gap) if beside is not group else ""
-    return GridCell(spread(values), detail, tip, mean, tone(float(np.mean(known)), mean))
+    return GridCell(spread(values), detail, tip, mean, gap_tone(gap))
 
 
 def claims_grid(readings: Sequence[Reading]) -> Grid:
-    """The text's definition beside the one that was run."""
-    rows = []
+    """The text's definition beside the one that was run and the published number."""
+    lines: dict[str, dict[str, Reading]] = {}
     for reading in readings:
-        error = "" if math.isnan(reading.consensus_error) else f"{reading.consensus_error:.1e}"
-        value = _value([reading], None)
-        rows.append((f"{reading.variant}: {reading.rule}, {reading.attack}", (value, GridCell(error))))
-    note = "Two-castle graph, non-iid. FABA as the text describes it equals IOS here; FABA as run does not."
-    return Grid("claims", "Text against runs", "definition", ("accuracy (%)", "CE"), tuple(rows), note, BELOW)
+        name, way = reading.variant.split(", ")
+        lines.setdefault(f"{name}: {reading.rule}, {reading.attack}", {})[way] = reading
+    rows = []
+    for label, ways in lines.items():
+        run = ways["as run"]
+        theirs = published()["table-3", run.rule, run.attack].accuracy
+        shown = [replace(_value([ways[way]], None), detail=_ce(ways[way])) if way in ways else EMPTY for way in WAYS]
+        rows.append((label, (*shown, GridCell(f"{theirs:.2f}", value=theirs))))
+    columns = ("as the text says", "as run", "published")
+    note = "Two-castle graph, non-iid; CE in small print. Diverged: the models left the range of numbers."
+    return Grid("claims", "Text against runs: accuracy (%)", "definition", columns, tuple(rows), note, BELOW)
+
+
+WAYS = ("text", "as run")
+
+
+def _ce(reading: Reading) -> str:
+    return "" if math.isnan(reading.consensus_error) else f"CE {reading.consensus_error:.0e}"
+
+
+def figure_1_grid(readings: Sequence[Reading]) -> Grid:
+    """Where the curves of Figure 1 end, beside Table VI."""
+    rows = []
+    for group in _by(readings, lambda reading: (reading.rule, reading.attack)).values():
+        beside = [replace(reading, target="table-6") for reading in group]
+        ends = [reading.disagreement for reading in group if not math.isnan(reading.disagreement)]
+        rows.append((group[0].rule, (_accuracy(beside), _error(beside), GridCell(f"{ends[0]:.1e}" if ends else ""))))
+    columns = ("accuracy (%)", "CE", "disagreement H")
+    note = "In small print the published value of Table VI."
+    return Grid("figure-1", "Figure 1: where the curves end", "rule", columns, tuple(rows), note, BESIDE_PUBLISHED)
 
 
 def examples_grid(readings: Sequence[Reading]) -> Grid:

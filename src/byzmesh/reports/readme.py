@@ -22,8 +22,8 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
         "",
         f"{len(computed)} of the {len(published())} published cells of Tables II to VI, each beside ours "
         "(`results.csv`,",
-        "`report.html`; figures in PNG and PDF). Made by `byzmesh reproduce all`; this page is generated from",
-        "`results.csv`. Accuracies are in percent, differences in percentage points, ours minus published.",
+        "`report.html`; figures in PNG and PDF). Made by `byzmesh reproduce`, as is this page. Accuracies are in",
+        "percent, differences in percentage points, ours minus published.",
         "",
         *(
             []
@@ -35,8 +35,8 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
         "",
         *to_markdown(agreement_grid(cells)).splitlines()[2:],
         "",
-        "SimRew's published runs set a liar's similarity to 0, which no worker could know; non-iid DRSA swings by two",
-        "points within one run.",
+        "SimRew's published runs set a liar's similarity to 0, which no worker could know; non-iid DRSA's accuracy",
+        "moves by two points and more from one evaluation to the next in some runs.",
         "",
         *_unfinished([cell for cell in cells if math.isnan(cell.gap)]),
         *_section("Cells that differ by more than 1.0", [cell for cell in counted if abs(cell.gap) > NEAR]),
@@ -72,7 +72,7 @@ def _section(title: str, cells: Sequence[Compared]) -> list[str]:
         seeds = ", ".join(f"{other.accuracy:.2f}" for other in cell.other_seeds)
         lines.append(
             f"| {reading.target} | {reading.rule} | {reading.attack} | {cell.theirs.accuracy:.2f} "
-            f"| {reading.accuracy:.2f} | {cell.gap:+.2f} | {_verdict(cell)} | {seeds} |"
+            f"| {reading.accuracy:.2f} | {cell.gap:+.3f} | {_verdict(cell)} | {seeds} |"
         )
     return [*lines, ""]
 

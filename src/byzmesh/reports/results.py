@@ -16,7 +16,7 @@ from typing import Any
 
 from byzmesh.errors import DataError
 from byzmesh.reports.published import published
-from byzmesh.reports.summary import LAST, final
+from byzmesh.reports.summary import final
 from byzmesh.store import RunRecord, Store, config_key
 
 COLUMNS = (
@@ -37,13 +37,14 @@ NOT_THERE = "not run"
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a run belongs: target (`table-3`), rule and attack as the paper spells them, variant, key in the store."""
+    """Where a run belongs: target (`table-3`), rule and attack as the paper spells them, key in the store, variant."""
 
     target: str
     rule: str
     attack: str
     key: str
     variant: str = ""
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,19 @@ class Reading:
         """(table, rule, attack), as the published cells are known by."""
         return self.target, self.rule, self.attack
 
+    @property
+    def infeasible(self) -> bool:
+        """Whether the rule refused the bound f: a result, not a mishap."""
+        return "is infeasible for rule" in self.failure
 
-def collect(store: Store, entries: Iterable[Entry], last: int = LAST) -> list[Reading]:
+
+def collect(store: Store, entries: Iterable[Entry]) -> list[Reading]:
     """The readings of the entries, in their order; a run that the store does not hold is `not run`."""
     held = {run.key: run for run in store.list()}
-    return [_reading(store, entry, held.get(entry.key), last) for entry in entries]
+    return [_reading(store, entry, held.get(entry.key)) for entry in entries]
 
 
-def other_seeds(store: Store, readings: Iterable[Reading], last: int = LAST) -> list[Reading]:
+def other_seeds(store: Store, readings: Iterable[Reading]) -> list[Reading]:
     """Readings of finished runs that the store holds beside these, from which they differ in nothing but the seed."""
     held = {run.key: run for run in store.list()}
     asked = [reading for reading in readings if reading.key in held]
@@ -88,7 +94,7 @@ def other_seeds(store: Store, readings: Iterable[Reading], last: int = LAST) -> 
     for reading in asked:
         entry = Entry(reading.target, reading.rule, reading.attack, reading.key, reading.variant)
         for run in sorted(beside.get(_seedless(held[reading.key]), ()), key=lambda run: int(run.config["seed"])):
-            found[reading.place, run.key] = _reading(store, replace(entry, key=run.key), run, last)
+            found[reading.place, run.key] = _reading(store, replace(entry, key=run.key), run)
     return list(found.values())
 
 
@@ -96,15 +102,15 @@ def _seedless(run: RunRecord) -> str:
     return config_key({**run.config, "seed": 0})
 
 
-def _reading(store: Store, entry: Entry, run: RunRecord | None, last: int) -> Reading:
+def _reading(store: Store, entry: Entry, run: RunRecord | None) -> Reading:
     known: dict[str, Any] = {"variant": entry.variant, "key": entry.key}
     if run is None:
-        return Reading(entry.target, entry.rule, entry.attack, 0, 0, status=NOT_THERE, **known)
+        return Reading(entry.target, entry.rule, entry.attack, entry.seed, 0, status=NOT_THERE, **known)
     known |= {"status": run.status, "failure": run.failure or ""}
     if run.status == "finished":
         series = store.series(run.key)
         names = ("accuracy", "consensus_error", "disagreement", "loss")
-        known |= {name: final(store, run, name, last) for name in names if name in series}
+        known |= {name: final(store, run, name) for name in names if name in series}
     seed, rounds = int(run.config["seed"]), int(run.config["rounds"])
     return Reading(entry.target, entry.rule, entry.attack, seed, rounds, **known)
 

@@ -94,7 +94,9 @@ def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
     if path.is_dir():
         raise StoreError(f"store {path} is a directory; give the path of a file in it")
     if readonly and not path.exists():
-        raise StoreError(f"there is no store at {path}; check the path, or open it without readonly=True to create it")
+        raise StoreError(
+            f"there is no store at {path}; check the path, or make one with `byzmesh sweep` or `open_store(path)`"
+        )
     if not path.parent.is_dir():
         raise StoreError(f"store {path} is in a directory that does not exist; create {path.parent} first")
     if path.exists() and not os.access(path, os.R_OK):

@@ -75,7 +75,6 @@
     const decades = shown.length ? { min: 10 ** Math.floor(Math.log10(Math.min(...shown))),
       max: 10 ** Math.ceil(Math.log10(Math.max(...shown))) } : {};
     return {
-      color: palette,
       grid: { left: 12, right: 18, top: phone() ? 76 : 64, bottom: 30, containLabel: true },
       legend: { top: 4, type: curves.length > 14 ? "scroll" : "plain", textStyle: { color: colour("ink"), fontSize: 12 },
         inactiveColor: colour("line"), icon: "roundRect", itemWidth: 16, itemHeight: 6, itemGap: 9 },
@@ -85,8 +84,9 @@
         nameTextStyle: { color: colour("soft"), align: "left" },
         axisLabel: { color: colour("soft"), formatter: (v) => short(v) } },
       dataZoom: [{ type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl" }],
-      series: curves.map((curve, place) => ({
-        name: curve.name, type: "line", data: curve.points, showSymbol: item.marks, symbolSize: 7, emphasis: { focus: "series" },
+      // one colour per name, whatever the facet
+      series: curves.map((curve) => [curve, item.names.indexOf(curve.name)]).map(([curve, place]) => ({
+        name: curve.name, type: "line", color: palette[place % palette.length], data: curve.points, showSymbol: item.marks, symbolSize: 7, emphasis: { focus: "series" },
         lineStyle: { width: 2, type: styles[Math.floor(place / palette.length) % 3] }, animation: false,
       })),
     };
@@ -151,7 +151,12 @@
     const facet = chosen ? chosen.value : Object.keys(item.facets || { "": 0 })[0];
     if (!plots.has(name)) plots.set(name, echarts.init(document.getElementById(name), null, { renderer: "svg" }));
     const make = { chart: lines, network: graph, heatmap: heat }[item.kind];
-    plots.get(name).setOption(make(item, facet), true);
+    const plot = plots.get(name);
+    const option = make(item, facet);
+    // curves hidden in the legend stay hidden in the next facet and theme
+    const before = item.kind === "chart" && plot.getOption();
+    if (before) option.legend.selected = before.legend[0].selected;
+    plot.setOption(option, true);
   }
   // Drawn when they come near the screen: a report may hold dozens.
   const near = new IntersectionObserver((seen) => {
