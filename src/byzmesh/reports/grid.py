@@ -135,7 +135,7 @@ def to_latex(grid: Grid) -> str:
         r"    \toprule",
         "    " + " & ".join(_tex(word) for word in (grid.corner, *grid.columns)) + r" \\",
         r"    \midrule",
-        *body,
+        "\n    \\addlinespace\n".join(body),
         r"    \bottomrule",
         r"  \end{tabular}}",
         *([rf"  \par\smallskip\footnotesize {_tex(grid.note)}"] if grid.note else []),

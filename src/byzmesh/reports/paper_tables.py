@@ -63,8 +63,8 @@ def _table(
         cells.setdefault((reading.rule, reading.attack), []).append(reading)
     rules, attacks = (tuple(dict.fromkeys(place[side] for place in cells)) for side in (0, 1))
     if any(is_apart(table, rule) for rule in rules):
-        note += " † not comparable number by number: SimRew's published runs knew who lied; non-iid DRSA swings by two"
-        note += " points within one run."
+        note += " † not comparable number by number: SimRew's published runs knew who lied; in some runs"
+        note += " of non-iid DRSA the accuracy moves by points from one evaluation to the next."
     rows = tuple(
         (
             rule + (" †" if is_apart(table, rule) else ""),
