@@ -27,6 +27,8 @@ def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """Start `byzmesh` in a process group of its own, which can be killed whole."""
+    # tests that run in a shell's background inherit an ignored SIGINT; whoever types Ctrl-C does not
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdout=subprocess.PIPE,
