@@ -193,6 +193,7 @@ def _misjudged(quick: bool, seed: int) -> list[Cell]:
                 f"{graph}, {label}",
             )
             for rule in MISJUDGED_RULES
+            if rule in table.rules
             for attack in MISJUDGED_ATTACKS
             for label, f in misjudged_bounds(table.network, rule).items()
         ]
