@@ -58,9 +58,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Misjudged f",
         "Every published run knows each worker's true number of lying neighbours. Here the paper's rules that take f "
         "get it too small by one, exact, too large by one, and as the largest true number for all, under the three "
-        "attacks that hurt most. `byzmesh arena --bounds` does the same for other rules. On the octopus graph, with the "
-        "rules of Table IV, an arm has a single neighbour, so that f = 0 is all that is allowed there (Krum refuses "
-        "even that), and f - 1 is 0 for everyone: nothing is cut.",
+        "attacks that hurt most. `byzmesh arena --bounds` does the same for other rules. On the octopus graph, with "
+        "the rules of Table IV, an arm has a single neighbour, so that f = 0 is all that is allowed there (Krum "
+        "refuses even that), and f - 1 is 0 for everyone: nothing is cut.",
     ),
     "examples": (
         "Worked examples of Section IV",
