@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from byzmesh.cli import app
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.experiments.reproduce import choose
+from byzmesh.experiments.paper_grids import choose
 from byzmesh.store import open_store
 
 run = CliRunner()

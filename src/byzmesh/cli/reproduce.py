@@ -33,8 +33,7 @@ def command(
     """
     from byzmesh.cli.show_reproduction import names, print_reproduction, table_1_rows
     from byzmesh.cli.show_sweep import progress
-    from byzmesh.experiments.paper_grids import TARGETS, configs
-    from byzmesh.experiments.reproduce import choose
+    from byzmesh.experiments.paper_grids import TARGETS, choose, configs
     from byzmesh.experiments.runner import sweep
     from byzmesh.reports.files import folder, write_reproduction
     from byzmesh.reports.paper import Reproduction
@@ -51,13 +50,11 @@ def command(
             raise typer.Exit(130)
     targets = TARGETS if target == "all" else (target,)
     with open_store(store, readonly=True) as opened:
-        readings = collect(
-            opened,
-            [
-                Entry(cell.target, cell.rule, cell.attack, config_key(cell.config), cell.variant, cell.seed)
-                for cell in cells
-            ],
-        )
+        entries = [
+            Entry(cell.target, cell.rule, cell.attack, config_key(cell.config), cell.variant, cell.seed)
+            for cell in cells
+        ]
+        readings = collect(opened, entries)
         shown = Reproduction(opened, targets, readings, table_1_rows(targets, quick), quick)
         written = write_reproduction(shown, out)
         print_reproduction(shown, written)

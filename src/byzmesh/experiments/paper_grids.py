@@ -13,7 +13,7 @@ no runs. A short variant (`quick`) changes the number of rounds and how often is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from byzmesh.errors import ConfigError, UnknownName, nearest
 from byzmesh.experiments.canonical import build_network
 from byzmesh.experiments.config import resolve
-from byzmesh.rules.base import rules
+from byzmesh.rules.base import rules as registry
 
 RULES = (
     "WeiMean",
@@ -124,6 +124,27 @@ def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
     return found
 
 
+def choose(
+    target: str, *, quick: bool = False, seeds: int = 1, rules: Sequence[str] = (), attacks: Sequence[str] = ()
+) -> list[Cell]:
+    """The cells of a target, restricted to rules and attacks if any is named, in upper or lower case.
+
+    >>> [cell.attack for cell in choose("table-4", rules=["ios"], attacks=["none", "ALIE"])]
+    ['none', 'alie']
+    """
+    found = cells(target, quick=quick, seeds=seeds)
+    if not found and (rules or attacks):
+        raise ConfigError(f"{target} is not made of runs; leave --rules and --attacks out")
+    for kind, asked in (("rule", rules), ("attack", attacks)):
+        known = {getattr(cell, kind).lower(): getattr(cell, kind) for cell in found}
+        for name in asked:
+            if name.lower() not in known:
+                raise UnknownName(f"{target} has no {kind} {name!r}: {nearest(name, known.values())}")
+        wanted = {name.lower() for name in asked}
+        found = [cell for cell in found if not wanted or getattr(cell, kind).lower() in wanted]
+    return found
+
+
 def configs(chosen: Iterable[Cell]) -> list[dict[str, Any]]:
     """The different configs of cells: figures share runs with tables.
 
@@ -208,7 +229,7 @@ def misjudged_bounds(network: str, rule: str) -> dict[str, Any]:
     """
     built = build_network(network)
     true = built.lying_neighbours
-    allowed = np.array([max(0, rules.make(rule).largest_f(int(degree))) for degree in built.layout.degree])
+    allowed = np.array([max(0, registry.make(rule).largest_f(int(degree))) for degree in built.layout.degree])
     most = np.minimum(true.max(), allowed)
     return {
         "f - 1": np.maximum(true - 1, 0).tolist(),

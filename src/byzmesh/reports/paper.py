@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,16 +113,8 @@ def _figure_1(shown: Reproduction) -> Mapping[str, Any]:
 
 def _figure_4(shown: Reproduction) -> Mapping[str, Any]:
     readings = shown.of("figure-4")
-    ends: dict[str, dict[int, list[float]]] = {}
-    for reading in readings:
-        if reading.status != "finished":
-            continue
-        ends.setdefault(reading.attack, {}).setdefault(_liars(reading), []).append(reading.accuracy)
-    curves = tuple(
-        Curve(attack, tuple(values), tuple(float(np.mean(group)) for group in values.values()))
-        for attack, values in ends.items()
-    )
-    final = Chart("Final accuracy", "number of liars", "accuracy (%)", {"": curves} if curves else {}, marks=True)
+    ended = [(("", reading.attack), float(_liars(reading)), reading) for reading in readings]
+    final = Chart("Final accuracy", "number of liars", "accuracy (%)", _end_curves(ended), marks=True)
     groups = _groups(readings, lambda reading: (reading.attack, reading.variant))
     return {
         "grids": (tables.figure_4_grid(readings),),
@@ -133,21 +125,29 @@ def _figure_4(shown: Reproduction) -> Mapping[str, Any]:
 def _misjudged(shown: Reproduction) -> Mapping[str, Any]:
     readings = shown.of("misjudged-f")
     places = {"f - 1": -1.0, "exact": 0.0, "f + 1": 1.0}
-    ends: dict[str, dict[str, dict[float, list[float]]]] = {}
+    ended = []
     for reading in readings:
         graph, judged = reading.variant.split(", ")
-        if judged in places and reading.status in ("finished", "diverged"):
-            facet = ends.setdefault(f"{graph}, {reading.attack}", {})
-            facet.setdefault(reading.rule, {}).setdefault(places[judged], []).append(reading.accuracy)
-    facets = {
-        facet: tuple(
-            Curve(rule, tuple(values), tuple(float(np.mean(group)) for group in values.values()))
-            for rule, values in named.items()
-        )
-        for facet, named in ends.items()
-    }
+        if judged in places:
+            ended.append(((f"{graph}, {reading.attack}", reading.rule), places[judged], reading))
+    facets = _end_curves(ended)
     chart = Chart("Final accuracy", "f minus the true number of lying neighbours", "accuracy (%)", facets, marks=True)
     return {"grids": tuple(tables.misjudged_grids(readings)), "charts": (chart,)}
+
+
+def _end_curves(ended: Iterable[tuple[tuple[str, str], float, Reading]]) -> dict[str, tuple[Curve, ...]]:
+    """Curves of final accuracies from ((facet, curve), x, reading); no point where no run finished."""
+    points: dict[str, dict[str, dict[float, list[float]]]] = {}
+    for (facet, name), x, reading in ended:
+        if reading.status == "finished":
+            points.setdefault(facet, {}).setdefault(name, {}).setdefault(x, []).append(reading.accuracy)
+    return {
+        facet: tuple(
+            Curve(name, tuple(values), tuple(float(np.mean(group)) for group in values.values()))
+            for name, values in named.items()
+        )
+        for facet, named in points.items()
+    }
 
 
 def _examples(shown: Reproduction) -> Mapping[str, Any]:

@@ -25,11 +25,10 @@ BESIDE_PUBLISHED = {
     "collapsed": "both below 60%",
     "trouble": "diverged, failed or not run",
 }
-INFEASIBLE = {"infeasible": "the rule refuses this f for some worker"}
 BESIDE_EXACT = {
     **{word: text for word, text in BESIDE_PUBLISHED.items() if word != "collapsed"},
     "same": "within 0.5 points of the run with the exact f",
-    **INFEASIBLE,
+    "infeasible": "the rule refuses this f for some worker",
 }
 BELOW = {"collapsed": "below 60%", "trouble": BESIDE_PUBLISHED["trouble"]}
 ERRORS = {"same": "agrees", "far-above": "larger than published", "far-below": "smaller than published"}
@@ -199,26 +198,25 @@ def _value(group: Sequence[Reading], beside: Sequence[Reading] | None) -> GridCe
 
 def claims_grid(readings: Sequence[Reading]) -> Grid:
     """The text's definition beside the one that was run and the published number."""
-    lines: dict[str, dict[str, Reading]] = {}
+    lines: dict[str, dict[str, list[Reading]]] = {}
     for reading in readings:
         name, way = reading.variant.split(", ")
-        lines.setdefault(f"{name}: {reading.rule}, {reading.attack}", {})[way] = reading
+        label = ", ".join(dict.fromkeys((name, reading.rule, reading.attack)))
+        lines.setdefault(label, {}).setdefault(way, []).append(reading)
     rows = []
     for label, ways in lines.items():
-        run = ways["as run"]
-        theirs = published()["table-3", run.rule, run.attack].accuracy
-        shown = [replace(_value([ways[way]], None), detail=_ce(ways[way])) if way in ways else EMPTY for way in WAYS]
+        first = ways["as run"][0]
+        theirs = published()["table-3", first.rule, first.attack].accuracy
+        shown = [_with_error(ways[way]) if way in ways else EMPTY for way in ("text", "as run")]
         rows.append((label, (*shown, GridCell(f"{theirs:.2f}", value=theirs))))
     columns = ("as the text says", "as run", "published")
     note = "Two-castle graph, non-iid; CE in small print. Diverged: the models left the range of numbers."
     return Grid("claims", "Text against runs: accuracy (%)", "definition", columns, tuple(rows), note, BELOW)
 
 
-WAYS = ("text", "as run")
-
-
-def _ce(reading: Reading) -> str:
-    return "" if math.isnan(reading.consensus_error) else f"CE {reading.consensus_error:.0e}"
+def _with_error(group: Sequence[Reading]) -> GridCell:
+    error = group[0].consensus_error
+    return replace(_value(group, None), detail="" if math.isnan(error) else f"CE {error:.0e}")
 
 
 def figure_1_grid(readings: Sequence[Reading]) -> Grid:

@@ -2,9 +2,9 @@
 
 Before any product the vectors are centred on c, the mean of the *own* models: near consensus the differences are 1e-5
 of the norms and float32 products of the raw vectors would lose them, and no liar chooses the centre. An own model that
-is `FAR` larger than most (a worker without defence that diverges) is left out of c: it would cost all others their
-digits. With the basis Z
-(centred rows, each divided by a power of two where it is huge, so that 1e38 does not overflow) every pool row is
+is `FAR` times larger than most (a worker without defence that diverges) is left out of c: it would cost all others
+their digits. With the basis Z (centred rows, each divided by a power of two where it is huge, so that 1e38 does not
+overflow) every pool row is
 
     y_p = c + sum_m lift[p, m] Z_m,
 

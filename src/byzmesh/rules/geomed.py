@@ -48,8 +48,8 @@ def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, toler
                 fresh[slot] = 0.0
                 if present[receiver, slot]:
                     distance2 = gram[slot, slot] - 2.0 * lean[slot] + spread
-                    met = distance2 <= blind * (length[slot] + reach) ** 2
-                    fresh[slot] = np.inf if met else 1.0 / np.sqrt(distance2)
+                    here = distance2 <= blind * (length[slot] + reach) ** 2
+                    fresh[slot] = np.inf if here else 1.0 / np.sqrt(distance2)
             met = np.isinf(fresh).any()
             if met:
                 fresh[:] = np.isinf(fresh)
