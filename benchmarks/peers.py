@@ -27,7 +27,7 @@ from byzmesh.peers.drill import Drill, Nursery
 from byzmesh.peers.netfile import NetworkFile, load_network, network_file, save_network
 from byzmesh.peers.node import bind_share
 from byzmesh.rules.base import Inbox
-from byzmesh.rules.geometry import Pool
+from byzmesh.rules.gram.strategy import Pool
 from byzmesh.training import local_update, schedule
 
 FORK = multiprocessing.get_context("fork")

@@ -21,7 +21,7 @@ import networkx as nx
 import numpy as np
 
 from byzmesh.rules.base import Inbox, Rule, rules
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.gram.pool import Pool
 
 
 def best(function: Callable[[], object], seconds: float = 1.0) -> float:

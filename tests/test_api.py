@@ -27,7 +27,7 @@ def test_import_is_light() -> None:
 
 
 def test_submodules_do_not_hide_the_functions() -> None:
-    modules = "byzmesh.rules.api, byzmesh.attacks.base, byzmesh.network.graph"
+    modules = "byzmesh.rules.aggregate, byzmesh.attacks.base, byzmesh.network.graph"
     code = f"import byzmesh as bm, {modules}; print(callable(bm.rules), callable(bm.attacks), callable(bm.network))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True", "True"]
@@ -124,7 +124,7 @@ def test_huge_lies_in_float32_do_not_make_nan() -> None:
 
 def test_arrays_off_the_host_take_the_array_api_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a GPU tensor would go through, with CPU tensors: the same results as NumPy."""
-    from byzmesh.rules import arrays
+    from byzmesh.rules import interop as arrays
 
     random = np.random.default_rng(2)
     own, received = random.normal(size=13), random.normal(size=(8, 13))

@@ -214,7 +214,7 @@ def test_half_and_mixed_precision_come_back_as_they_were() -> None:
 
 def test_tensors_off_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a module on a GPU would go through, with CPU tensors."""
-    from byzmesh.rules import arrays
+    from byzmesh.rules import interop as arrays
 
     module = shaken(Tied(), 0)
     sent = [message(shaken(module, seed)) for seed in (1, 2, 3)]

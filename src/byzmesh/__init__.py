@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from byzmesh.experiments.certificates import estimate_constants
     from byzmesh.experiments.simulate import prepare, simulate
     from byzmesh.problems.base import Problem, problem
-    from byzmesh.rules.api import BadMessage, aggregate, rule
+    from byzmesh.rules.aggregate import BadMessage, aggregate, rule
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
-    from byzmesh.rules.gram import gram_rule
-    from byzmesh.rules.premix import bucketing, nnm
+    from byzmesh.rules.gram.rule import gram_rule
+    from byzmesh.rules.preaggregate import bucketing, nnm
     from byzmesh.simulation.engine import Run, Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.store import open_store
     from byzmesh.theory.certificate import certify
 
 _LAZY = {
-    "BadMessage": "rules.api",
+    "BadMessage": "rules.aggregate",
     "Block": "rules.base",
     "Inbox": "rules.base",
     "Outcome": "rules.base",
     "Rule": "rules.base",
-    "aggregate": "rules.api",
+    "aggregate": "rules.aggregate",
     "aggregate_all": "simulation.exchange",
-    "bucketing": "rules.premix",
+    "bucketing": "rules.preaggregate",
     "Problem": "problems.base",
     "Run": "simulation.engine",
     "Simulation": "simulation.engine",
@@ -55,9 +55,9 @@ _LAZY = {
     "prepare": "experiments.simulate",
     "problem": "problems.base",
     "simulate": "experiments.simulate",
-    "gram_rule": "rules.gram",
-    "nnm": "rules.premix",
-    "rule": "rules.api",
+    "gram_rule": "rules.gram.rule",
+    "nnm": "rules.preaggregate",
+    "rule": "rules.aggregate",
 }
 
 

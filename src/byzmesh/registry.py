@@ -8,6 +8,7 @@ names a module (importing it registers) or the factory itself.
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -70,6 +71,14 @@ class Entry(Generic[T]):
         }
 
 
+def _import_all(name: str) -> None:
+    """Import a module; of a package also its modules, so that a new file there needs no list that names it."""
+    module = import_module(name)
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        if not found.ispkg:
+            import_module(f"{name}.{found.name}")
+
+
 class Registry(Generic[T]):
     """Factories of one kind by name.
 
@@ -127,7 +136,7 @@ class Registry(Generic[T]):
                 return
             self._loaded = True
             for module in self._modules:
-                import_module(module)
+                _import_all(module)
             for point in metadata.entry_points(group=self.group):
                 found = point.load()
                 if callable(found) and fold(point.name) not in self._names:

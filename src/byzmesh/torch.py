@@ -24,7 +24,7 @@ from byzmesh.problems.linear import LinearTask
 from byzmesh.problems.neural import flat
 from byzmesh.problems.neural.modules import import_torch
 from byzmesh.problems.neural.task import TorchTask
-from byzmesh.rules import api
+from byzmesh.rules import aggregate as api
 from byzmesh.rules.base import Rule
 
 if TYPE_CHECKING:

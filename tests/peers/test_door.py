@@ -23,7 +23,7 @@ from byzmesh.peers import Keys, Patience, Peer, keygen, load_keys, new_keys
 from byzmesh.peers.identity import zeromq
 from byzmesh.peers.netfile import load_network
 from byzmesh.peers.node import Node, bind_share
-from byzmesh.rules.api import aggregate
+from byzmesh.rules.aggregate import aggregate
 from tests.peers.networks import free_ports, make_network
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "peer_training_loop.py"

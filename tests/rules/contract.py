@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.rules.api import silence
+from byzmesh.rules.aggregate import silence
 from byzmesh.rules.base import Inbox, Outcome, Rule
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.gram.pool import Pool
 from tests.rules.cases import loss
 
 DIMENSION = 6

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.rules.base import Block, Inbox, Rule, normalised, rules
-from byzmesh.rules.gram import gram_rule
-from byzmesh.rules.scissor import cut_farthest
+from byzmesh.rules.cutting import cut_farthest
+from byzmesh.rules.gram.rule import gram_rule
 from tests.rules.contract import CHECKS, applies
 
 SMALL = 5

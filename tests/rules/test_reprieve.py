@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import byzmesh as bm
 from byzmesh.errors import ConfigError, InfeasibleBound
-from byzmesh.rules.api import rule
+from byzmesh.rules.aggregate import rule
 from byzmesh.theory.contraction import cut_weight, proved_contraction
 from byzmesh.theory.mixing import doubly_stochastic, virtual_mixing
 from byzmesh.theory.search import search_contraction

@@ -11,7 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byzmesh.rules import networks, selection
+from byzmesh.rules import ranks as selection
+from byzmesh.rules.ranks import sorting_networks as networks
 from tests.rules.oracles import mean_near_median
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.network import Network, network
-from byzmesh.rules.api import rule
+from byzmesh.rules.aggregate import rule
 from byzmesh.theory.mixing import (
     chi2,
     doubly_stochastic,

@@ -7,7 +7,7 @@ import pytest
 
 from byzmesh.errors import ConfigError
 from byzmesh.network import network
-from byzmesh.rules.api import rule
+from byzmesh.rules.aggregate import rule
 from byzmesh.simulation.exchange import aggregate_all, forge
 from byzmesh.theory.contraction import Proof, proved_contraction
 from byzmesh.theory.forensics import cut_counts, find_suspects

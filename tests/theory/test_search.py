@@ -10,9 +10,9 @@ import pytest
 
 from byzmesh.errors import ConfigError
 from byzmesh.network import Network, network
-from byzmesh.rules.api import aggregate, rule
+from byzmesh.rules.aggregate import aggregate, rule
 from byzmesh.rules.base import Block, rules
-from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.theory.contraction import ContradictedProof, Proof, proved_contraction
 from byzmesh.theory.games import games_of, respond
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own, virtual_mixing

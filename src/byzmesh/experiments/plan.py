@@ -21,8 +21,8 @@ from byzmesh.experiments.backlog import ENDED
 from byzmesh.experiments.canonical import build_network
 from byzmesh.experiments.grid import Point
 from byzmesh.experiments.simulate import build
-from byzmesh.rules.api import check_feasible
-from byzmesh.rules.api import rule as make_rule
+from byzmesh.rules.aggregate import check_feasible
+from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.store import open_store
 from byzmesh.store.keys import dump
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from byzmesh.attacks.base import Scene
 from byzmesh.errors import PeerError
 from byzmesh.peers.netfile import NetworkFile
-from byzmesh.rules.api import silence
+from byzmesh.rules.aggregate import silence
 from byzmesh.rules.base import Inbox
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.gram.pool import Pool
 from byzmesh.training import schedule
 
 Array = npt.NDArray[Any]

@@ -34,8 +34,8 @@ from byzmesh.peers.transport import Remote
 from byzmesh.peers.wire import WIRES
 from byzmesh.problems import Problem
 from byzmesh.problems import problem as make_problem
-from byzmesh.rules.api import check_feasible
-from byzmesh.rules.api import rule as make_rule
+from byzmesh.rules.aggregate import check_feasible
+from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.training import local_update, schedule
 

@@ -27,7 +27,7 @@ from byzmesh.peers.netfile import NetworkFile, load_network
 from byzmesh.peers.page import Page
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.problems import Task
-from byzmesh.rules.pool import to_host
+from byzmesh.rules.gram.pool import to_host
 from byzmesh.training import load_checkpoint, local_update, save_checkpoint, schedule
 
 _STATUS_SECONDS = 0.5

@@ -24,11 +24,11 @@ from byzmesh.peers.identity import Keys
 from byzmesh.peers.rounds import Patience, Rounds
 from byzmesh.peers.transport import Remote, Transport
 from byzmesh.peers.wire import EVERYONE, Format, WireError
-from byzmesh.rules.api import check_feasible, silence
-from byzmesh.rules.api import rule as make_rule
-from byzmesh.rules.arrays import Bridge
+from byzmesh.rules.aggregate import check_feasible, silence
+from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Floats, Inbox, Outcome, Rule, State
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.interop import Bridge
 
 Array = npt.NDArray[Any]
 

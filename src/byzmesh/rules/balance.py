@@ -15,7 +15,7 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Floats, Inbox, Rule, State, rules
-from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.gram.rule import gram_rule
 
 
 @rules.register("BALANCE")

@@ -7,7 +7,7 @@ an optimiser: `init` makes the first round's state, `apply` turns inbox and stat
                   1..d  one vector per neighbour, by sender id (so "the first" is the lowest id, which settles ties)
                   d+1   padding where another receiver has more neighbours: present is False, weight is 0
 
-A *Gram rule* only says how much each slot counts (`Block` -> coefficients); geometry.py does the rest.
+A *Gram rule* only says how much each slot counts (`Block` -> coefficients); `rules/gram` does the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.registry import Registry
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.gram.pool import Pool
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -174,26 +174,4 @@ def _bounds(largest_f: Callable[[int], int], slots: int) -> Integers:
     return np.array([largest_f(count) for count in range(slots)])
 
 
-rules: Registry[Rule] = Registry(
-    "rule",
-    "byzmesh.rules",
-    tuple(
-        f"byzmesh.rules.{module}"
-        for module in (
-            "mean",
-            "coordinate",
-            "geomed",
-            "krum",
-            "scissor",
-            "clipping",
-            "nearest",
-            "penalty",
-            "simrew",
-            "premix",
-            "ubar",
-            "reprieve",
-            "gossip",
-            "balance",
-        )
-    ),
-)
+rules: Registry[Rule] = Registry("rule", "byzmesh.rules", ("byzmesh.rules",))

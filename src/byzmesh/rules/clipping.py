@@ -8,15 +8,11 @@ own model and uses the mixing weights. The radius depends on the task: the paper
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.registry import ByPartition
-from byzmesh.rules.base import Block, Floats, Inbox, Rule, State, no_state, normalised, rules
-from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.base import Floats
 
 
 @exact
@@ -51,62 +47,3 @@ def check_radius(rule: str, tau: float) -> None:
     """A clipping radius must be a positive number."""
     if not (np.isfinite(tau) and tau > 0.0):
         raise ConfigError(f"{rule}'s tau must be a positive number, got {tau}")
-
-
-@rules.register(
-    "CC",
-    aliases=("centered-clipping", "centred-clipping"),
-    published={"centre": "memory", "tau": ByPartition(0.1, 0.3)},
-)
-def cc(tau: float = 0.3, centre: str = "own", iterations: int = 1) -> Rule:
-    """Centred clipping: v + (1/S) sum_m clip(y_m - v, tau), repeated `iterations` times.
-
-    centre="own": v starts at the own model; "memory": at the receiver's previous output, 0 at first (as published).
-    """
-    check_radius("CC", tau)
-    if centre not in ("own", "memory"):
-        raise ConfigError(f"CC's centre must be 'own' or 'memory', got {centre!r}")
-    if iterations < 1:
-        raise ConfigError(f"CC's iterations must be at least 1, got {iterations}")
-    memory = centre == "memory"
-
-    def coefficients(block: Block) -> Floats:
-        start = np.zeros(block.weight.shape)
-        start[:, -1 if memory else 0] = 1.0
-        held = block.present.copy()
-        if memory:
-            held[:, -1] = False
-        return clip_towards(block.inner, start, normalised(held), tau, iterations)
-
-    def previous_output(inbox: Inbox, state: State) -> Any:
-        return state
-
-    return gram_rule(
-        "CC",
-        coefficients,
-        anchor=previous_output if memory else None,
-        remember=memory,
-        init=(lambda models: models * 0) if memory else no_state,
-        translates=not memory,
-        idempotent=not memory,
-        options={"tau": tau, "centre": centre, "iterations": iterations},
-    )
-
-
-@rules.register("SCC", aliases=("self-centered-clipping",), published={"tau": ByPartition(0.1, 0.3)})
-def scc(tau: float = 0.3) -> Rule:
-    """Self-centred clipping: x_n + sum_m w'_nm clip(y_m - x_n, tau); r_n = w'_nn."""
-    check_radius("SCC", tau)
-
-    def coefficients(block: Block) -> Floats:
-        start = np.zeros(block.weight.shape)
-        start[:, 0] = 1.0
-        return clip_towards(block.inner, start, block.weight, tau, 1)
-
-    return gram_rule(
-        "SCC",
-        coefficients,
-        self_weight=lambda inbox: inbox.weight[:, 0],
-        uses_weights=True,
-        options={"tau": tau},
-    )

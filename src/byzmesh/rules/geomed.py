@@ -18,7 +18,7 @@ import numpy as np
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Booleans, Floats, Rule, normalised, rules
-from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.gram.rule import gram_rule
 
 ROUNDING = 1e-2
 """Rounding of squared distances, as a share of the tolerance for ties."""

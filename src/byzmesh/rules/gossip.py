@@ -23,9 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Booleans, Floats, Rule, rules
-from byzmesh.rules.gram import gram_rule
-from byzmesh.rules.scissor import below_neighbours, cut_farthest
+from byzmesh.rules.base import Block, Booleans, Floats
 
 ROUNDING = 1e-12
 """Two sums of weights that differ by less are equal."""
@@ -63,14 +61,14 @@ def keep_nearest(distance2: Floats, weight: Floats, present: Booleans, spare: Fl
     return kept
 
 
-def _reach2(block: Block) -> Floats:
+def reach2(block: Block) -> Floats:
     """(R, K) squared distances from the own model; rounding may put a product below 0."""
     square: Floats = np.maximum(np.einsum("rkk->rk", block.inner), 0.0)
     return square
 
 
-def _kept(block: Block, times: float) -> Booleans:
-    return keep_nearest(_reach2(block), block.weight, block.present, times * lying_weight(block), block.tie)
+def kept_nearest(block: Block, times: float) -> Booleans:
+    return keep_nearest(reach2(block), block.weight, block.present, times * lying_weight(block), block.tie)
 
 
 def rest_to_own(shares: Floats) -> Floats:
@@ -84,74 +82,16 @@ def rest_to_own(shares: Floats) -> Floats:
     return shares
 
 
-def _clipped(shares: Floats, reach2: Floats, radius2: Floats) -> Floats:
+def clipped(shares: Floats, reach2: Floats, radius2: Floats) -> Floats:
     """The shares times min(1, radius / distance)."""
     far = reach2 > radius2[:, None]
     factor = np.sqrt(np.where(far, radius2[:, None] / np.where(far, reach2, 1.0), 1.0))
     return rest_to_own(shares * factor)
 
 
-def _adaptive_radius2(block: Block, kept: Booleans) -> Floats:
+def adaptive_radius2(block: Block, kept: Booleans) -> Floats:
     """(R,) (1/b) sum over the kept of w' ||z||^2; infinite where b = 0 and nobody is suspected."""
     bound = lying_weight(block)
-    total = np.where(kept, block.weight * _reach2(block), 0.0).sum(axis=1)
+    total = np.where(kept, block.weight * reach2(block), 0.0).sum(axis=1)
     radius2: Floats = np.where(bound > 0.0, total / np.where(bound > 0.0, bound, 1.0), np.inf)
     return radius2
-
-
-@rules.register("GTS", aliases=("gossip-trimmed-sum",), facts={"feasible": "f < d"})
-def gts() -> Rule:
-    """Drop the farthest neighbours of weight b_n; what they weighed goes to the own model."""
-
-    def coefficients(block: Block) -> Floats:
-        return rest_to_own(np.where(_kept(block, 1.0), block.weight, 0.0))
-
-    return gram_rule("GTS", coefficients, largest_f=below_neighbours, uses_weights=True)
-
-
-@rules.register("ClippedGossip", aliases=("clipped-gossip", "adaptive-clipping"), facts={"feasible": "f < d"})
-def clipped_gossip() -> Rule:
-    """Clip every neighbour to tau, tau^2 = (1/b_n) sum w' ||z||^2 over the nearest of weight W'(neighbours) - b_n."""
-
-    def coefficients(block: Block) -> Floats:
-        return _clipped(block.weight, _reach2(block), _adaptive_radius2(block, _kept(block, 1.0)))
-
-    return gram_rule("ClippedGossip", coefficients, largest_f=below_neighbours, uses_weights=True)
-
-
-def below_half(neighbours: int) -> int:
-    """Largest f with 2 f < d."""
-    return max(0, (neighbours - 1) // 2)
-
-
-@rules.register("CS+", aliases=("clipped-sum-plus", "csplus"), facts={"feasible": "2 f < d"})
-def cs_plus() -> Rule:
-    """Clip every neighbour to the largest distance among the nearest of weight W'(neighbours) - 2 b_n."""
-
-    def coefficients(block: Block) -> Floats:
-        radius2 = np.where(_kept(block, 2.0), _reach2(block), 0.0).max(axis=1)
-        return _clipped(block.weight, _reach2(block), radius2)
-
-    return gram_rule("CS+", coefficients, largest_f=below_half, uses_weights=True)
-
-
-@rules.register("RTC", aliases=("remove-then-clip",), facts={"feasible": "f < d"})
-def rtc() -> Rule:
-    """Remove the farthest neighbours of weight b_n, then clip the rest to tau^2 = (1/b_n) sum_{rest} w' ||z||^2."""
-
-    def coefficients(block: Block) -> Floats:
-        kept = _kept(block, 1.0)
-        return _clipped(np.where(kept, block.weight, 0.0), _reach2(block), _adaptive_radius2(block, kept))
-
-    return gram_rule("RTC", coefficients, largest_f=below_neighbours, uses_weights=True)
-
-
-@rules.register("LazyIOS", aliases=("ios-lazy",), facts={"feasible": "f < d"})
-def lazy_ios() -> Rule:
-    """IOS's cuts, but the cut weight goes to the own model: x_n + sum_{m in U} w'_nm (y_m - x_n)."""
-
-    def coefficients(block: Block) -> Floats:
-        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
-        return rest_to_own(np.where(trusted, block.weight, 0.0))
-
-    return gram_rule("LazyIOS", coefficients, largest_f=below_neighbours, uses_weights=True)

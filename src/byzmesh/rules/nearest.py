@@ -1,79 +1,26 @@
-"""Averages of the vectors that lie together: NNA around the own model, MDA in the tightest cluster."""
+"""The slots of least score, one after the other: what rules that pick their nearest share."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, normalised, rules
-from byzmesh.rules.gram import gram_rule
-from byzmesh.rules.krum import pick_least
-from byzmesh.rules.scissor import below_neighbours
-
-LARGEST_SEARCH = 200_000
-"""MDA refuses neighbourhoods with more subsets than this."""
-
-
-@rules.register("NNA", aliases=("nearest-neighbour-averaging", "monna"), facts={"feasible": "f < d"})
-def nna() -> Rule:
-    """Nearest-neighbour averaging: the plain mean of the S - f vectors closest to the own one (itself included)."""
-
-    def coefficients(block: Block) -> Floats:
-        distance = np.where(block.present, np.einsum("rkk->rk", block.inner), np.inf)
-        distance[:, 0] = -1.0  # the own vector comes first even where another equals it
-        return normalised(pick_least(distance, block.present.sum(axis=1) - block.f, block.tie))
-
-    return gram_rule("NNA", coefficients, largest_f=below_neighbours)
+from byzmesh.rules.base import Booleans, Floats, Integers
 
 
 @exact
-def tightest(distance2: Floats, present: Booleans, f: Integers, tie: float) -> Booleans:
-    """(R, K) the subset of S - f slots with the least diameter; of equals the lexicographically first."""
-    receivers, slots = present.shape
-    best_set = np.zeros((receivers, slots), np.bool_)
+def pick_least(scores: Floats, picks: Integers, tie: float) -> Booleans:
+    """(R, K) the `picks` slots of least score; within rounding the lowest slot goes first."""
+    receivers, slots = scores.shape
+    chosen = np.zeros((receivers, slots), np.bool_)
     for receiver in range(receivers):
-        held = np.flatnonzero(present[receiver])
-        size = held.size - f[receiver]
-        pick = np.arange(size)
-        best = -1.0
-        while True:
-            diameter = 0.0
-            for i in range(size):
-                for j in range(i):
-                    diameter = max(diameter, distance2[receiver, held[pick[i]], held[pick[j]]])
-            if best < 0.0 or diameter < best * (1.0 - tie):
-                best = diameter
-                best_set[receiver] = False
-                for i in range(size):
-                    best_set[receiver, held[pick[i]]] = True
-            place = size - 1
-            while place >= 0 and pick[place] == held.size - size + place:
-                place -= 1
-            if place < 0:
-                break
-            pick[place] += 1
-            for i in range(place + 1, size):
-                pick[i] = pick[i - 1] + 1
-    return best_set
-
-
-def largest_searchable(neighbours: int) -> int:
-    """Largest f < d for which the number of subsets stays within `LARGEST_SEARCH`."""
-    largest = 0
-    for f in range(below_neighbours(neighbours) + 1):
-        if math.comb(neighbours + 1, f) > LARGEST_SEARCH:
-            break
-        largest = f
-    return largest
-
-
-@rules.register("MDA", aliases=("minimum-diameter-averaging",), facts={"feasible": "f < d and C(S, f) <= 200,000"})
-def mda() -> Rule:
-    """Minimum-diameter averaging: the plain mean of the S - f vectors with the least diameter (exhaustive search)."""
-
-    def coefficients(block: Block) -> Floats:
-        return normalised(tightest(block.distance2, block.present, block.f, block.tie))
-
-    return gram_rule("MDA", coefficients, largest_f=largest_searchable)
+        for _ in range(picks[receiver]):
+            best = -1
+            for slot in range(slots):
+                score = scores[receiver, slot]
+                open_slot = not chosen[receiver, slot] and np.isfinite(score)
+                if open_slot and (best < 0 or score < scores[receiver, best] * (1.0 - tie)):
+                    best = slot
+            if best >= 0:
+                chosen[receiver, best] = True
+    return chosen

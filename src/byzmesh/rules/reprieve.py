@@ -26,8 +26,9 @@ import numpy as np
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Booleans, Floats, Rule, normalised, rules
-from byzmesh.rules.gram import gram_rule
-from byzmesh.rules.scissor import below_neighbours, cut_farthest
+from byzmesh.rules.cutting import cut_farthest
+from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.gram.rule import gram_rule
 
 HALF = 0.5 * (1.0 - 1e-12)
 """Half of a sum of weights, with room for its rounding."""

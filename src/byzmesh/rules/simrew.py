@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Booleans, Floats, Inbox, Outcome, Rule, State, rules
-from byzmesh.rules.geometry import inner_blocks, mix
-from byzmesh.rules.gram import anchored
-from byzmesh.rules.selection import sign_histogram
+from byzmesh.rules.gram.rule import anchored
+from byzmesh.rules.gram.strategy import inner_blocks, mix
+from byzmesh.rules.ranks import sign_histogram
 
 
 def sign_scores(counts: npt.NDArray[np.int64], present: Booleans, divergence: str) -> Floats:

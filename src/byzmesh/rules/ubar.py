@@ -6,9 +6,9 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
-from byzmesh.rules.geometry import mix, tie_tolerance
-from byzmesh.rules.gram import block_of
-from byzmesh.rules.krum import pick_least
+from byzmesh.rules.gram.rule import block_of
+from byzmesh.rules.gram.strategy import mix, tie_tolerance
+from byzmesh.rules.nearest import pick_least
 
 
 @rules.register("UBAR")

@@ -25,9 +25,9 @@ from byzmesh.compiled import keep_memory, limit_threads
 from byzmesh.errors import ConfigError
 from byzmesh.network import Network
 from byzmesh.problems.base import Task
-from byzmesh.rules.api import check_feasible
+from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.base import Rule
-from byzmesh.rules.pool import from_host, to_host
+from byzmesh.rules.gram.pool import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
 from byzmesh.simulation.trials import trials

@@ -11,11 +11,11 @@ import numpy as np
 from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
 from byzmesh.errors import ConfigError, UnknownOption
 from byzmesh.network import Network, fiedler_vector, metropolis_hastings
-from byzmesh.rules.api import check_feasible, silence
-from byzmesh.rules.api import rule as make_rule
-from byzmesh.rules.arrays import Bridge
+from byzmesh.rules.aggregate import check_feasible, silence
+from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, State
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.interop import Bridge
 
 
 def scene_of(network: Network) -> Scene:

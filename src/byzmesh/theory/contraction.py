@@ -133,7 +133,7 @@ def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
     """Upper bounds on rho that are proved for this rule on this network, with bounds f (N,) on the lying neighbours.
 
     >>> from byzmesh.network import network
-    >>> from byzmesh.rules.api import rule
+    >>> from byzmesh.rules.aggregate import rule
     >>> net = network("complete", n=13, byzantine=[0])
     >>> round(proved_contraction(net, rule("ios"), net.bounds(1)).rho, 6)
     1.2

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from byzmesh.errors import ConfigError
 from byzmesh.network import Network
 from byzmesh.rules.base import Inbox, Rule
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.gram.pool import Pool
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

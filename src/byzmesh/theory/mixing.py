@@ -67,7 +67,7 @@ def virtual_mixing(network: Network, rule: Rule) -> Mixing:
     """The virtual mixing matrix of a rule on a network.
 
     >>> from byzmesh.network import network
-    >>> from byzmesh.rules.api import rule
+    >>> from byzmesh.rules.aggregate import rule
     >>> net = network("complete", n=4, byzantine=[3])
     >>> virtual_mixing(net, rule("ios")).matrix[0], virtual_mixing(net, rule("faba")).matrix[0].round(3)
     (array([0.5 , 0.25, 0.25]), array([0.333, 0.333, 0.333]))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from byzmesh import rng
 from byzmesh.errors import ConfigError
 from byzmesh.network import Network
-from byzmesh.rules.api import rule as make_rule
+from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import ContradictedProof, Proof
 from byzmesh.theory.games import Game, average, check_playable, games_of, ratios, spread, with_spread

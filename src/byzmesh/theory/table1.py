@@ -21,7 +21,7 @@ from typing import Any
 
 from byzmesh.errors import ConfigError
 from byzmesh.network import network as make_network
-from byzmesh.rules.api import rule as make_rule
+from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import proved_contraction
 from byzmesh.theory.mixing import chi2, doubly_stochastic, mixing_rate, rho_star, virtual_mixing

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.compiled import fast
-from byzmesh.rules.fused import add_products, pool_row
+from byzmesh.rules.gram.small_kernels import add_products, pool_row
 
 Array = npt.NDArray[Any]
 

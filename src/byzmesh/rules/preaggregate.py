@@ -15,13 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from byzmesh import rng
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, normalised, rules, settle
-from byzmesh.rules.geometry import mix
-from byzmesh.rules.gram import block_of, keep_own
-from byzmesh.rules.krum import pick_least
-from byzmesh.rules.pool import Pool
+from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, rules, settle
+from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.gram.rule import block_of, keep_own
+from byzmesh.rules.gram.strategy import mix
 
 Mixed = tuple[Floats, Floats, Booleans]
 """(A (R, K', K), weight (R, K'), present (R, K'))."""
@@ -86,61 +84,3 @@ def as_rule(rule: Rule | str | dict[str, object]) -> Rule:
             raise ConfigError(f"a rule given as a mapping needs the key 'name', got {sorted(options)}")
         return rules.make(str(rule["name"]), **options)
     return rules.make(rule)
-
-
-@rules.register("bucketing", facts={"feasible": "that of the inner rule for ceil(d / s) neighbours"})
-def bucketing(inner: Rule | str = "IOS", s: int = 2) -> Rule:
-    """Bucketing: means of random groups of s neighbours, then the inner rule.
-
-    >>> bucketing("Krum", s=2).largest_f(9)
-    3
-    """
-    rule = as_rule(inner)
-    if s < 1:
-        raise ConfigError(f"bucketing's s must be at least 1, got {s}")
-
-    def mixing(block: Block) -> Mixed:
-        receivers, slots = block.present.shape
-        groups = -(-(slots - 1) // s)
-        draw = rng.uniforms(rng.key(block.seed, rng.RULE), block.receiver, block.round, slots - 1)
-        draw[~block.present[:, 1:]] = 2.0
-        place = np.empty((receivers, slots - 1), np.int64)
-        np.put_along_axis(place, draw.argsort(axis=1, kind="stable"), np.arange(slots - 1)[None, :], axis=1)
-        member = (place[:, None, :] // s == np.arange(groups)[None, :, None]) & block.present[:, None, 1:]
-        size = member.sum(axis=2)
-        matrix = np.zeros((receivers, groups + 1, slots))
-        matrix[:, 0, 0] = 1.0
-        matrix[:, 1:, 1:] = member / np.maximum(size, 1)[:, :, None]
-        weight = np.empty((receivers, groups + 1))
-        weight[:, 0] = block.weight[:, 0]
-        weight[:, 1:] = np.einsum("rgk,rk->rg", member, block.weight[:, 1:])
-        present = np.concatenate([np.ones((receivers, 1), bool), size > 0], axis=1)
-        return matrix, weight, present
-
-    def largest_f(neighbours: int) -> int:
-        return rule.largest_f(-(-neighbours // s))
-
-    mixed = premixed("bucketing", rule, mixing, largest_f)
-    return replace(mixed, options={**mixed.options, "s": s})
-
-
-@rules.register("NNM", aliases=("nearest-neighbour-mixing",), facts={"feasible": "f < d and that of the inner rule"})
-def nnm(inner: Rule | str = "TriMean") -> Rule:
-    """Nearest-neighbour mixing: each vector becomes the mean of its S - f nearest, then the inner rule."""
-    rule = as_rule(inner)
-
-    def mixing(block: Block) -> Mixed:
-        slots = block.present.shape[1]
-        both = block.present[:, :, None] & block.present[:, None, :]
-        distance = np.where(both, block.distance2, np.inf)
-        distance[:, np.arange(slots), np.arange(slots)] = -1.0  # itself first, even where another equals it
-        distance = np.where(both, distance, np.inf)
-        picks = np.repeat(block.present.sum(axis=1) - block.f, slots)
-        chosen = pick_least(distance.reshape(-1, slots), picks, block.tie).reshape(distance.shape)
-        matrix = chosen / np.maximum(chosen.sum(axis=2, keepdims=True), 1)
-        return matrix, normalised(block.present), block.present
-
-    def largest_f(neighbours: int) -> int:
-        return min(max(0, neighbours - 1), rule.largest_f(neighbours))
-
-    return premixed("NNM", rule, mixing, largest_f)

@@ -13,7 +13,7 @@ import numpy as np
 from byzmesh.errors import ConfigError
 from byzmesh.registry import ByPartition
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
-from byzmesh.rules.selection import sign_sum
+from byzmesh.rules.ranks import sign_sum
 
 
 @rules.register("DRSA", aliases=("decentralized-rsa",), published={"at": "start", "penalty": ByPartition(0.001, 0.5)})

@@ -1,4 +1,4 @@
-"""Compiled passes of selection.py: sorting networks, means of ranks and counts of signs, block by block.
+"""Compiled passes of this package: sorting networks, means of ranks and counts of signs, block by block.
 
 Loops run over blocks of coordinates outside and receivers inside, so that a block of a small pool is read from memory
 once. `held` are the pool rows of a receiver's present slots; `lines` is the work buffer of the network.

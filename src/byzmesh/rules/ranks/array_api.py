@@ -1,4 +1,4 @@
-"""The functions of selection.py by array-API operations: for arrays on other devices, and for very many values.
+"""The functions of this package by array-API operations: for arrays on other devices, and for very many values.
 
 Receivers with the same number of values and the same ranks are sorted together, in chunks of coordinates of at most
 `CHUNK` values. Results equal the compiled ones up to rounding.

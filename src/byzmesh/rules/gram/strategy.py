@@ -1,6 +1,6 @@
 """From inboxes to inner products, and from coefficients back to models.
 
-Small or dense networks use one Gram matrix of the whole pool (frame.py). On large sparse networks that would be mostly
+Small or dense networks use one Gram matrix of the whole pool (basis.py). On large sparse networks that would be mostly
 unused; there each receiver's K x K block is computed by itself, O(R K^2 D).
 """
 
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.compiled import over_parts
-from byzmesh.rules.frame import LARGEST, power_of_two
-from byzmesh.rules.kernels import mix_rows, neighbourhood_products
-from byzmesh.rules.pool import Pool
-from byzmesh.rules.slots import gather_blocks, scatter
+from byzmesh.rules.gram.basis import LARGEST, power_of_two
+from byzmesh.rules.gram.block_kernels import mix_rows, neighbourhood_products
+from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.gram.slots import gather_blocks, scatter
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.rules.kernels import mix_rows, peak_bits
-from byzmesh.rules.slots import combination_peaks, scatter
+from byzmesh.rules.gram.block_kernels import mix_rows, peak_bits
+from byzmesh.rules.gram.slots import combination_peaks, scatter
 
 if TYPE_CHECKING:
-    from byzmesh.rules.frame import Frame
+    from byzmesh.rules.gram.basis import Frame
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -157,7 +157,7 @@ class Pool:
     @cached_property
     def frame(self) -> Frame:
         """Basis and lift of the full Gram matrix."""
-        from byzmesh.rules.frame import Frame
+        from byzmesh.rules.gram.basis import Frame
 
         return Frame(self)
 

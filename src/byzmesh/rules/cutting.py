@@ -14,9 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, normalised, rules
-from byzmesh.rules.gram import gram_rule
+from byzmesh.rules.base import Booleans, Floats, Integers
 
 
 @exact
@@ -57,40 +55,3 @@ def cut_farthest(
             if worst > 0:
                 trusted[receiver, worst] = False
     return trusted
-
-
-def below_neighbours(neighbours: int) -> int:
-    """Largest f of a rule that must keep at least one neighbour: d - 1."""
-    return max(0, neighbours - 1)
-
-
-@rules.register("IOS", aliases=("iterative-outlier-scissor",), facts={"feasible": "f < d"})
-def ios() -> Rule:
-    """Iterative outlier scissor: f times cut the neighbour farthest from the weighted mean, then weighted mean.
-
-    x_n = sum_{m in U} w'_nm y_m / sum_{m in U} w'_nm over the trusted set U left after f cuts; r_n = w'_nn / W'(U).
-    """
-
-    def coefficients(block: Block) -> Floats:
-        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
-        return normalised(np.where(trusted, block.weight, 0.0))
-
-    return gram_rule("IOS", coefficients, largest_f=below_neighbours, uses_weights=True)
-
-
-@rules.register("FABA", published={"own": "outside"}, facts={"feasible": "f < d"})
-def faba(own: str = "inside") -> Rule:
-    """FABA: f times cut the neighbour farthest from the plain mean, then plain mean.
-
-    own="inside": the own model takes part in the means that decide the cuts (the text).
-    own="outside": it does not (the published runs); both average it into the result, r_n = 1/(d - f + 1).
-    """
-    if own not in ("inside", "outside"):
-        raise ConfigError(f"FABA's own must be 'inside' or 'outside', got {own!r}")
-
-    def coefficients(block: Block) -> Floats:
-        equal = np.ones(block.weight.shape)
-        trusted = cut_farthest(block.inner, equal, block.present, block.f, block.tie, own == "inside")
-        return normalised(trusted)
-
-    return gram_rule("FABA", coefficients, largest_f=below_neighbours, options={"own": own})

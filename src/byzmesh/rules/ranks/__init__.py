@@ -5,11 +5,11 @@
     present  (R, K) which slots take part; their values are finite
 
 For a receiver and a block of coordinates the present rows run through a sorting network that is pruned to the ranks
-wanted (networks.py): each comparator is a vectorised minimum and maximum over the block, which stays in the first
-level cache. Cost O(R D K log^2 K), no copies. Means are taken in float64 with the weights first, so that huge values
-do not overflow.
+wanted (sorting_networks.py): each comparator is a vectorised minimum and maximum over the block, which stays in the
+first level cache. Cost O(R D K log^2 K), no copies. Means are taken in float64 with the weights first, so that huge
+values do not overflow.
 
-Above `LARGEST_NETWORK` values and for arrays outside this machine's memory a library sort takes over (rank_arrays.py).
+Above `LARGEST_NETWORK` values and for arrays outside this machine's memory a library sort takes over (array_api.py).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.rules import rank_arrays, rank_kernels
-from byzmesh.rules.networks import Program, selecting, sorting
+from byzmesh.rules.ranks import array_api, kernels
+from byzmesh.rules.ranks.sorting_networks import Program, selecting, sorting
 
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
@@ -53,9 +53,9 @@ def rank_mean(
         ranked[:, 0] = False
     sizes = ranked.sum(axis=1)
     if _elsewhere(first, sizes):
-        return rank_arrays.rank_mean(first, second, index, ranked, lower, upper, apart=apart)
+        return array_api.rank_mean(first, second, index, ranked, lower, upper, apart=apart)
     out = np.empty((len(index), first.shape[1]), first.dtype)
-    rank_kernels.rank_mean(
+    kernels.rank_mean(
         *(first, second, index, ranked),
         *_joined([selecting(*key) for key in zip(sizes.tolist(), lower.tolist(), upper.tolist())]),
         *(upper - lower, apart, _work_lines(sizes, first), out),
@@ -75,9 +75,9 @@ def near_median_mean(rows: Rows, index: Integers, present: Booleans, keep: Integ
     first, second = _parts(rows)
     sizes = present.sum(axis=1)
     if _elsewhere(first, sizes):
-        return rank_arrays.near_median_mean(first, second, index, present, keep)
+        return array_api.near_median_mean(first, second, index, present, keep)
     out = np.empty((len(index), first.shape[1]), first.dtype)
-    rank_kernels.near_median_mean(
+    kernels.near_median_mean(
         *(first, second, index, present),
         *_joined([sorting(size) for size in sizes.tolist()]),
         *(sizes, keep, _work_lines(sizes, first), out),
@@ -94,9 +94,9 @@ def sign_sum(rows: Rows, index: Integers, present: Booleans, reference: Any) -> 
     """
     first, second = _parts(rows)
     if not isinstance(first, np.ndarray):
-        return rank_arrays.sign_sum(first, second, index, present, reference)
+        return array_api.sign_sum(first, second, index, present, reference)
     out = np.zeros((len(index), first.shape[1]), first.dtype)
-    rank_kernels.sign_sum(first, second, index, present, np.ascontiguousarray(reference, first.dtype), out)
+    kernels.sign_sum(first, second, index, present, np.ascontiguousarray(reference, first.dtype), out)
     return out
 
 
@@ -109,9 +109,9 @@ def sign_histogram(rows: Rows, index: Integers, present: Booleans, reference: An
     """
     first, second = _parts(rows)
     if not isinstance(first, np.ndarray):
-        return rank_arrays.sign_histogram(first, second, index, present, reference)
+        return array_api.sign_histogram(first, second, index, present, reference)
     out = np.zeros((*index.shape, 3), np.int64)
-    rank_kernels.sign_histogram(first, second, index, present, np.ascontiguousarray(reference, first.dtype), out)
+    kernels.sign_histogram(first, second, index, present, np.ascontiguousarray(reference, first.dtype), out)
     return out
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, no_state, settle
-from byzmesh.rules.geometry import inner_blocks, mix, tie_tolerance
+from byzmesh.rules.gram.strategy import inner_blocks, mix, tie_tolerance
 
 
 def block_of(inbox: Inbox, f: Integers) -> Block:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, InfeasibleBound, UnknownOption
-from byzmesh.rules.arrays import Bridge
 from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, normalised, rules
-from byzmesh.rules.pool import Pool
-from byzmesh.rules.premix import as_rule
+from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.interop import Bridge
+from byzmesh.rules.preaggregate import as_rule
 
 
 class BadMessage(UserWarning):

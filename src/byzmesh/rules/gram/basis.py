@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.compiled import over_parts
-from byzmesh.rules.fused import centred_mix, centred_products
-from byzmesh.rules.kernels import center_columns
-from byzmesh.rules.pool import Pool, from_host, to_host
-from byzmesh.rules.slots import lift_combinations, sums_to_one
+from byzmesh.rules.gram.block_kernels import center_columns
+from byzmesh.rules.gram.pool import Pool, from_host, to_host
+from byzmesh.rules.gram.slots import lift_combinations, sums_to_one
+from byzmesh.rules.gram.small_kernels import centred_mix, centred_products
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,0 +1,48 @@
+"""Bucketing: means of random groups of s neighbours, then any rule. f liars spoil at most f groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from byzmesh import rng
+from byzmesh.errors import ConfigError
+from byzmesh.rules.base import Block, Rule, rules
+from byzmesh.rules.preaggregate import Mixed, as_rule, premixed
+
+
+@rules.register("bucketing", facts={"feasible": "that of the inner rule for ceil(d / s) neighbours"})
+def bucketing(inner: Rule | str = "IOS", s: int = 2) -> Rule:
+    """Bucketing: means of random groups of s neighbours, then the inner rule.
+
+    >>> bucketing("Krum", s=2).largest_f(9)
+    3
+    """
+    rule = as_rule(inner)
+    if s < 1:
+        raise ConfigError(f"bucketing's s must be at least 1, got {s}")
+
+    def mixing(block: Block) -> Mixed:
+        receivers, slots = block.present.shape
+        groups = -(-(slots - 1) // s)
+        draw = rng.uniforms(rng.key(block.seed, rng.RULE), block.receiver, block.round, slots - 1)
+        draw[~block.present[:, 1:]] = 2.0
+        place = np.empty((receivers, slots - 1), np.int64)
+        np.put_along_axis(place, draw.argsort(axis=1, kind="stable"), np.arange(slots - 1)[None, :], axis=1)
+        member = (place[:, None, :] // s == np.arange(groups)[None, :, None]) & block.present[:, None, 1:]
+        size = member.sum(axis=2)
+        matrix = np.zeros((receivers, groups + 1, slots))
+        matrix[:, 0, 0] = 1.0
+        matrix[:, 1:, 1:] = member / np.maximum(size, 1)[:, :, None]
+        weight = np.empty((receivers, groups + 1))
+        weight[:, 0] = block.weight[:, 0]
+        weight[:, 1:] = np.einsum("rgk,rk->rg", member, block.weight[:, 1:])
+        present = np.concatenate([np.ones((receivers, 1), bool), size > 0], axis=1)
+        return matrix, weight, present
+
+    def largest_f(neighbours: int) -> int:
+        return rule.largest_f(-(-neighbours // s))
+
+    mixed = premixed("bucketing", rule, mixing, largest_f)
+    return replace(mixed, options={**mixed.options, "s": s})

@@ -1,0 +1,53 @@
+"""CC: centred clipping, equal weights around a centre."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.registry import ByPartition
+from byzmesh.rules.base import Block, Floats, Inbox, Rule, State, no_state, normalised, rules
+from byzmesh.rules.clipping import check_radius, clip_towards
+from byzmesh.rules.gram.rule import gram_rule
+
+
+@rules.register(
+    "CC",
+    aliases=("centered-clipping", "centred-clipping"),
+    published={"centre": "memory", "tau": ByPartition(0.1, 0.3)},
+)
+def cc(tau: float = 0.3, centre: str = "own", iterations: int = 1) -> Rule:
+    """Centred clipping: v + (1/S) sum_m clip(y_m - v, tau), repeated `iterations` times.
+
+    centre="own": v starts at the own model; "memory": at the receiver's previous output, 0 at first (as published).
+    """
+    check_radius("CC", tau)
+    if centre not in ("own", "memory"):
+        raise ConfigError(f"CC's centre must be 'own' or 'memory', got {centre!r}")
+    if iterations < 1:
+        raise ConfigError(f"CC's iterations must be at least 1, got {iterations}")
+    memory = centre == "memory"
+
+    def coefficients(block: Block) -> Floats:
+        start = np.zeros(block.weight.shape)
+        start[:, -1 if memory else 0] = 1.0
+        held = block.present.copy()
+        if memory:
+            held[:, -1] = False
+        return clip_towards(block.inner, start, normalised(held), tau, iterations)
+
+    def previous_output(inbox: Inbox, state: State) -> Any:
+        return state
+
+    return gram_rule(
+        "CC",
+        coefficients,
+        anchor=previous_output if memory else None,
+        remember=memory,
+        init=(lambda models: models * 0) if memory else no_state,
+        translates=not memory,
+        idempotent=not memory,
+        options={"tau": tau, "centre": centre, "iterations": iterations},
+    )

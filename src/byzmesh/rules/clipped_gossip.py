@@ -1,0 +1,18 @@
+"""ClippedGossip with its adaptive radius (He, Karimireddy and Jaggi 2022)."""
+
+from __future__ import annotations
+
+from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.gossip import adaptive_radius2, clipped, kept_nearest, reach2
+from byzmesh.rules.gram.rule import gram_rule
+
+
+@rules.register("ClippedGossip", aliases=("clipped-gossip", "adaptive-clipping"), facts={"feasible": "f < d"})
+def clipped_gossip() -> Rule:
+    """Clip every neighbour to tau, tau^2 = (1/b_n) sum w' ||z||^2 over the nearest of weight W'(neighbours) - b_n."""
+
+    def coefficients(block: Block) -> Floats:
+        return clipped(block.weight, reach2(block), adaptive_radius2(block, kept_nearest(block, 1.0)))
+
+    return gram_rule("ClippedGossip", coefficients, largest_f=below_neighbours, uses_weights=True)

@@ -1,0 +1,20 @@
+"""GTS, the gossip trimmed sum: drop the farthest neighbours of weight b_n (Gaucher, Dieuleveut and Hendrikx 2024)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.gossip import kept_nearest, rest_to_own
+from byzmesh.rules.gram.rule import gram_rule
+
+
+@rules.register("GTS", aliases=("gossip-trimmed-sum",), facts={"feasible": "f < d"})
+def gts() -> Rule:
+    """Drop the farthest neighbours of weight b_n; what they weighed goes to the own model."""
+
+    def coefficients(block: Block) -> Floats:
+        return rest_to_own(np.where(kept_nearest(block, 1.0), block.weight, 0.0))
+
+    return gram_rule("GTS", coefficients, largest_f=below_neighbours, uses_weights=True)

@@ -1,0 +1,25 @@
+"""MultiKrum: the mean of the m vectors with the least Krum scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.rules.base import Block, Floats, Rule, normalised, rules
+from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.rules.krum import krum_scores, largest_krum
+from byzmesh.rules.nearest import pick_least
+
+
+@rules.register("MultiKrum", aliases=("multi-krum",), facts={"feasible": "f <= d - 2"})
+def multikrum(m: int | None = None) -> Rule:
+    """MultiKrum: the mean of the m vectors of least Krum score (m = S - f by default)."""
+    if m is not None and m < 1:
+        raise ConfigError(f"MultiKrum's m must be at least 1, got {m}")
+
+    def coefficients(block: Block) -> Floats:
+        held = block.present.sum(axis=1)
+        picks = held - block.f if m is None else np.minimum(m, held)
+        return normalised(pick_least(krum_scores(block.distance2, block.present, block.f), picks, block.tie))
+
+    return gram_rule("MultiKrum", coefficients, largest_f=largest_krum, options={"m": m})

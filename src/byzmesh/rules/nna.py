@@ -1,0 +1,22 @@
+"""NNA, nearest-neighbour averaging: the mean of the S - f vectors nearest the receiver's own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.rules.base import Block, Floats, Rule, normalised, rules
+from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.rules.nearest import pick_least
+
+
+@rules.register("NNA", aliases=("nearest-neighbour-averaging", "monna"), facts={"feasible": "f < d"})
+def nna() -> Rule:
+    """Nearest-neighbour averaging: the plain mean of the S - f vectors closest to the own one (itself included)."""
+
+    def coefficients(block: Block) -> Floats:
+        distance = np.where(block.present, np.einsum("rkk->rk", block.inner), np.inf)
+        distance[:, 0] = -1.0  # the own vector comes first even where another equals it
+        return normalised(pick_least(distance, block.present.sum(axis=1) - block.f, block.tie))
+
+    return gram_rule("NNA", coefficients, largest_f=below_neighbours)

@@ -1,0 +1,31 @@
+"""NNM, nearest-neighbour mixing: every vector becomes the mean of its S - f nearest, then any rule."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.rules.base import Block, Rule, normalised, rules
+from byzmesh.rules.nearest import pick_least
+from byzmesh.rules.preaggregate import Mixed, as_rule, premixed
+
+
+@rules.register("NNM", aliases=("nearest-neighbour-mixing",), facts={"feasible": "f < d and that of the inner rule"})
+def nnm(inner: Rule | str = "TriMean") -> Rule:
+    """Nearest-neighbour mixing: each vector becomes the mean of its S - f nearest, then the inner rule."""
+    rule = as_rule(inner)
+
+    def mixing(block: Block) -> Mixed:
+        slots = block.present.shape[1]
+        both = block.present[:, :, None] & block.present[:, None, :]
+        distance = np.where(both, block.distance2, np.inf)
+        distance[:, np.arange(slots), np.arange(slots)] = -1.0  # itself first, even where another equals it
+        distance = np.where(both, distance, np.inf)
+        picks = np.repeat(block.present.sum(axis=1) - block.f, slots)
+        chosen = pick_least(distance.reshape(-1, slots), picks, block.tie).reshape(distance.shape)
+        matrix = chosen / np.maximum(chosen.sum(axis=2, keepdims=True), 1)
+        return matrix, normalised(block.present), block.present
+
+    def largest_f(neighbours: int) -> int:
+        return min(max(0, neighbours - 1), rule.largest_f(neighbours))
+
+    return premixed("NNM", rule, mixing, largest_f)

@@ -1,0 +1,20 @@
+"""NoComm: no communication, the baseline that no liar can reach."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
+
+
+@rules.register("NoComm", aliases=("no-communication", "local"))
+def nocomm() -> Rule:
+    """No communication: every worker keeps its own half step."""
+
+    def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
+        coefficients = np.zeros(inbox.weight.shape)
+        coefficients[:, 0] = 1.0
+        kept = np.zeros(len(inbox.index), bool)
+        return Outcome(inbox.pool.own[inbox.index[:, 0]], coefficients, kept, None, coefficients[:, 0]), state
+
+    return Rule("NoComm", apply)

@@ -1,0 +1,21 @@
+"""RTC: remove, then clip (Yang and Ghaderi 2024, from its description)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.gossip import adaptive_radius2, clipped, kept_nearest, reach2
+from byzmesh.rules.gram.rule import gram_rule
+
+
+@rules.register("RTC", aliases=("remove-then-clip",), facts={"feasible": "f < d"})
+def rtc() -> Rule:
+    """Remove the farthest neighbours of weight b_n, then clip the rest to tau^2 = (1/b_n) sum_{rest} w' ||z||^2."""
+
+    def coefficients(block: Block) -> Floats:
+        kept = kept_nearest(block, 1.0)
+        return clipped(np.where(kept, block.weight, 0.0), reach2(block), adaptive_radius2(block, kept))
+
+    return gram_rule("RTC", coefficients, largest_f=below_neighbours, uses_weights=True)

@@ -1,0 +1,29 @@
+"""SCC: self-centred clipping, mixing weights around the receiver's own model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.registry import ByPartition
+from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.clipping import check_radius, clip_towards
+from byzmesh.rules.gram.rule import gram_rule
+
+
+@rules.register("SCC", aliases=("self-centered-clipping",), published={"tau": ByPartition(0.1, 0.3)})
+def scc(tau: float = 0.3) -> Rule:
+    """Self-centred clipping: x_n + sum_m w'_nm clip(y_m - x_n, tau); r_n = w'_nn."""
+    check_radius("SCC", tau)
+
+    def coefficients(block: Block) -> Floats:
+        start = np.zeros(block.weight.shape)
+        start[:, 0] = 1.0
+        return clip_towards(block.inner, start, block.weight, tau, 1)
+
+    return gram_rule(
+        "SCC",
+        coefficients,
+        self_weight=lambda inbox: inbox.weight[:, 0],
+        uses_weights=True,
+        options={"tau": tau},
+    )
