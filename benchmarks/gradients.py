@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from byzmesh.problems import Dataset, dataset, problem
-from byzmesh.problems.datasets import nonzero
-from byzmesh.problems.rows import rows_of
+from byzmesh.problems.data.datasets import nonzero
+from byzmesh.problems.linear.products import rows_of
 
 WORKERS, ROUNDS, REPETITIONS = 10, 50, 8
 

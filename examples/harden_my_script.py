@@ -17,7 +17,7 @@ from torch import nn
 
 import byzmesh as bm
 from byzmesh.peers import Peer, new_keys
-from byzmesh.problems.datasets import dataset
+from byzmesh.problems.data.datasets import dataset
 
 WORKERS, LIAR = 8, 3
 NEIGHBOURS = {i: sorted((i + gap) % WORKERS for gap in (-2, -1, 1, 2)) for i in range(WORKERS)}

@@ -58,7 +58,7 @@ def test_only_one_door_to_numba() -> None:
     for path in ROOT.rglob("*.py"):
         text = path.read_text()
         if "import numba" in text or "from numba" in text:
-            assert path.name in ("compiled.py", "lanes.py"), path
+            assert path.name in ("compiled.py", "simd.py"), path
 
 
 def test_rules_do_not_read_the_truth() -> None:

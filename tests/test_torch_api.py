@@ -17,7 +17,7 @@ from torch import nn
 
 import byzmesh as bm
 from byzmesh.errors import ConfigError, InfeasibleBound
-from byzmesh.problems.datasets import dataset
+from byzmesh.problems.data.datasets import dataset
 
 
 class Tied(nn.Module):

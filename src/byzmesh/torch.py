@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Task
-from byzmesh.problems.linear import LinearTask
+from byzmesh.problems.linear.task import LinearTask
 from byzmesh.problems.neural import flat
 from byzmesh.problems.neural.modules import import_torch
 from byzmesh.problems.neural.task import TorchTask

@@ -13,9 +13,9 @@ import pytest
 
 from byzmesh.errors import ConfigError, DataError
 from byzmesh.problems import dataset
-from byzmesh.problems.cache import cache_dir, cached
-from byzmesh.problems.datasets import _SOURCES, nonzero
-from byzmesh.problems.idx import FILES, read_idx
+from byzmesh.problems.data.cache import cache_dir, cached
+from byzmesh.problems.data.datasets import _SOURCES, nonzero
+from byzmesh.problems.data.idx import FILES, read_idx
 from tests.problems.test_gradients import bound
 
 
@@ -122,7 +122,7 @@ def test_fashion_mnist_from_a_folder(
 
 def test_fashion_mnist_where_debian_puts_it(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = write_images(tmp_path / "fashion-mnist", True)
-    monkeypatch.setattr("byzmesh.problems.datasets._SYSTEM", tmp_path)
+    monkeypatch.setattr("byzmesh.problems.data.datasets._SYSTEM", tmp_path)
     data = dataset("fashion-mnist")
     np.testing.assert_array_equal(data.train_x, arrays["train_x"].reshape(40, 784))
     assert data.shape == (28, 28)
@@ -173,7 +173,7 @@ def test_download_checks_and_unpacks(tmp_path: Path, empty_cache: Path, monkeypa
         fetched.append(url)
         Path(output_file).write_bytes((tmp_path / "server" / url.rsplit("/", 1)[1]).read_bytes())
 
-    monkeypatch.setattr("byzmesh.problems.datasets._SYSTEM", tmp_path / "system")
+    monkeypatch.setattr("byzmesh.problems.data.datasets._SYSTEM", tmp_path / "system")
     monkeypatch.setattr("pooch.core.choose_downloader", lambda url, progressbar=False: fetch)
     with pytest.raises(DataError, match=r"cannot download fashion-mnist: .*give it as data_dir"):
         dataset("fashion-mnist")
@@ -190,7 +190,7 @@ def test_no_network_is_one_line(tmp_path: Path, empty_cache: Path, monkeypatch: 
     def refuse(url: str, output_file: str, downloader: Any) -> None:
         raise OSError("no route\nto host")
 
-    monkeypatch.setattr("byzmesh.problems.datasets._SYSTEM", tmp_path / "system")
+    monkeypatch.setattr("byzmesh.problems.data.datasets._SYSTEM", tmp_path / "system")
     monkeypatch.setattr("pooch.core.choose_downloader", lambda url, progressbar=False: refuse)
     for name in ("fashion-mnist", "cifar-10"):
         with pytest.raises(DataError, match=f"cannot download {name}: no route; .*put") as caught:

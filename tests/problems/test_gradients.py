@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
 from byzmesh.problems import Dataset, dataset, problem
-from byzmesh.problems.datasets import nonzero
-from byzmesh.problems.linear import LinearTask
-from byzmesh.problems.rows import rows_of
+from byzmesh.problems.data.datasets import nonzero
+from byzmesh.problems.linear.products import rows_of
+from byzmesh.problems.linear.task import LinearTask
 from tests.problems.conftest import dense_inputs
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
@@ -130,7 +130,7 @@ def test_dense_blocks_cover_large_batches(monkeypatch: pytest.MonkeyPatch) -> No
     models, delta = generator.normal(size=(4, 21)), generator.normal(size=(4, 11, 3))
     results = []
     for size in (1 << 20, 25, 150):
-        monkeypatch.setattr("byzmesh.problems.rows._BUFFER", size)
+        monkeypatch.setattr("byzmesh.problems.linear.products._BUFFER", size)
         rows = rows_of(data, "train", 3, "float64")
         scores, gradients = np.empty_like(delta), np.empty_like(models)
         rows.forward(picks, models, scores)

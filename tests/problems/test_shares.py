@@ -12,7 +12,7 @@ from scipy import stats
 
 from byzmesh.errors import ConfigError
 from byzmesh.problems import dataset, make_partition, partitions
-from byzmesh.problems.shares import Split, draw_batches, split_samples
+from byzmesh.problems.data.split import Split, draw_batches, split_samples
 from tests.problems.test_gradients import bound
 
 SPECS: list[Any] = ["iid", "one-class", {"name": "shards", "k": 3}, {"name": "dirichlet", "alpha": 0.1}, "quantity"]

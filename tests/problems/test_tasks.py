@@ -10,7 +10,7 @@ import pytest
 
 from byzmesh.errors import ConfigError
 from byzmesh.problems import dataset, problem, problems
-from byzmesh.problems.linear import LinearTask
+from byzmesh.problems.linear.task import LinearTask
 from tests.problems.conftest import dense_inputs
 from tests.problems.test_gradients import bound, reference
 

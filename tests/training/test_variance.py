@@ -12,7 +12,7 @@ import pytest
 import byzmesh as bm
 from byzmesh.errors import ConfigError
 from byzmesh.experiments.config import resolve
-from byzmesh.problems.linear import LinearTask
+from byzmesh.problems.linear.task import LinearTask
 from byzmesh.training import estimator
 from byzmesh.training.variance import METHODS
 

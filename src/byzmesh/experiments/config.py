@@ -26,9 +26,9 @@ from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.experiments.canonical import canonical_network, named, plain, with_defaults
 from byzmesh.problems.base import Problem, problems
+from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.neural.augment import canonical_augmentations
 from byzmesh.problems.neural.modules import canonical_module
-from byzmesh.problems.partition import partitions
 from byzmesh.rules.base import rules
 from byzmesh.training.local import local_update
 from byzmesh.training.profiles import profile

@@ -10,7 +10,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.experiments.canonical import is_file
 from byzmesh.network import topologies
 from byzmesh.problems.base import problems
-from byzmesh.problems.partition import partitions
+from byzmesh.problems.data.partition import partitions
 from byzmesh.registry import Registry
 from byzmesh.rules.base import rules
 from byzmesh.training.schedules import schedules

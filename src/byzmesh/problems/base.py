@@ -129,7 +129,7 @@ class Problem:
 problems: Registry[Problem] = Registry(
     "problem",
     "byzmesh.problems",
-    ("byzmesh.problems.regression", "byzmesh.problems.quadratic", "byzmesh.problems.neural.problem"),
+    ("byzmesh.problems.linear.problems", "byzmesh.problems.quadratic", "byzmesh.problems.neural.problem"),
 )
 
 

@@ -29,7 +29,7 @@ from byzmesh.problems.base import (
     first_models,
     problems,
 )
-from byzmesh.problems.shares import draw_counts
+from byzmesh.problems.data.split import draw_counts
 from byzmesh.rng import PARTITION, key, normals
 
 _TARGETS = ("halves", "normal")

@@ -21,7 +21,7 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Array, Integers, Task
-from byzmesh.problems.linear import LinearTask
+from byzmesh.problems.linear.task import LinearTask
 
 METHODS = ("none", "saga", "lsvrg")
 State = dict[str, Array]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError, DataError
-from byzmesh.problems.datasets import Dataset
-from byzmesh.problems.datasets import dataset as find
+from byzmesh.problems.data.datasets import Dataset
+from byzmesh.problems.data.datasets import dataset as find
 
 
 def held_data(given: Any, data_dir: str | None) -> Dataset:

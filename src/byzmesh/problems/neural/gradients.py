@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from byzmesh.problems.cache import cache_dir
+from byzmesh.problems.data.cache import cache_dir
 from byzmesh.problems.neural.flat import Layout
 
 WAYS = ("batched", "loop")

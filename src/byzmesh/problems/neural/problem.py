@@ -10,7 +10,9 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Problem, check_choice, check_positive, problems
-from byzmesh.problems.datasets import Dataset
+from byzmesh.problems.data.datasets import Dataset
+from byzmesh.problems.data.partition import make_partition
+from byzmesh.problems.data.split import BATCHINGS, split_samples
 from byzmesh.problems.neural.augment import canonical_augmentations, make_augmentation
 from byzmesh.problems.neural.data import data_label, held_data, sample_shape
 from byzmesh.problems.neural.flat import layout_of
@@ -19,8 +21,6 @@ from byzmesh.problems.neural.modules import canonical_module, import_torch, labe
 from byzmesh.problems.neural.probe import first_line, probe
 from byzmesh.problems.neural.samples import Backdoor, Samples, torch_dtype
 from byzmesh.problems.neural.task import TorchTask, seeded
-from byzmesh.problems.partition import make_partition
-from byzmesh.problems.shares import BATCHINGS, split_samples
 
 LOSSES = ("cross-entropy", "mse")
 INITS = ("common", "own")

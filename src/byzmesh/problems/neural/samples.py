@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from byzmesh.problems.base import Array, Integers
+from byzmesh.problems.data.split import Split, draw_batches
+from byzmesh.problems.linear.products import gather
 from byzmesh.problems.neural.augment import Augmentation
-from byzmesh.problems.rows import gather
-from byzmesh.problems.shares import Split, draw_batches
 from byzmesh.rng import BATCH, key, uniforms
 
 AT_A_TIME = 500

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.compiled import exact
-from byzmesh.problems.datasets import Dataset
-from byzmesh.problems.sparse import kernels
+from byzmesh.problems.data.datasets import Dataset
+from byzmesh.problems.linear.sparse import kernels
 
 Array = npt.NDArray[Any]
 _BUFFER = 1 << 20  # numbers of a dense batch held at a time

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.problems.partition import make_partition
+from byzmesh.problems.data.partition import make_partition
 from byzmesh.rng import BATCH, PARTITION, below, generator, key, stream
 
 Integers = npt.NDArray[np.int64]

@@ -9,12 +9,12 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import INITS, Array, Problem, check_choice, check_positive, problems
-from byzmesh.problems.datasets import Dataset, dataset
-from byzmesh.problems.linear import LinearTask
-from byzmesh.problems.links import LOGISTIC, SOFTMAX, SQUARES, Link
-from byzmesh.problems.partition import make_partition
-from byzmesh.problems.rows import rows_of
-from byzmesh.problems.shares import BATCHINGS, split_samples
+from byzmesh.problems.data.datasets import Dataset, dataset
+from byzmesh.problems.data.partition import make_partition
+from byzmesh.problems.data.split import BATCHINGS, split_samples
+from byzmesh.problems.linear.losses import LOGISTIC, SOFTMAX, SQUARES, Link
+from byzmesh.problems.linear.products import rows_of
+from byzmesh.problems.linear.task import LinearTask
 
 _PUBLISHED = {"batching": "consecutive", "init": "normal", "scale": 6.0}
 

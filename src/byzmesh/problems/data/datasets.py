@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, DataError, nearest
-from byzmesh.problems.cache import Arrays, cache_dir, cached
-from byzmesh.problems.cifar import read_cifar_folder
-from byzmesh.problems.idx import FILES, read_idx_folder
-from byzmesh.problems.tables import read_table
+from byzmesh.problems.data.cache import Arrays, cache_dir, cached
+from byzmesh.problems.data.cifar import read_cifar_folder
+from byzmesh.problems.data.idx import FILES, read_idx_folder
+from byzmesh.problems.data.user_files import read_table
 from byzmesh.registry import fold
 
 _EMBEDDED = Path(__file__).parent / "data" / "mnist"

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import fast
-from byzmesh.problems.lanes import axpy, load, pieces, prefetch, store
+from byzmesh.problems.linear.simd import axpy, load, pieces, prefetch, store
 
 _U = np.uint64
 _AHEAD = 4  # samples; their index entries twice as far

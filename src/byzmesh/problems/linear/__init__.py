@@ -1,0 +1,1 @@
+"""Linear models of the data: softmax regression, binary logistic regression, least squares."""
