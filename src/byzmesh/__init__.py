@@ -19,7 +19,7 @@ import byzmesh.attacks
 import byzmesh.rules  # noqa: F401  loaded before the functions `rules` and `attacks` take these names
 from byzmesh._version import __version__
 from byzmesh.attacks import Attack, Forged, View, attack
-from byzmesh.listing import attacks, register_attack, register_rule, register_topology, rules, topologies
+from byzmesh.catalogue import attacks, register_attack, register_rule, register_topology, rules, topologies
 from byzmesh.network import Network, network
 
 if TYPE_CHECKING:

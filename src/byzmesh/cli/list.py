@@ -31,7 +31,7 @@ def command(
     """
     import json
 
-    from byzmesh.listing import everything, printable
+    from byzmesh.catalogue import everything, printable
 
     rows = everything(kind.value)
     if as_json:

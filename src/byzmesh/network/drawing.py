@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.network.places import circle
+from byzmesh.network.positions import circle
 
 if TYPE_CHECKING:
     from byzmesh.network.graph import Network

@@ -7,9 +7,9 @@ from itertools import combinations
 from math import pi
 from typing import TYPE_CHECKING
 
+from byzmesh.checks import at_least, within
 from byzmesh.errors import ConfigError
-from byzmesh.network import places
-from byzmesh.network.checks import at_least, within
+from byzmesh.network import positions as places
 from byzmesh.network.topologies import topologies
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.network import convert
-from byzmesh.network.bounds import resolve_bounds
+from byzmesh.network import adjacency as convert
+from byzmesh.network.byzantine import place
+from byzmesh.network.fault_bounds import resolve_bounds
 from byzmesh.network.layout import Layout, inbox_layout
-from byzmesh.network.placement import place
 from byzmesh.network.weights import EXPLICIT, mixing_matrix
 
 if TYPE_CHECKING:
@@ -134,15 +134,15 @@ class Network:
     def from_file(cls, path: str | Path, *, byzantine: Any = None, weights: Any = None, seed: int = 0) -> Network:
         """From `.json` (everything), `.graphml` (graph and liars), `.edges`/`.txt` or adjacency `.csv` (the graph).
 
-        `byzantine` and `weights`, if given, take the place of what the file says. See `byzmesh.network.files`.
+        `byzantine` and `weights`, if given, take the place of what the file says. See `byzmesh.network.io`.
         """
-        from byzmesh.network.files import read
+        from byzmesh.network.io import read
 
         return read(Path(path), byzantine=byzantine, weights=weights, seed=seed)
 
     def save(self, path: str | Path) -> Path:
         """Write to a file of a kind that `from_file` reads; only `.json` holds everything. Returns the path."""
-        from byzmesh.network.files import write
+        from byzmesh.network.io import write
 
         return write(self, Path(path))
 
@@ -207,7 +207,7 @@ class Network:
         return np.flatnonzero(self.adjacency[convert.checked_node(worker, self.n)]).astype(np.int64)
 
     def bounds(self, f: Any) -> Integers:
-        """(N,) the bound on lying neighbours per honest worker; `f` as in `byzmesh.network.bounds.resolve_bounds`.
+        """(N,) the bound on lying neighbours per honest worker; `f` as in `byzmesh.network.fault_bounds.resolve_bounds`.
 
         >>> Network.from_edges([(0, 1), (1, 2)], byzantine=[2]).bounds("exact")
         array([0, 1])

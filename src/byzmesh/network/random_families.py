@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from byzmesh.checks import at_least, probability, within
 from byzmesh.errors import ConfigError
-from byzmesh.network import places
-from byzmesh.network.checks import at_least, probability, within
+from byzmesh.network import positions as places
 from byzmesh.network.topologies import topologies
 
 if TYPE_CHECKING:

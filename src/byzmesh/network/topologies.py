@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from byzmesh.errors import ConfigError
+from byzmesh.network.byzantine import is_whole
 from byzmesh.network.graph import Network
-from byzmesh.network.placement import is_whole
 from byzmesh.registry import Registry
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, nearest
 from byzmesh.network import Network
-from byzmesh.network.placement import is_whole
+from byzmesh.network.byzantine import is_whole
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory import mixing as matrices

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from byzmesh.errors import ConfigError, MissingExtra
 from byzmesh.network import Network, fiedler_vector
 from byzmesh.network import network as make_network
-from byzmesh.network.placement import is_whole
+from byzmesh.network.byzantine import is_whole
 from byzmesh.theory.certificate import Certificate, certify
 from byzmesh.theory.contraction import THIRD, below, cut_weight, rca_limit, theorem_3
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
 from byzmesh.network import Network
-from byzmesh.network.placement import is_whole
+from byzmesh.network.byzantine import is_whole
 from byzmesh.theory.gossip import gossip_criterion
 from byzmesh.theory.mixing import lying_weight, mixing_rate, to_own
 

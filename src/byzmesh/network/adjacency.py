@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.network.placement import is_whole
+from byzmesh.network.byzantine import is_whole
 
 if TYPE_CHECKING:
     import networkx

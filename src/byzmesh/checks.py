@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from byzmesh.errors import ConfigError
-from byzmesh.network.placement import is_whole
+from byzmesh.network.byzantine import is_whole
 
 
 def at_least(topology: str, option: str, value: Any, least: int) -> None:

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import ParseError
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.network.convert import adjacency_of_edges
+from byzmesh.network.adjacency import adjacency_of_edges
 from byzmesh.network.graph import Network
 from byzmesh.network.weights import EXPLICIT
 
