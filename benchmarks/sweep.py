@@ -21,7 +21,7 @@ BASE = {"network": "paper/two-castle", "attack": "sign-flipping", "rounds": 2000
 
 def back_to_back(seeds: list[int], barrier: Any, answer: Any) -> None:
     """Compute the runs and tell how long they took."""
-    from byzmesh.experiments.config import resolve
+    from byzmesh.config.schema import resolve
     from byzmesh.experiments.simulate import build
 
     configs = [resolve({**BASE, "seed": seed}) for seed in seeds]

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from byzmesh.cli import app
-from byzmesh.experiments.files import load_config
-from byzmesh.experiments.grid import read_grid
+from byzmesh.config.grid import read_grid
+from byzmesh.config.overrides import load_config
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(path.name for path in EXAMPLES.glob("*.yaml"))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from byzmesh.config.grid import read_grid
 from byzmesh.errors import ByzmeshError, ConfigError
 from byzmesh.experiments.cluster import Tls
 from byzmesh.experiments.computing import compute
-from byzmesh.experiments.grid import read_grid
 from byzmesh.experiments.runner import sweep
 from byzmesh.store import open_store
 from tests.experiments.conftest import command, results, start, statuses

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from byzmesh.cli import app
+from byzmesh.config.grid import Point, expand, read_grid
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra, StoreError, UnknownName
 from byzmesh.experiments.checkpoints import checkpoint_folder
-from byzmesh.experiments.grid import Point, expand, read_grid
 from byzmesh.experiments.plan import Planned, plan, total_seconds
 from byzmesh.experiments.runner import sweep
 from byzmesh.store import open_store

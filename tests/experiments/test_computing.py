@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import pytest
 
+from byzmesh.config.grid import expand
 from byzmesh.errors import ConfigError
 from byzmesh.experiments.checkpoints import Checkpoint, checkpoint_folder, delete_runs, find_runs, tidy
 from byzmesh.experiments.computing import compute, failure_text
-from byzmesh.experiments.grid import expand
 from byzmesh.experiments.leases import Leases
 from byzmesh.store import Owner, open_store
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.config import resolve
 from byzmesh.experiments.forensics import suspects
 from byzmesh.experiments.runner import sweep
 from byzmesh.store import open_store

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byzmesh.config.grid import expand, read_grid
+from byzmesh.config.schema import resolve
+from byzmesh.config.yaml import read_yaml
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.config import resolve
-from byzmesh.experiments.grid import expand, read_grid
-from byzmesh.experiments.yaml_files import read_yaml
 from byzmesh.store import config_key
 from byzmesh.store.keys import flatten
 

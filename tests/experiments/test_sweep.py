@@ -10,11 +10,11 @@ import threading
 
 import pytest
 
+from byzmesh.config.grid import read_grid
 from byzmesh.errors import ConfigError
 from byzmesh.experiments.backlog import Backlog
 from byzmesh.experiments.cluster import Tls
 from byzmesh.experiments.computing import compute
-from byzmesh.experiments.grid import read_grid
 from byzmesh.experiments.runner import sweep
 from byzmesh.store import Owner, open_store, this_process
 from tests.experiments.conftest import alive, children, command, results, start, statuses
@@ -245,7 +245,7 @@ def test_stores_that_cannot_be_used_are_refused_before_anything_is_computed(grid
 def test_a_script_without_the_guard_is_told(grid_file, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from byzmesh.experiments.grid import read_grid\n"
+        "from byzmesh.config.grid import read_grid\n"
         "from byzmesh.experiments.runner import sweep\n"
         f"sweep([p.config for p in read_grid({str(grid_file())!r})], {str(tmp_path / 'runs.db')!r}, workers=1)\n"
     )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import yaml
 
+from byzmesh.config.canonical import build_network
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, InfeasibleBound
-from byzmesh.experiments.canonical import build_network
-from byzmesh.experiments.config import resolve
 from byzmesh.peers.identity import keygen, load_keys
 from byzmesh.peers.netfile import load_network, network_file
 from byzmesh.peers.plan import addresses, plan_network

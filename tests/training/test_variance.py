@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import byzmesh as bm
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.config import resolve
 from byzmesh.problems.linear.task import LinearTask
 from byzmesh.training import estimator
 from byzmesh.training.variance import METHODS

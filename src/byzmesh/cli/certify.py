@@ -121,8 +121,8 @@ def network_of(
     text: str, params: list[str] | None, byzantine: str | None, weights: str | None, seed: int | None
 ) -> Network:
     """The network that the arguments name: a config's, a graph file's or a topology's."""
-    from byzmesh.experiments.canonical import build_network, is_file
-    from byzmesh.experiments.yaml_files import read_yaml
+    from byzmesh.config.canonical import build_network, is_file
+    from byzmesh.config.yaml import read_yaml
 
     config = text.endswith((".yaml", ".yml"))
     spec: Any = read_yaml(text).get("network") if config else text

@@ -20,16 +20,16 @@ def command(
 
     Example: byzmesh draw examples/two-castle.yaml --out castle.svg
     """
-    from byzmesh.experiments.canonical import build_network
-    from byzmesh.experiments.files import override
-    from byzmesh.experiments.yaml_files import read_yaml
+    from byzmesh.config.canonical import build_network
+    from byzmesh.config.overrides import override
+    from byzmesh.config.yaml import read_yaml
 
     folder = Path(source).parent if source.endswith((".yaml", ".yml")) else Path()
     raw = read_yaml(source) if source.endswith((".yaml", ".yml")) else {"network": source}
     network = build_network(override(raw, settings or ()).get("network"), folder)
     typer.echo(f"{network.draw(out)}: {network.n} workers, {len(network.byzantine)} of them lying")
     if data is not None:
-        from byzmesh.experiments.files import load_config
+        from byzmesh.config.overrides import load_config
         from byzmesh.experiments.simulate import build
 
         task = build(load_config(source, settings or ())).task

@@ -28,8 +28,8 @@ def plan(
     Example: byzmesh peers plan examples/two-castle.yaml --host-map 127.0.0.1:7000 --keys keys
     """
     from byzmesh.cli.show_peers import print_plan
-    from byzmesh.experiments.canonical import build_network
-    from byzmesh.experiments.files import load_config
+    from byzmesh.config.canonical import build_network
+    from byzmesh.config.overrides import load_config
     from byzmesh.peers.identity import load_public
     from byzmesh.peers.netfile import save_network
     from byzmesh.peers.plan import addresses, plan_network

@@ -26,7 +26,7 @@ def command(
     Example: byzmesh run examples/two-castle.yaml --set rule=krum --out runs/krum
     """
     from byzmesh.cli.show_run import print_run, watch
-    from byzmesh.experiments.files import load_config
+    from byzmesh.config.overrides import load_config
     from byzmesh.experiments.single import run_single
 
     result = run_single(

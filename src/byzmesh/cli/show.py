@@ -22,7 +22,7 @@ def command(
 
     import yaml
 
-    from byzmesh.experiments.files import load_config
+    from byzmesh.config.overrides import load_config
 
     resolved = load_config(config, settings or ())
     typer.echo(json.dumps(resolved, indent=2) if as_json else yaml.safe_dump(resolved, sort_keys=False).rstrip())

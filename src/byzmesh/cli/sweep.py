@@ -27,7 +27,7 @@ def command(
     Example: byzmesh sweep examples/grid-two-castle.yaml --store runs.db --workers 2
     """
     from byzmesh.cli.show_sweep import print_outcome, print_plan, progress, tls_of
-    from byzmesh.experiments.grid import read_grid
+    from byzmesh.config.grid import read_grid
     from byzmesh.experiments.plan import plan as plan_runs
     from byzmesh.experiments.runner import cores, sweep
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.attacks.base import attacks as attack_registry
+from byzmesh.config.canonical import build_network
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, nearest
 from byzmesh.experiments.backlog import Show
-from byzmesh.experiments.canonical import build_network
-from byzmesh.experiments.config import resolve
 from byzmesh.experiments.paper_grids import ATTACKS, QUICK_EVALUATE_EVERY, TABLES, Cell, configs
 from byzmesh.experiments.runner import Outcome, sweep
 from byzmesh.rules.base import rules as rule_registry

@@ -21,7 +21,7 @@ import numpy as np
 
 from byzmesh import rng
 from byzmesh.compiled import limit_threads
-from byzmesh.experiments.config import resolve
+from byzmesh.config.schema import resolve
 from byzmesh.experiments.simulate import build
 from byzmesh.simulation.engine import Simulation
 

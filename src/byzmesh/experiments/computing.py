@@ -38,7 +38,7 @@ def compute(
 ) -> Result:
     """Compute a run to its end, or until `go_on(round)`, asked after every round, is False.
 
-    >>> from byzmesh.experiments.config import resolve
+    >>> from byzmesh.config.schema import resolve
     >>> config = resolve({"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rule": "mean", "rounds": 5})
     >>> compute(config).status, compute(config, lambda round: round < 3).status
     ('finished', 'interrupted')

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.config.canonical import build_network
 from byzmesh.errors import ConfigError, MissingExtra
-from byzmesh.experiments.canonical import build_network
 from byzmesh.experiments.simulate import build
 from byzmesh.problems.neural.modules import import_torch
 from byzmesh.torch import state_dict

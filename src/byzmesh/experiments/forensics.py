@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from byzmesh.config.canonical import build_network
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.canonical import build_network
 from byzmesh.store import Store
 from byzmesh.theory.forensics import Findings, find_suspects
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.config.canonical import build_network
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, nearest
-from byzmesh.experiments.canonical import build_network
-from byzmesh.experiments.config import resolve
 from byzmesh.rules.base import rules as registry
 
 RULES = (

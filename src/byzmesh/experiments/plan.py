@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.compiled import limit_threads
+from byzmesh.config.canonical import build_network
+from byzmesh.config.grid import Point
 from byzmesh.errors import ByzmeshError, StoreError
 from byzmesh.experiments.backlog import ENDED
-from byzmesh.experiments.canonical import build_network
-from byzmesh.experiments.grid import Point
 from byzmesh.experiments.simulate import build
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from byzmesh.attacks.base import Attack, attacks
-from byzmesh.experiments.canonical import build_network
+from byzmesh.config.canonical import build_network
+from byzmesh.config.schema import resolve
 from byzmesh.experiments.certificates import inspector
-from byzmesh.experiments.config import resolve
 from byzmesh.network import Network
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import byzmesh as bm
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, DataError, UnknownName, UnknownOption
-from byzmesh.experiments.config import resolve
 from byzmesh.problems.base import problem
 from byzmesh.problems.neural import modules
 from byzmesh.problems.neural.modules import canonical_module, find, make_factory

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from byzmesh.attacks.base import attacks
+from byzmesh.config.canonical import is_file
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.canonical import is_file
 from byzmesh.network import topologies
 from byzmesh.problems.base import problems
 from byzmesh.problems.data.partition import partitions

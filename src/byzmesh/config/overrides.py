@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from byzmesh.config.keys import place
+from byzmesh.config.schema import resolve
+from byzmesh.config.yaml import parse_value, read_yaml
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.config import resolve
-from byzmesh.experiments.paths import place
-from byzmesh.experiments.yaml_files import parse_value, read_yaml
 
 
 def override(config: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from byzmesh.attacks.base import attacks
+from byzmesh.config.canonical import canonical_network, named, plain, with_defaults
 from byzmesh.errors import ConfigError, UnknownOption, nearest
-from byzmesh.experiments.canonical import canonical_network, named, plain, with_defaults
 from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.neural.augment import canonical_augmentations

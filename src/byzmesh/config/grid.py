@@ -21,10 +21,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from byzmesh.config.keys import lookup, matches, place
+from byzmesh.config.schema import KEYS, resolve
+from byzmesh.config.yaml import read_yaml
 from byzmesh.errors import ByzmeshError, ConfigError, UnknownOption, nearest
-from byzmesh.experiments.config import KEYS, resolve
-from byzmesh.experiments.paths import lookup, matches, place
-from byzmesh.experiments.yaml_files import read_yaml
 from byzmesh.store import config_key
 
 PARTS = ("base", "axes", "zip", "cases", "exclude")

@@ -1,0 +1,1 @@
+"""Configs: what a user writes, and its canonical form. A grid is one file that means many runs."""
