@@ -20,12 +20,12 @@ import numpy as np
 import torch
 
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.experiments.simulate import prepare
 from byzmesh.problems import problem
 from byzmesh.problems.neural.flat import load
 from byzmesh.problems.neural.gradients import batched, loop
 from byzmesh.problems.neural.task import TorchTask
 from byzmesh.simulation.exchange import forge
+from byzmesh.sweeps.build import prepare
 
 WORKERS = 10
 MODULES = {

@@ -22,7 +22,7 @@ BASE = {"network": "paper/two-castle", "attack": "sign-flipping", "rounds": 2000
 def back_to_back(seeds: list[int], barrier: Any, answer: Any) -> None:
     """Compute the runs and tell how long they took."""
     from byzmesh.config.schema import resolve
-    from byzmesh.experiments.simulate import build
+    from byzmesh.sweeps.build import build
 
     configs = [resolve({**BASE, "seed": seed}) for seed in seeds]
     build({**configs[0], "rounds": 5}).run()

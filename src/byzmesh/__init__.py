@@ -24,8 +24,6 @@ from byzmesh.network import Network, network
 
 if TYPE_CHECKING:
     from byzmesh import torch
-    from byzmesh.experiments.certificates import estimate_constants
-    from byzmesh.experiments.simulate import prepare, simulate
     from byzmesh.problems.base import Problem, problem
     from byzmesh.rules.aggregate import BadMessage, aggregate, rule
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
     from byzmesh.simulation.engine import Run, Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.store import open_store
+    from byzmesh.sweeps.build import prepare, simulate
+    from byzmesh.sweeps.certificates import estimate_constants
     from byzmesh.theory.certificate import certify
 
 _LAZY = {
@@ -49,12 +49,12 @@ _LAZY = {
     "Run": "simulation.engine",
     "Simulation": "simulation.engine",
     "certify": "theory.certificate",
-    "estimate_constants": "experiments.certificates",
+    "estimate_constants": "sweeps.certificates",
     "forge": "simulation.exchange",
     "open_store": "store",
-    "prepare": "experiments.simulate",
+    "prepare": "sweeps.build",
     "problem": "problems.base",
-    "simulate": "experiments.simulate",
+    "simulate": "sweeps.build",
     "gram_rule": "rules.gram.rule",
     "nnm": "rules.preaggregate",
     "rule": "rules.aggregate",

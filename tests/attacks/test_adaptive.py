@@ -15,8 +15,8 @@ import byzmesh as bm
 from byzmesh.attacks import View, attack
 from byzmesh.attacks.adaptive import FIXED, LENGTHS, STEPS, honest_average
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.simulate import prepare
 from byzmesh.simulation.exchange import scene_of
+from byzmesh.sweeps.build import prepare
 from tests.attacks.scenes import frozen_models, mean_of_inbox, random_world, view_of
 
 RULES = ["IOS", "FABA", "Reprieve", "WeiMean", "SCC", "TriMean", "CS+", "CooMed"]

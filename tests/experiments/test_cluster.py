@@ -12,10 +12,10 @@ import pytest
 
 from byzmesh.config.grid import read_grid
 from byzmesh.errors import ByzmeshError, ConfigError
-from byzmesh.experiments.cluster import Tls
-from byzmesh.experiments.computing import compute
-from byzmesh.experiments.runner import sweep
 from byzmesh.store import open_store
+from byzmesh.sweeps.dask import Tls
+from byzmesh.sweeps.run import compute
+from byzmesh.sweeps.sweep import sweep
 from tests.experiments.conftest import command, results, start, statuses
 from tests.experiments.test_sweep import wait_for
 
@@ -134,7 +134,7 @@ def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(cluster, 
 
 
 def test_an_address_where_nobody_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr("byzmesh.experiments.cluster.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("byzmesh.sweeps.dask.CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(ConfigError, match=f"no Dask scheduler answers at {address}"):
             sweep([], tmp_path / "runs.db", dask=address)

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from byzmesh.cli import app
 from byzmesh.config.grid import Point, expand, read_grid
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra, StoreError, UnknownName
-from byzmesh.experiments.checkpoints import checkpoint_folder
-from byzmesh.experiments.plan import Planned, plan, total_seconds
-from byzmesh.experiments.runner import sweep
 from byzmesh.store import open_store
+from byzmesh.sweeps.checkpoints import checkpoint_folder
+from byzmesh.sweeps.estimate import Planned, plan, total_seconds
+from byzmesh.sweeps.sweep import sweep
 
 
 def run(*arguments, **options):
@@ -165,7 +165,7 @@ def test_estimates_grow_with_rounds_and_evaluations(filled):
 
 
 def test_a_plan_of_many_classes_times_some_and_checks_all(monkeypatch):
-    monkeypatch.setattr("byzmesh.experiments.plan.BUDGET", 0.0)
+    monkeypatch.setattr("byzmesh.sweeps.estimate.BUDGET", 0.0)
     raw = {
         "base": {"problem": "quadratic", "network": {"name": "complete", "n": 5}, "attack": "none", "rounds": 10},
         "axes": {"rule": ["IOS", "FABA", {"name": "TriMean"}], "f": [1, 3]},

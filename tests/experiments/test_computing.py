@@ -8,10 +8,10 @@ import pytest
 
 from byzmesh.config.grid import expand
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.checkpoints import Checkpoint, checkpoint_folder, delete_runs, find_runs, tidy
-from byzmesh.experiments.computing import compute, failure_text
-from byzmesh.experiments.leases import Leases
 from byzmesh.store import Owner, open_store
+from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder, delete_runs, find_runs, tidy
+from byzmesh.sweeps.leases import Leases
+from byzmesh.sweeps.run import compute, failure_text
 
 # Rules with memory, liars with memory or draws, momentum: what a checkpoint must hold.
 HARD = [

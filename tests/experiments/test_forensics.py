@@ -8,9 +8,9 @@ import pytest
 
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.forensics import suspects
-from byzmesh.experiments.runner import sweep
 from byzmesh.store import open_store
+from byzmesh.sweeps.forensics import suspects
+from byzmesh.sweeps.sweep import sweep
 from tests.simulation.small import config, write_data
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from byzmesh.config.grid import read_grid
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.backlog import Backlog
-from byzmesh.experiments.cluster import Tls
-from byzmesh.experiments.computing import compute
-from byzmesh.experiments.runner import sweep
 from byzmesh.store import Owner, open_store, this_process
+from byzmesh.sweeps.dask import Tls
+from byzmesh.sweeps.queue import Backlog
+from byzmesh.sweeps.run import compute
+from byzmesh.sweeps.sweep import sweep
 from tests.experiments.conftest import alive, children, command, results, start, statuses
 
 PATIENCE = 120.0
@@ -246,7 +246,7 @@ def test_a_script_without_the_guard_is_told(grid_file, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from byzmesh.config.grid import read_grid\n"
-        "from byzmesh.experiments.runner import sweep\n"
+        "from byzmesh.sweeps.sweep import sweep\n"
         f"sweep([p.config for p in read_grid({str(grid_file())!r})], {str(tmp_path / 'runs.db')!r}, workers=1)\n"
     )
     told = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=PATIENCE)

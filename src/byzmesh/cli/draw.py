@@ -30,7 +30,7 @@ def command(
     typer.echo(f"{network.draw(out)}: {network.n} workers, {len(network.byzantine)} of them lying")
     if data is not None:
         from byzmesh.config.overrides import load_config
-        from byzmesh.experiments.simulate import build
+        from byzmesh.sweeps.build import build
 
         task = build(load_config(source, settings or ())).task
         task.draw(data)

@@ -19,7 +19,7 @@ def command(
 
     Example: byzmesh export runs/krum --worker 3 --to model.safetensors
     """
-    from byzmesh.experiments.export import export
+    from byzmesh.sweeps.export import export
 
     done = export(out, to, worker)
     typer.echo(f"{done.path}: {done.whose}, {done.parameters} parameters, round {done.round} ({done.status})")

@@ -27,7 +27,7 @@ def command(
     """
     from byzmesh.cli.show_run import print_run, watch
     from byzmesh.config.overrides import load_config
-    from byzmesh.experiments.single import run_single
+    from byzmesh.sweeps.single import run_single
 
     result = run_single(
         load_config(config, settings or ()), out, resume=resume, every=checkpoint_every, watch=watch(quiet=as_json)

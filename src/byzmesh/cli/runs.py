@@ -95,8 +95,8 @@ def delete(
     Example: byzmesh runs delete --status failed --yes
     """
     from byzmesh.cli.show_runs import parse_where
-    from byzmesh.experiments.checkpoints import delete_runs, find_runs
     from byzmesh.store import open_store
+    from byzmesh.sweeps.checkpoints import delete_runs, find_runs
 
     with open_store(store) as opened:
         chosen = find_runs(opened, keys or (), parse_where(where or ()), status)

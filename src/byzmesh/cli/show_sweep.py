@@ -14,11 +14,11 @@ from rich.console import Console
 
 from byzmesh.cli.show_runs import as_object, narrow_table, print_objects, runs_table, wide_console, words
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.backlog import Backlog, Show
-from byzmesh.experiments.cluster import Tls
-from byzmesh.experiments.plan import Planned, total_seconds
-from byzmesh.experiments.runner import Outcome
 from byzmesh.store import RunRecord, open_store
+from byzmesh.sweeps.dask import Tls
+from byzmesh.sweeps.estimate import Planned, total_seconds
+from byzmesh.sweeps.queue import Backlog, Show
+from byzmesh.sweeps.sweep import Outcome
 
 MOST_LINES = 60
 QUIET_SECONDS = 60.0

@@ -25,8 +25,8 @@ def command(
     from dataclasses import asdict
 
     from byzmesh.cli.show_suspects import print_findings
-    from byzmesh.experiments.forensics import suspects
     from byzmesh.store import open_store
+    from byzmesh.sweeps.forensics import suspects
 
     with open_store(store, readonly=True) as opened:
         findings = suspects(opened, run, draw)

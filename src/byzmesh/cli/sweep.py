@@ -28,8 +28,8 @@ def command(
     """
     from byzmesh.cli.show_sweep import print_outcome, print_plan, progress, tls_of
     from byzmesh.config.grid import read_grid
-    from byzmesh.experiments.plan import plan as plan_runs
-    from byzmesh.experiments.runner import cores, sweep
+    from byzmesh.sweeps.estimate import plan as plan_runs
+    from byzmesh.sweeps.sweep import cores, sweep
 
     points = read_grid(grid)
     if plan:

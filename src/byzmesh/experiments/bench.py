@@ -22,8 +22,8 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.compiled import limit_threads
 from byzmesh.config.schema import resolve
-from byzmesh.experiments.simulate import build
 from byzmesh.simulation.engine import Simulation
+from byzmesh.sweeps.build import build
 
 OFFICIAL = {
     "WeiMean": 12.5,

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from byzmesh.config.canonical import build_network
 from byzmesh.errors import ConfigError, MissingExtra
-from byzmesh.experiments.simulate import build
 from byzmesh.problems.neural.modules import import_torch
+from byzmesh.sweeps.build import build
 from byzmesh.torch import state_dict
 from byzmesh.training import load_checkpoint
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.backlog import ENDED, Backlog, Show
-from byzmesh.experiments.checkpoints import CHECKPOINT_SECONDS, tidy
-from byzmesh.experiments.cluster import Tls, run_on_cluster
-from byzmesh.experiments.event_files import check_tensorboard, write_events
-from byzmesh.experiments.pool import Pool
-from byzmesh.experiments.worker import Orders
 from byzmesh.store import RunRecord, open_store
+from byzmesh.sweeps.checkpoints import CHECKPOINT_SECONDS, tidy
+from byzmesh.sweeps.dask import Tls, run_on_cluster
+from byzmesh.sweeps.processes import Pool
+from byzmesh.sweeps.queue import ENDED, Backlog, Show
+from byzmesh.sweeps.tensorboard import check_tensorboard, write_events
+from byzmesh.sweeps.worker import Orders
 
 
 @dataclass(frozen=True)

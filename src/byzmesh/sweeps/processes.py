@@ -12,9 +12,9 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from byzmesh.errors import ByzmeshError, StoreError
-from byzmesh.experiments.backlog import ENDED, Backlog
-from byzmesh.experiments.worker import Orders, serve
 from byzmesh.store import this_process
+from byzmesh.sweeps.queue import ENDED, Backlog
+from byzmesh.sweeps.worker import Orders, serve
 
 MOST_DEATHS = 3
 """A run whose process died so often (out of memory, say) has failed."""

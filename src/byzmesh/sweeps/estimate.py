@@ -19,12 +19,12 @@ from byzmesh.compiled import limit_threads
 from byzmesh.config.canonical import build_network
 from byzmesh.config.grid import Point
 from byzmesh.errors import ByzmeshError, StoreError
-from byzmesh.experiments.backlog import ENDED
-from byzmesh.experiments.simulate import build
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.store import open_store
 from byzmesh.store.keys import dump
+from byzmesh.sweeps.build import build
+from byzmesh.sweeps.queue import ENDED
 
 WARM_UP_ROUNDS = 3
 TIMED_SECONDS = 0.1

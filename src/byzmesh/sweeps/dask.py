@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
-from byzmesh.experiments.backlog import Backlog
-from byzmesh.experiments.computing import INTERRUPTED, Result, compute, failure_text, store_result
-from byzmesh.experiments.leases import Leases
 from byzmesh.store import provenance
+from byzmesh.sweeps.leases import Leases
+from byzmesh.sweeps.queue import Backlog
+from byzmesh.sweeps.run import INTERRUPTED, Result, compute, failure_text, store_result
 
 CONNECT_SECONDS = 20.0
 LEAST_SUBMITTED = 32

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from byzmesh.compiled import limit_threads
 from byzmesh.errors import ByzmeshError
-from byzmesh.experiments.checkpoints import Checkpoint
-from byzmesh.experiments.simulate import build
 from byzmesh.simulation.engine import RUNNING, Simulation
 from byzmesh.store import Store, provenance
+from byzmesh.sweeps.build import build
+from byzmesh.sweeps.checkpoints import Checkpoint
 
 INTERRUPTED = "interrupted"
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.experiments.simulate import build
 from byzmesh.simulation.engine import RUNNING, Run, Simulation
+from byzmesh.sweeps.build import build
 
 Tell = Callable[[Mapping[str, float]], None]
 Watch = Callable[[Simulation], AbstractContextManager[Tell]]

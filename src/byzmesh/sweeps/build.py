@@ -8,11 +8,11 @@ from typing import Any
 from byzmesh.attacks.base import Attack, attacks
 from byzmesh.config.canonical import build_network
 from byzmesh.config.schema import resolve
-from byzmesh.experiments.certificates import inspector
 from byzmesh.network import Network
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Run, Simulation
+from byzmesh.sweeps.certificates import inspector
 from byzmesh.training import local_update, schedule
 from byzmesh.training.variance import separate
 

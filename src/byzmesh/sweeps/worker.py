@@ -18,10 +18,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from byzmesh.errors import StoreError
-from byzmesh.experiments.checkpoints import Checkpoint, checkpoint_folder
-from byzmesh.experiments.computing import INTERRUPTED, compute, failure_text, store_result
-from byzmesh.experiments.leases import LEASE_SECONDS, Leases
 from byzmesh.store import Store, open_store
+from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder
+from byzmesh.sweeps.leases import LEASE_SECONDS, Leases
+from byzmesh.sweeps.run import INTERRUPTED, compute, failure_text, store_result
 
 LOOK_SECONDS = 0.1
 """How often a computing worker looks whether it should stop."""

@@ -1,0 +1,1 @@
+"""From configs to stored runs: one run, many runs, on processes of this machine or on a Dask cluster."""
