@@ -17,9 +17,9 @@ import numpy as np
 
 import byzmesh as bm
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.experiments.bench import best_of
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.simulation.exchange import Exchange
+from byzmesh.studies.bench import best_of
 
 RULES = ("WeiMean", "IOS", "FABA", "Krum", "NNA", "SCC", "CC", "GeoMed", "CooMed", "TriMean")
 

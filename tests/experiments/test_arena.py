@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.experiments.arena import ATTACKERS, BOUNDS, OURS, RULES, Selection, bouts, fight, programme
-from byzmesh.experiments.paper_grids import ATTACKS, TABLES, cells, configs
 from byzmesh.network import network
 from byzmesh.store import config_key, open_store
+from byzmesh.studies.arena.grid import ATTACKERS, BOUNDS, OURS, RULES, Selection, bouts, fight, programme
+from byzmesh.studies.paper.cells import ATTACKS, TABLES, cells, configs
 from tests.experiments.conftest import command
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from byzmesh.experiments.paper_grids import Cell, cells
 from byzmesh.network import network
-from byzmesh.reports.published import published
-from byzmesh.reports.results import Entry
 from byzmesh.store import config_key, open_store
+from byzmesh.studies.paper.cells import Cell, cells
+from byzmesh.studies.paper.published import published
+from byzmesh.studies.paper.results import Entry
 
 OFFSETS = (0.0, 0.12, -0.31, 0.7, -0.9, 2.5, -7.0)
 """Ours minus published, in turn over the cells: every colour of a report occurs."""

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from byzmesh.errors import ConfigError
-from byzmesh.reports.arena import (
+from byzmesh.reports.grid import to_markdown
+from byzmesh.store import open_store
+from byzmesh.studies.arena.report import (
     COLUMNS,
     accuracy_grid,
     best_of,
@@ -21,9 +23,7 @@ from byzmesh.reports.arena import (
     write_arena,
     write_columns,
 )
-from byzmesh.reports.grid import to_markdown
-from byzmesh.reports.results import Reading, collect
-from byzmesh.store import open_store
+from byzmesh.studies.paper.results import Reading, collect
 from tests.reports.stores import made_up
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from byzmesh.reports.files import write_report
-from byzmesh.reports.paper import Reproduction, report, sections
 from byzmesh.reports.pivot import pivot
-from byzmesh.reports.results import collect
 from byzmesh.reports.sweep import sweep_report
 from byzmesh.store import open_store
+from byzmesh.studies.paper.report import Reproduction, report, sections
+from byzmesh.studies.paper.results import collect
 from tests.reports.browser import Page
 from tests.reports.stores import made_up
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from byzmesh.reports.agreement import compare, count
-from byzmesh.reports.readme import readme
-from byzmesh.reports.results import Reading, read_results
+from byzmesh.studies.paper.agreement import compare, count
+from byzmesh.studies.paper.readme import readme
+from byzmesh.studies.paper.results import Reading, read_results
 
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "reports" / "paper"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.experiments.paper_grids import QUICK_ROUNDS, TABLES, TARGETS, cells, configs
 from byzmesh.network import network
 from byzmesh.store import config_key
+from byzmesh.studies.paper.cells import QUICK_ROUNDS, TABLES, TARGETS, cells, configs
 
 
 @pytest.mark.parametrize("target", list(TABLES))

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from byzmesh.errors import DataError
-from byzmesh.experiments.paper_grids import ATTACKS, RULES, TABLES, cells
-from byzmesh.reports.published import CAPTIONS, FILES, ConsensusError, published
+from byzmesh.studies.paper.cells import ATTACKS, RULES, TABLES, cells
+from byzmesh.studies.paper.published import CAPTIONS, FILES, ConsensusError, published
 
 
 def test_all_292_cells_are_there() -> None:

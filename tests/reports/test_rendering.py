@@ -14,12 +14,12 @@ import pytest
 from rich.console import Console
 
 from byzmesh.errors import DataError
-from byzmesh.reports import paper_tables
 from byzmesh.reports.grid import Grid, GridCell, to_latex, to_markdown, to_rich
 from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
-from byzmesh.reports.readme import readme
-from byzmesh.reports.results import COLUMNS, Reading, collect, other_seeds, read_results, write_results
 from byzmesh.store import Store, open_store
+from byzmesh.studies.paper import tables as paper_tables
+from byzmesh.studies.paper.readme import readme
+from byzmesh.studies.paper.results import COLUMNS, Reading, collect, other_seeds, read_results, write_results
 from tests.reports.stores import made_up
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -136,7 +136,7 @@ def test_misjudged_and_figure_4_tables() -> None:
 
 
 def test_table_1() -> None:
-    from byzmesh.theory.table1 import table_1
+    from byzmesh.studies.paper.table1 import table_1
 
     rows = table_1(10, [0, 1], budget=200)
     grid = paper_tables.table_1_grid(rows)

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from byzmesh.cli import app
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.experiments.paper_grids import choose
 from byzmesh.store import open_store
+from byzmesh.studies.paper.cells import choose
 
 run = CliRunner()
 ATTACKS = ("--attacks", "none,alie")

@@ -10,11 +10,11 @@ import pytest
 
 from byzmesh.errors import ConfigError, MissingExtra
 from byzmesh.network import network
+from byzmesh.studies.paper.table1 import PUBLISHED, first_size, table_1, to_markdown
 from byzmesh.theory.certificate import certify
 from byzmesh.theory.design import fastest_mixing, suggest
 from byzmesh.theory.mixing import doubly_stochastic, mixing_rate
 from byzmesh.theory.scaling import largest_liars, plot_scaling
-from byzmesh.theory.table1 import PUBLISHED, first_size, table_1, to_markdown
 
 
 @pytest.mark.parametrize(("name", "f"), [("ring", 1), ("ring", 2), ("octopus", 1), ("dumbbell", 1), ("chain", 1)])

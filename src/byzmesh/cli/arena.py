@@ -45,13 +45,13 @@ def command(
     from rich.console import Console
 
     from byzmesh.cli.show_sweep import progress
-    from byzmesh.experiments.arena import Selection, fight
-    from byzmesh.experiments.arena import programme as cells_of
-    from byzmesh.reports.arena import compare_columns, leaderboard, leaderboard_grid, values_of, write_arena
     from byzmesh.reports.files import folder
     from byzmesh.reports.grid import to_rich
-    from byzmesh.reports.results import Entry, collect, read_results
     from byzmesh.store import open_store
+    from byzmesh.studies.arena.grid import Selection, fight
+    from byzmesh.studies.arena.grid import programme as cells_of
+    from byzmesh.studies.arena.report import compare_columns, leaderboard, leaderboard_grid, values_of, write_arena
+    from byzmesh.studies.paper.results import Entry, collect, read_results
 
     def listed(text: str) -> list[str]:
         return [word.strip() for word in text.split(",") if word.strip()]

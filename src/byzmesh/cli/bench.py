@@ -17,7 +17,7 @@ def command(
     """
     import json
 
-    from byzmesh.experiments.bench import draws_share, rounds_table, scaling
+    from byzmesh.studies.bench import draws_share, rounds_table, scaling
 
     result = {
         "rounds": rounds_table(rounds=30 if quick else 100, repeats=3 if quick else 7),

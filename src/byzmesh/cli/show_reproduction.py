@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.cli.show_runs import wide_console
-from byzmesh.reports.agreement import agreement_grid, compare
 from byzmesh.reports.grid import to_rich
-from byzmesh.reports.paper import Reproduction, sections
-from byzmesh.reports.paper_text import quick_text
+from byzmesh.studies.paper.agreement import agreement_grid, compare
+from byzmesh.studies.paper.report import Reproduction, sections
+from byzmesh.studies.paper.text import quick_text
 
 
 def names(text: str) -> list[str]:
@@ -26,7 +26,7 @@ def table_1_rows(targets: Sequence[str], quick: bool) -> list[Any]:
     """The records of Table I, which is computed and not run; none unless it is asked for."""
     if "table-1" not in targets:
         return []
-    from byzmesh.theory.table1 import table_1
+    from byzmesh.studies.paper.table1 import table_1
 
     return table_1(budget=2_000 if quick else 20_000)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 topologies: Registry[networkx.Graph[int]] = Registry(
     "topology",
     "byzmesh.topologies",
-    ("byzmesh.network.families", "byzmesh.network.random_families", "byzmesh.network.published"),
+    ("byzmesh.network.families", "byzmesh.network.random_families", "byzmesh.studies.paper.graphs"),
 )
 
 

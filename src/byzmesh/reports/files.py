@@ -10,10 +10,10 @@ from byzmesh.network import network
 from byzmesh.reports.charts import Chart, draw_charts
 from byzmesh.reports.grid import Grid, to_csv, to_latex, to_markdown
 from byzmesh.reports.html import Report, to_html
-from byzmesh.reports.paper import Reproduction, report, sections
-from byzmesh.reports.published import FILES
-from byzmesh.reports.readme import readme
-from byzmesh.reports.results import other_seeds, write_readings, write_results
+from byzmesh.studies.paper.published import FILES
+from byzmesh.studies.paper.readme import readme
+from byzmesh.studies.paper.report import Reproduction, report, sections
+from byzmesh.studies.paper.results import other_seeds, write_readings, write_results
 
 GRAPHS = {
     "figure-2": ("paper/two-castle-3",),

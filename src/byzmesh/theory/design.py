@@ -22,10 +22,10 @@ from byzmesh.errors import ConfigError, MissingExtra
 from byzmesh.network import Network, fiedler_vector
 from byzmesh.network import network as make_network
 from byzmesh.network.byzantine import is_whole
+from byzmesh.studies.paper.table1 import first_size
 from byzmesh.theory.certificate import Certificate, certify
 from byzmesh.theory.contraction import THIRD, below, cut_weight, rca_limit, theorem_3
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own
-from byzmesh.theory.table1 import first_size
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]

@@ -20,10 +20,10 @@ from byzmesh.reports.charts import run_chart
 from byzmesh.reports.files import folder, write_grids, write_report
 from byzmesh.reports.grid import EMPTY, Grid, GridCell
 from byzmesh.reports.html import Report, Section
-from byzmesh.reports.results import Reading, write_readings
 from byzmesh.reports.runs import describe
 from byzmesh.reports.summary import LAST
 from byzmesh.store import Store
+from byzmesh.studies.paper.results import Reading, write_readings
 
 COLUMNS = ("table", "attack", "best_rule", "best_accuracy", "our_accuracy", "regret")
 WITHIN = 0.5

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from byzmesh.network import network
-from byzmesh.reports.agreement import COLLAPSED, gap_tone, is_apart, tone
 from byzmesh.reports.grid import EMPTY, Grid, GridCell
-from byzmesh.reports.published import CAPTIONS, published
-from byzmesh.reports.results import Reading
+from byzmesh.studies.paper.agreement import COLLAPSED, gap_tone, is_apart, tone
+from byzmesh.studies.paper.published import CAPTIONS, published
+from byzmesh.studies.paper.results import Reading
 
 BESIDE_PUBLISHED = {
     "same": "within 0.5 points of the published value",
@@ -249,7 +249,7 @@ def examples_grid(readings: Sequence[Reading]) -> Grid:
 
 
 def table_1_grid(rows: Sequence[Any]) -> Grid:
-    """Table I from the records of `byzmesh.theory.table1.table_1`: searched rho per share of liars, verdicts."""
+    """Table I from the records of `byzmesh.studies.paper.table1.table_1`: searched rho per share of liars, verdicts."""
     columns = ("published rho", *(f"mu = {share:.3f}" for share in rows[0].share), "RCA", "RDSA")
     body = tuple(
         (

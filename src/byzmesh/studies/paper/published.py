@@ -86,7 +86,7 @@ def published() -> dict[tuple[str, str, str], Published]:
     """
     found: dict[tuple[str, str, str], Published] = {}
     for table, name in FILES.items():
-        text = files("byzmesh.reports").joinpath("published", name).read_text("utf-8")
+        text = files("byzmesh.studies.paper").joinpath("cells_published", name).read_text("utf-8")
         for line in csv.DictReader(text.splitlines()):
             error = ConsensusError.parse(line["consensus_error"])
             found[table, line["rule"], line["attack"]] = Published(float(line["accuracy_percent"]), error)

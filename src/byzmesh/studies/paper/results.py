@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.errors import DataError
-from byzmesh.reports.published import published
 from byzmesh.reports.summary import final
 from byzmesh.store import RunRecord, Store, config_key
+from byzmesh.studies.paper.published import published
 
 COLUMNS = (
     "table",

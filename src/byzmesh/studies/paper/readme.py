@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from byzmesh.reports.agreement import CLOSE, NEAR, Compared, agreement_grid, compare, is_apart, kind
 from byzmesh.reports.grid import to_markdown
-from byzmesh.reports.published import ROUNDS, published
-from byzmesh.reports.results import Reading
+from byzmesh.studies.paper.agreement import CLOSE, NEAR, Compared, agreement_grid, compare, is_apart, kind
+from byzmesh.studies.paper.published import ROUNDS, published
+from byzmesh.studies.paper.results import Reading
 
 
 def readme(readings: Iterable[Reading], notes: str = "") -> str:

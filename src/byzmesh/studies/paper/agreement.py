@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from byzmesh.reports.grid import Grid, GridCell
-from byzmesh.reports.published import CAPTIONS, NON_IID, Published, published
-from byzmesh.reports.results import Reading
+from byzmesh.studies.paper.published import CAPTIONS, NON_IID, Published, published
+from byzmesh.studies.paper.results import Reading
 
 STABLE, COLLAPSED = 80.0, 60.0
 CLOSE, NEAR = 0.5, 1.0

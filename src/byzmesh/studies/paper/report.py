@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from byzmesh.network import network
-from byzmesh.reports import paper_tables as tables
-from byzmesh.reports.agreement import agreement_grid, compare
 from byzmesh.reports.charts import Chart, Curve, run_chart
 from byzmesh.reports.html import Report, Section
-from byzmesh.reports.paper_text import SECTIONS, intro
-from byzmesh.reports.published import FILES
-from byzmesh.reports.results import Reading
 from byzmesh.reports.runs import describe
 from byzmesh.reports.trust import Heatmap, heatmap, network_of, picture
 from byzmesh.store import Store
+from byzmesh.studies.paper import tables
+from byzmesh.studies.paper.agreement import agreement_grid, compare
+from byzmesh.studies.paper.published import FILES
+from byzmesh.studies.paper.results import Reading
+from byzmesh.studies.paper.text import SECTIONS, intro
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Reproduction:
     """What a reproduction has to show.
 
     readings  of all targets' cells, see `results.collect`
-    table_1   records of `byzmesh.theory.table1.table_1`, empty unless that target was asked for
+    table_1   records of `byzmesh.studies.paper.table1.table_1`, empty unless that target was asked for
     quick     whether it is the short variant, whose numbers are not the published ones
     """
 

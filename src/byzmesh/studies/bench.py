@@ -135,7 +135,7 @@ def scaling(*, rounds: int = 5) -> list[dict[str, Any]]:
 
 
 def _alone(kind: str, size: int, rounds: int) -> dict[str, Any]:
-    code = f"from byzmesh.experiments.bench import measure_scale; measure_scale({kind!r}, {size}, {rounds})"
+    code = f"from byzmesh.studies.bench import measure_scale; measure_scale({kind!r}, {size}, {rounds})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from byzmesh.reports.published import FILES
+from byzmesh.studies.paper.published import FILES
 
 QUICK = (
     "This is the quick variant: 5,000 rounds (published: 50,000; octopus 150,000; Figure 4 25,000 up to 8 liars), "

@@ -25,7 +25,7 @@ def _with_liars(graph: networkx.Graph[int], liars: Iterable[int]) -> networkx.Gr
 
 
 def _stored(name: str) -> networkx.Graph[int]:
-    kept = json.loads(files("byzmesh.network").joinpath("data", "published.json").read_text("utf-8"))[name]
+    kept = json.loads(files("byzmesh.studies.paper").joinpath("graphs.json").read_text("utf-8"))[name]
     larger = kept["larger_neighbours"]
     edges = [(node, other) for node, others in enumerate(larger) for other in others]
     return _with_liars(graph_of(len(larger), edges), kept["byzantine"])

@@ -20,9 +20,9 @@ from byzmesh.attacks.base import attacks as attack_registry
 from byzmesh.config.canonical import build_network
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, nearest
-from byzmesh.experiments.paper_grids import ATTACKS, QUICK_EVALUATE_EVERY, TABLES, Cell, configs
 from byzmesh.rules.base import rules as rule_registry
 from byzmesh.store import config_key
+from byzmesh.studies.paper.cells import ATTACKS, QUICK_EVALUATE_EVERY, TABLES, Cell, configs
 from byzmesh.sweeps.queue import Show
 from byzmesh.sweeps.sweep import Outcome, sweep
 

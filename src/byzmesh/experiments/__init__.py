@@ -1,1 +1,0 @@
-"""Configs, grids and runners: from what a user writes to runs in a store."""

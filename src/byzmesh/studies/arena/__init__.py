@@ -1,0 +1,1 @@
+"""The arena: rules against attacks, and which rule loses least."""
