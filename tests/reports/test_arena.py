@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byzmesh.errors import ConfigError
-from byzmesh.reports.grid import to_markdown
+from byzmesh.reports.text_table import to_markdown
 from byzmesh.store import open_store
 from byzmesh.studies.arena.report import (
     COLUMNS,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from byzmesh.reports.files import write_report
 from byzmesh.reports.pivot import pivot
 from byzmesh.reports.sweep import sweep_report
+from byzmesh.reports.writing import write_report
 from byzmesh.store import open_store
 from byzmesh.studies.paper.report import Reproduction, report, sections
 from byzmesh.studies.paper.results import collect

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from byzmesh.cli import app
 from byzmesh.errors import ConfigError, UnknownOption
+from byzmesh.reports.aggregation import summarise
 from byzmesh.reports.charts import draw_charts, run_chart
 from byzmesh.reports.pivot import label, pivot, pivot_csv, pivot_grid, split_keys
-from byzmesh.reports.summary import summarise
 from byzmesh.reports.sweep import sweep_chart
 from byzmesh.store import Store, open_store
 

@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 from byzmesh.errors import DataError
-from byzmesh.reports.grid import Grid, GridCell, to_latex, to_markdown, to_rich
 from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
+from byzmesh.reports.text_table import Grid, GridCell, to_latex, to_markdown, to_rich
 from byzmesh.store import Store, open_store
 from byzmesh.studies.paper import tables as paper_tables
 from byzmesh.studies.paper.readme import readme

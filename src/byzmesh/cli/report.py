@@ -33,9 +33,9 @@ def command(
     Example: byzmesh report --store runs.db --rows rule --columns attack --out report.html
     """
     from byzmesh.cli.show_runs import parse_where
-    from byzmesh.reports.files import write_report
     from byzmesh.reports.pivot import pivot
     from byzmesh.reports.sweep import sweep_report
+    from byzmesh.reports.writing import write_report
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:

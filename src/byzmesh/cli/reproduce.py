@@ -33,7 +33,7 @@ def command(
     """
     from byzmesh.cli.show_reproduction import names, print_reproduction, table_1_rows
     from byzmesh.cli.show_sweep import progress
-    from byzmesh.reports.files import folder, write_reproduction
+    from byzmesh.reports.writing import folder, write_reproduction
     from byzmesh.store import config_key, open_store
     from byzmesh.studies.paper.cells import TARGETS, choose, configs
     from byzmesh.studies.paper.report import Reproduction

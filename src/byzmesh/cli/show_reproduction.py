@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.cli.show_runs import wide_console
-from byzmesh.reports.grid import to_rich
+from byzmesh.reports.text_table import to_rich
 from byzmesh.studies.paper.agreement import agreement_grid, compare
 from byzmesh.studies.paper.report import Reproduction, sections
 from byzmesh.studies.paper.text import quick_text

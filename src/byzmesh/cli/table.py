@@ -24,8 +24,8 @@ def command(
     """
     from byzmesh.cli.show_runs import parse_where, wide_console
     from byzmesh.errors import ConfigError, nearest
-    from byzmesh.reports.grid import to_latex, to_markdown, to_rich
     from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
+    from byzmesh.reports.text_table import to_latex, to_markdown, to_rich
     from byzmesh.store import open_store
 
     if format not in ("text", "markdown", "latex", "csv"):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.reports.summary import PERCENT
+from byzmesh.reports.aggregation import PERCENT
 from byzmesh.store import Store
 
 PALETTE = (

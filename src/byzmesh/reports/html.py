@@ -15,8 +15,8 @@ from importlib.resources import files
 from typing import Any
 
 from byzmesh.reports.charts import DARK_PALETTE, PALETTE, SMALLEST, Chart
-from byzmesh.reports.grid import LONG, Grid, GridCell
-from byzmesh.reports.runs import Runs
+from byzmesh.reports.provenance import Runs
+from byzmesh.reports.text_table import LONG, Grid, GridCell
 from byzmesh.reports.trust import Heatmap, Picture
 
 

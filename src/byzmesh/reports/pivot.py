@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from byzmesh.errors import ConfigError, UnknownOption, nearest
-from byzmesh.reports.grid import EMPTY, Grid, GridCell
-from byzmesh.reports.summary import LAST, PERCENT, Summary, number, summarise
+from byzmesh.reports.aggregation import LAST, PERCENT, Summary, number, summarise
+from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.store import RunRecord, Store
 from byzmesh.store.keys import dump, flatten
 

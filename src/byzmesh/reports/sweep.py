@@ -8,7 +8,7 @@ from typing import Any
 from byzmesh.reports.charts import Chart, run_chart
 from byzmesh.reports.html import Report, Section
 from byzmesh.reports.pivot import Pivot, pivot_grid
-from byzmesh.reports.runs import describe
+from byzmesh.reports.provenance import describe
 from byzmesh.reports.trust import Heatmap, Picture, heatmap, network_of, picture
 from byzmesh.store import Store
 from byzmesh.store.keys import dump

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from byzmesh.errors import ConfigError
+from byzmesh.reports.aggregation import LAST
 from byzmesh.reports.charts import run_chart
-from byzmesh.reports.files import folder, write_grids, write_report
-from byzmesh.reports.grid import EMPTY, Grid, GridCell
 from byzmesh.reports.html import Report, Section
-from byzmesh.reports.runs import describe
-from byzmesh.reports.summary import LAST
+from byzmesh.reports.provenance import describe
+from byzmesh.reports.text_table import EMPTY, Grid, GridCell
+from byzmesh.reports.writing import folder, write_grids, write_report
 from byzmesh.store import Store
 from byzmesh.studies.paper.results import Reading, write_readings
 

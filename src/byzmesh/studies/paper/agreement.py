@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from byzmesh.reports.grid import Grid, GridCell
+from byzmesh.reports.text_table import Grid, GridCell
 from byzmesh.studies.paper.published import CAPTIONS, NON_IID, Published, published
 from byzmesh.studies.paper.results import Reading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from byzmesh.reports.grid import to_markdown
+from byzmesh.reports.text_table import to_markdown
 from byzmesh.studies.paper.agreement import CLOSE, NEAR, Compared, agreement_grid, compare, is_apart, kind
 from byzmesh.studies.paper.published import ROUNDS, published
 from byzmesh.studies.paper.results import Reading

@@ -11,7 +11,7 @@ import numpy as np
 from byzmesh.network import network
 from byzmesh.reports.charts import Chart, Curve, run_chart
 from byzmesh.reports.html import Report, Section
-from byzmesh.reports.runs import describe
+from byzmesh.reports.provenance import describe
 from byzmesh.reports.trust import Heatmap, heatmap, network_of, picture
 from byzmesh.store import Store
 from byzmesh.studies.paper import tables

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.errors import DataError
-from byzmesh.reports.summary import final
+from byzmesh.reports.aggregation import final
 from byzmesh.store import RunRecord, Store, config_key
 from byzmesh.studies.paper.published import published
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from byzmesh.errors import ConfigError
 from byzmesh.network import network
 from byzmesh.reports.charts import Chart, draw_charts
-from byzmesh.reports.grid import Grid, to_csv, to_latex, to_markdown
 from byzmesh.reports.html import Report, to_html
+from byzmesh.reports.text_table import Grid, to_csv, to_latex, to_markdown
 from byzmesh.studies.paper.published import FILES
 from byzmesh.studies.paper.readme import readme
 from byzmesh.studies.paper.report import Reproduction, report, sections
