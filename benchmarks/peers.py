@@ -23,8 +23,8 @@ import numpy as np
 
 from byzmesh.peers import Patience, Peer, keygen, new_keys
 from byzmesh.peers.audit import connections
-from byzmesh.peers.drill import Drill, Nursery
-from byzmesh.peers.netfile import NetworkFile, load_network, network_file, save_network
+from byzmesh.peers.drill.drill import Drill, Nursery
+from byzmesh.peers.network_file import NetworkFile, load_network, network_file, save_network
 from byzmesh.peers.node import bind_share
 from byzmesh.rules.base import Inbox
 from byzmesh.rules.gram.strategy import Pool

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from byzmesh.peers.drill import Nursery
+from byzmesh.peers.drill.drill import Nursery
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 import zmq
 
 from byzmesh.peers.identity import Keys
-from byzmesh.peers.netfile import NetworkFile
+from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.wire import EVERYONE, HEADER
 
 TOPIC = struct.pack("<H", EVERYONE)

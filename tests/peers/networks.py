@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.peers.identity import keygen
-from byzmesh.peers.netfile import NetworkFile, network_file, save_network
+from byzmesh.peers.network_file import NetworkFile, network_file, save_network
 
 
 def free_ports(count: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks import attack
-from byzmesh.peers.netfile import NetworkFile
+from byzmesh.peers.network_file import NetworkFile
 from byzmesh.simulation.engine import Simulation
 from byzmesh.training import load_checkpoint, local_update, schedule
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from byzmesh.peers.drill import Drill, Nursery
-from byzmesh.peers.netfile import network_file, save_network
+from byzmesh.peers.drill.drill import Drill, Nursery
+from byzmesh.peers.network_file import network_file, save_network
 from tests.peers.lossy import Proxy, netem_namespace
 from tests.peers.networks import free_ports, make_network
 

@@ -21,7 +21,7 @@ from byzmesh.cli import peers as peers_command
 from byzmesh.errors import ConfigError, InfeasibleBound, MissingExtra, PeerError
 from byzmesh.peers import Keys, Patience, Peer, keygen, load_keys, new_keys
 from byzmesh.peers.identity import zeromq
-from byzmesh.peers.netfile import load_network
+from byzmesh.peers.network_file import load_network
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.rules.aggregate import aggregate
 from tests.peers.networks import free_ports, make_network

@@ -15,7 +15,7 @@ import zmq
 
 import byzmesh.peers.peer
 from byzmesh.errors import PeerError
-from byzmesh.peers.drill import Drill
+from byzmesh.peers.drill.drill import Drill
 from byzmesh.peers.identity import load_keys, new_keys
 from byzmesh.peers.peer import Peer
 from byzmesh.peers.rounds import Patience

@@ -10,9 +10,9 @@ import pytest
 from byzmesh.attacks import attacks
 from byzmesh.errors import PeerError
 from byzmesh.network import Network
-from byzmesh.peers.drill import Drill
-from byzmesh.peers.launch import collect
-from byzmesh.peers.liars import Coalition, heard_scene
+from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.drill.launch import collect
+from byzmesh.peers.drill.liars import Coalition, heard_scene
 from byzmesh.simulation.exchange import scene_of
 from tests.peers.networks import two_castle
 from tests.peers.simulated import simulation_of

@@ -10,7 +10,7 @@ from byzmesh.config.canonical import build_network
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.peers.identity import keygen, load_keys
-from byzmesh.peers.netfile import load_network, network_file
+from byzmesh.peers.network_file import load_network, network_file
 from byzmesh.peers.plan import addresses, plan_network
 from tests.peers.networks import make_network, two_castle
 

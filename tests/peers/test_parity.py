@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from byzmesh.peers.drill import Drill
+from byzmesh.peers.drill.drill import Drill
 from byzmesh.peers.node import bind_share
 from tests.peers.networks import two_castle
 from tests.peers.simulated import final_models, simulation_of

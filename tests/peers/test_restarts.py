@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError, DataError, PeerError
-from byzmesh.peers.chaos import KINDS, Chaos
-from byzmesh.peers.drill import Drill
+from byzmesh.peers.drill.chaos import KINDS, Chaos
+from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.drill.launch import launch
 from byzmesh.peers.identity import load_keys
-from byzmesh.peers.launch import launch
 from byzmesh.peers.node import Node
 from byzmesh.store import open_store
 from byzmesh.training import load_checkpoint
@@ -163,7 +163,7 @@ def test_unknown_chaos_starts_nothing(tmp_path):
 def test_nothing_survives_a_launcher_that_was_killed(tmp_path):
     small(tmp_path)
     code = (
-        "import sys, time; from byzmesh.peers.drill import Drill\n"
+        "import sys, time; from byzmesh.peers.drill.drill import Drill\n"
         "drill = Drill(sys.argv[1], sys.argv[2]); drill.start()\n"
         "print(*drill.nursery.pids.values(), flush=True); time.sleep(60)"
     )

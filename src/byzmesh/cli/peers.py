@@ -31,7 +31,7 @@ def plan(
     from byzmesh.config.canonical import build_network
     from byzmesh.config.overrides import load_config
     from byzmesh.peers.identity import load_public
-    from byzmesh.peers.netfile import save_network
+    from byzmesh.peers.network_file import save_network
     from byzmesh.peers.plan import addresses, plan_network
 
     run = load_config(config, settings or ())
@@ -59,7 +59,7 @@ def launch(
     Example: byzmesh peers launch network.yaml --local --byzantine 7,9 --attack isolation --chaos kill,pause
     """
     from byzmesh.cli.show_peers import parse_attack, parse_ids, parse_names, print_drill, require_local, table
-    from byzmesh.peers.launch import launch as run_drill
+    from byzmesh.peers.drill.launch import launch as run_drill
 
     require_local(local)
     with table() as watch:

@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.table import Table
 
 from byzmesh.errors import ConfigError
-from byzmesh.peers.drill import Drill
-from byzmesh.peers.netfile import NetworkFile
+from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.network_file import NetworkFile
 
 
 def parse_names(text: str) -> list[str]:

@@ -23,8 +23,8 @@ from byzmesh.compiled import keep_memory, limit_threads
 from byzmesh.errors import DataError, PeerError
 from byzmesh.peers.identity import Keys, load_keys
 from byzmesh.peers.logs import Log, json_log
-from byzmesh.peers.netfile import NetworkFile, load_network
-from byzmesh.peers.page import Page
+from byzmesh.peers.metrics_page import Page
+from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.problems import Task
 from byzmesh.rules.gram.pool import to_host

@@ -11,7 +11,7 @@ import numpy as np
 from byzmesh.errors import ConfigError
 from byzmesh.network import Network
 from byzmesh.network.weights import schemes
-from byzmesh.peers.netfile import NetworkFile, network_file
+from byzmesh.peers.network_file import NetworkFile, network_file
 
 
 def addresses(host_map: str, peers: int) -> dict[int, str]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from byzmesh.attacks.base import Scene
 from byzmesh.errors import PeerError
-from byzmesh.peers.netfile import NetworkFile
+from byzmesh.peers.network_file import NetworkFile
 from byzmesh.rules.aggregate import silence
 from byzmesh.rules.base import Inbox
 from byzmesh.rules.gram.pool import Pool

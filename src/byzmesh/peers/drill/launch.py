@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import PeerError
-from byzmesh.peers.chaos import Chaos, check_kinds
-from byzmesh.peers.drill import Drill
+from byzmesh.peers.drill.chaos import Chaos, check_kinds
+from byzmesh.peers.drill.drill import Drill
 from byzmesh.store import open_store, this_process
 from byzmesh.training import load_checkpoint, spread
 

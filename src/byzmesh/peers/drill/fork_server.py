@@ -24,10 +24,10 @@ import numpy as np
 
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ByzmeshError
+from byzmesh.peers.drill.liars import Coalition
 from byzmesh.peers.identity import load_keys
-from byzmesh.peers.liars import Coalition
 from byzmesh.peers.logs import json_log
-from byzmesh.peers.netfile import NetworkFile, load_network
+from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.peers.wire import Format
 from byzmesh.rules.base import Inbox

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from byzmesh.attacks.base import Attack, Scene, View
 from byzmesh.errors import PeerError
 from byzmesh.network import Network, fiedler_vector, metropolis_hastings
-from byzmesh.peers.foresight import foresee
+from byzmesh.peers.drill.foresight import foresee
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.logs import Log
-from byzmesh.peers.netfile import NetworkFile
+from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import no_log
 from byzmesh.peers.transport import Transport
 from byzmesh.peers.wire import Format, WireError

@@ -21,7 +21,7 @@ from typing import Any
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.identity import load_keys
-from byzmesh.peers.netfile import NetworkFile, load_network
+from byzmesh.peers.network_file import NetworkFile, load_network
 
 LIARS = "liars"
 """Name of the process that runs the forging liars."""
@@ -36,7 +36,7 @@ class Nursery:
     def __init__(self, prefix: Sequence[str] = ()) -> None:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "byzmesh.peers.nursery"],
+            [*prefix, sys.executable, "-m", "byzmesh.peers.drill.fork_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from byzmesh.errors import ConfigError, nearest
-from byzmesh.peers.drill import Drill
+from byzmesh.peers.drill.drill import Drill
 
 KINDS = ("kill", "pause", "slow", "partition")
 _REST = 1.0
