@@ -12,7 +12,7 @@ from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.rules.aggregate import rule
 from byzmesh.theory.contraction import cut_weight, proved_contraction
 from byzmesh.theory.mixing import doubly_stochastic, virtual_mixing
-from byzmesh.theory.search import search_contraction
+from byzmesh.theory.search.climb import search_contraction
 from tests.rules.cases import random_weights
 
 SEEDS = st.integers(0, 2**32 - 1)

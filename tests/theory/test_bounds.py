@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.theory.bounds import corollary_1, delta, omega, promise, step_limit_1, step_limit_2, theorem_1, theorem_2
 from byzmesh.theory.constants import estimate_constants, linear_model_smoothness
+from byzmesh.theory.theorems import corollary_1, delta, omega, promise, step_limit_1, step_limit_2, theorem_1, theorem_2
 
 PROBLEM: dict[str, Any] = {"smoothness": 2.0, "delta_in": 1.0, "delta_out": 2.0}
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from byzmesh.errors import ConfigError
 from byzmesh.network import Network, network
 from byzmesh.theory.contraction import cut_weight
-from byzmesh.theory.degrees import distrusting, effect_of_misreports, misreported, peer_weights
 from byzmesh.theory.gossip import gossip_criterion
+from byzmesh.theory.misreported_degrees import distrusting, effect_of_misreports, misreported, peer_weights
 from byzmesh.theory.mixing import doubly_stochastic, lying_weight, mixing_rate, to_own
-from byzmesh.theory.placement import CRITERIA, _exhaustive, _greedy, worst_placement
 from byzmesh.theory.robustness import robustness
+from byzmesh.theory.worst_placement import CRITERIA, _exhaustive, _greedy, worst_placement
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from byzmesh.rules.aggregate import rule
 from byzmesh.simulation.exchange import aggregate_all, forge
 from byzmesh.theory.contraction import Proof, proved_contraction
 from byzmesh.theory.forensics import cut_counts, find_suspects
+from byzmesh.theory.measured import empirical_mixing, round_contraction, round_report
 from byzmesh.theory.mixing import to_own, virtual_mixing
-from byzmesh.theory.runtime import empirical_mixing, round_contraction, round_report
 
 
 def test_empirical_mixing_of_a_mean_is_its_virtual_one() -> None:

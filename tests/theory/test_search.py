@@ -14,9 +14,9 @@ from byzmesh.rules.aggregate import aggregate, rule
 from byzmesh.rules.base import Block, rules
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.theory.contraction import ContradictedProof, Proof, proved_contraction
-from byzmesh.theory.games import games_of, respond
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own, virtual_mixing
-from byzmesh.theory.search import Witness, default_budget, search_contraction
+from byzmesh.theory.search.climb import Witness, default_budget, search_contraction
+from byzmesh.theory.search.game import games_of, respond
 
 NEEDS_MORE = {"SimRew", "UBAR"}
 

@@ -45,7 +45,7 @@ def command(
     Example: byzmesh certify paper/two-castle --rule ios --f exact
     """
     from byzmesh.theory.certificate import certify
-    from byzmesh.theory.search import default_budget
+    from byzmesh.theory.search.climb import default_budget
 
     net = network_of(network, param, byzantine, weights, seed)
     told = certify(

@@ -13,8 +13,8 @@ from byzmesh.rules.base import Rule
 from byzmesh.simulation.engine import Inspect
 from byzmesh.theory import constants
 from byzmesh.theory.contraction import proved_contraction
+from byzmesh.theory.measured import round_report
 from byzmesh.theory.mixing import virtual_mixing
-from byzmesh.theory.runtime import round_report
 
 
 def inspector(network: Network, rule: Rule, f: Any) -> Inspect:

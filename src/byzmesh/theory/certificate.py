@@ -24,12 +24,12 @@ from byzmesh.network.byzantine import is_whole
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory import mixing as matrices
-from byzmesh.theory.bounds import Promise, promise
 from byzmesh.theory.contraction import Proof, proved_contraction
 from byzmesh.theory.gossip import Gossip, gossip_criterion
-from byzmesh.theory.placement import Placement, worst_placement
-from byzmesh.theory.search import Search, search_contraction
+from byzmesh.theory.search.climb import Search, search_contraction
+from byzmesh.theory.theorems import Promise, promise
 from byzmesh.theory.verdicts import Facts, Verdict, WorkerReport, decide_rca, decide_rdsa, reports
+from byzmesh.theory.worst_placement import Placement, worst_placement
 
 Floats = npt.NDArray[np.float64]
 
@@ -84,12 +84,12 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; a number that does not exist or is infinite is None."""
-        from byzmesh.theory.words import as_dict
+        from byzmesh.theory.certificate_text import as_dict
 
         return as_dict(self)
 
     def __str__(self) -> str:
-        from byzmesh.theory.words import in_words
+        from byzmesh.theory.certificate_text import in_words
 
         return in_words(self)
 

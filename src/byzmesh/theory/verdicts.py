@@ -12,7 +12,7 @@ from byzmesh.network import Network
 from byzmesh.rules.base import Rule
 from byzmesh.theory import mixing as matrices
 from byzmesh.theory.contraction import THIRD, Proof, cut_weight, largest_f, rca_limit
-from byzmesh.theory.search import Search
+from byzmesh.theory.search.climb import Search
 
 
 @dataclass(frozen=True)

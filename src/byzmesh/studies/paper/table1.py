@@ -25,7 +25,7 @@ from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import proved_contraction
 from byzmesh.theory.mixing import chi2, doubly_stochastic, mixing_rate, rho_star, virtual_mixing
-from byzmesh.theory.search import search_contraction
+from byzmesh.theory.search.climb import search_contraction
 from byzmesh.theory.verdicts import Verdict
 
 SMALL_SHARE_LIMIT = 1 << 40

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.theory.games import Game, average
+from byzmesh.theory.search.game import Game, average
 
 Floats = npt.NDArray[np.float64]
 

@@ -22,9 +22,9 @@ from byzmesh.network import Network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import ContradictedProof, Proof
-from byzmesh.theory.games import Game, average, check_playable, games_of, ratios, spread, with_spread
 from byzmesh.theory.mixing import virtual_mixing
-from byzmesh.theory.starts import AGREEING, random_starts, structured_starts
+from byzmesh.theory.search.game import Game, average, check_playable, games_of, ratios, spread, with_spread
+from byzmesh.theory.search.starts import AGREEING, random_starts, structured_starts
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
