@@ -15,20 +15,26 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import byzmesh.attacks
-import byzmesh.rules  # noqa: F401  loaded before the functions `rules` and `attacks` take these names
 from byzmesh._version import __version__
 from byzmesh.attacks import Attack, Forged, View, attack
-from byzmesh.catalogue import attacks, register_attack, register_rule, register_topology, rules, topologies
-from byzmesh.network import Network, network
+from byzmesh.catalogue import (
+    list_attacks,
+    list_rules,
+    list_topologies,
+    register_attack,
+    register_rule,
+    register_topology,
+)
+from byzmesh.networks import Network, network
 
 if TYPE_CHECKING:
     from byzmesh import torch
     from byzmesh.problems.base import Problem, problem
     from byzmesh.rules.aggregate import BadMessage, aggregate, rule
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
+    from byzmesh.rules.bucketing import bucketing
     from byzmesh.rules.gram.rule import gram_rule
-    from byzmesh.rules.preaggregate import bucketing, nnm
+    from byzmesh.rules.nnm import nnm
     from byzmesh.simulation.engine import Run, Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.store import open_store
@@ -44,7 +50,7 @@ _LAZY = {
     "Rule": "rules.base",
     "aggregate": "rules.aggregate",
     "aggregate_all": "simulation.exchange",
-    "bucketing": "rules.preaggregate",
+    "bucketing": "rules.bucketing",
     "Problem": "problems.base",
     "Run": "simulation.engine",
     "Simulation": "simulation.engine",
@@ -56,7 +62,7 @@ _LAZY = {
     "problem": "problems.base",
     "simulate": "sweeps.build",
     "gram_rule": "rules.gram.rule",
-    "nnm": "rules.preaggregate",
+    "nnm": "rules.nnm",
     "rule": "rules.aggregate",
 }
 
@@ -88,12 +94,14 @@ __all__ = [
     "aggregate",
     "aggregate_all",
     "attack",
-    "attacks",
     "bucketing",
     "certify",
     "estimate_constants",
     "forge",
     "gram_rule",
+    "list_attacks",
+    "list_rules",
+    "list_topologies",
     "network",
     "nnm",
     "open_store",
@@ -103,8 +111,6 @@ __all__ = [
     "register_rule",
     "register_topology",
     "rule",
-    "rules",
     "simulate",
-    "topologies",
     "torch",
 ]

@@ -50,10 +50,10 @@ def _listed(entry: Entry[Any], **facts: Any) -> Listed:
     return Listed(entry.name, entry.aliases, entry.options, entry.summary, dict(entry.published), **facts)
 
 
-def rules() -> Listing:
+def list_rules() -> Listing:
     """All rules: names, aliases, options, whether they use f, and which f is feasible.
 
-    >>> [item.name for item in rules() if item.uses_f][:4]
+    >>> [item.name for item in list_rules() if item.uses_f][:4]
     ['bucketing', 'Bulyan', 'ClippedGossip', 'CS+']
     """
     from byzmesh.rules.base import rules as registry
@@ -61,17 +61,17 @@ def rules() -> Listing:
     return Listing(
         _listed(
             entry,
-            uses_f=registry.make(entry.name).uses_f,
+            uses_f=registry.build(entry.name).uses_f,
             feasible=entry.facts.get("feasible", "any (f is not used)"),
         )
         for entry in registry.entries()
     )
 
 
-def attacks() -> Listing:
+def list_attacks() -> Listing:
     """All attacks: names, aliases, options.
 
-    >>> "ALIE" in [item.name for item in attacks()]
+    >>> "ALIE" in [item.name for item in list_attacks()]
     True
     """
     from byzmesh.attacks.base import attacks as registry
@@ -79,13 +79,13 @@ def attacks() -> Listing:
     return Listing(_listed(entry) for entry in registry.entries())
 
 
-def topologies() -> Listing:
+def list_topologies() -> Listing:
     """All topologies: names and parameters.
 
-    >>> "two-castle" in [item.name for item in topologies()]
+    >>> "two-castle" in [item.name for item in list_topologies()]
     True
     """
-    from byzmesh.network import topologies as registry
+    from byzmesh.networks.topologies import topologies as registry
 
     return Listing(_listed(entry) for entry in registry.entries())
 
@@ -101,7 +101,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
 
         return [{"name": name, "options": dict(options)} for name, options in PROFILES.items()]
     if kind in ("rules", "attacks", "topologies"):
-        items = {"rules": rules, "attacks": attacks, "topologies": topologies}[kind]()
+        items = {"rules": list_rules, "attacks": list_attacks, "topologies": list_topologies}[kind]()
     else:
         items = Listing(_listed(entry) for entry in _parts_of_problems()[kind].entries())
     from byzmesh.problems.neural.modules import FROM_DATA
@@ -185,6 +185,6 @@ def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
 
 def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns a networkx graph on 0 .. n-1."""
-    from byzmesh.network import topologies as registry
+    from byzmesh.networks.topologies import topologies as registry
 
     return _door(registry, name, aliases)

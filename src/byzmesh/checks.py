@@ -1,35 +1,103 @@
-"""Checks that the topologies share."""
+"""Checks of what users give. Each raises a `ConfigError` that names the argument, the bound and the value."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from byzmesh.errors import ConfigError
-from byzmesh.network.byzantine import is_whole
 
 
-def at_least(topology: str, option: str, value: Any, least: int) -> None:
-    """Raise unless the option is a whole number of at least `least`.
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer (a bool is not).
 
-    >>> at_least("ring", "n", 2, 3)
+    >>> is_whole(3), is_whole(True), is_whole(3.0)
+    (True, False, False)
+    """
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number (a bool is not; NaN and infinity are).
+
+    >>> is_number(0.5), is_number(3), is_number(True), is_number("1")
+    (True, True, False, False)
+    """
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `ConfigError` with the message unless the condition holds."""
+    if not condition:
+        raise ConfigError(message)
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None, why: str = "") -> int:
+    """The value as an int, if it is a whole number of at least `least` (and at most `most`).
+
+    >>> whole("topology ring: n", 2, 3)
     Traceback (most recent call last):
     byzmesh.errors.ConfigError: topology ring: n must be a whole number of at least 3, got 2
+    >>> whole("f", 5, 0, 3, "4 neighbours")
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: f must be a whole number from 0 to 3 (4 neighbours), got 5
     """
-    if not is_whole(value) or value < least:
-        raise ConfigError(f"topology {topology}: {option} must be a whole number of at least {least}, got {value!r}")
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        bound = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ConfigError(f"{name} must be a whole number {bound}{f' ({why})' if why else ''}, got {value!r}")
+    return int(value)
 
 
-def within(topology: str, option: str, value: Any, low: int, high: int, why: str) -> None:
-    """Raise unless the option is a whole number from low to high."""
-    if not is_whole(value) or not low <= value <= high:
-        raise ConfigError(
-            f"topology {topology}: {option} must be a whole number from {low} to {high} ({why}), got {value!r}"
-        )
+def positive(name: str, value: Any) -> float:
+    """The value as a float, if it is a positive finite number.
+
+    >>> positive("tau", 0)
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: tau must be a positive number, got 0
+    """
+    if not is_number(value) or not 0.0 < value < math.inf:
+        raise ConfigError(f"{name} must be a positive number, got {value!r}")
+    return float(value)
 
 
-def probability(topology: str, option: str, value: Any, *, zero: bool = False) -> None:
-    """Raise unless the option is in (0, 1], or [0, 1] where zero is allowed."""
-    number = isinstance(value, float) or is_whole(value)
-    if not number or not (0.0 <= value <= 1.0 if zero else 0.0 < value <= 1.0):
-        interval = "[0, 1]" if zero else "(0, 1]"
-        raise ConfigError(f"topology {topology}: {option} must be a number in {interval}, got {value!r}")
+def at_least(name: str, value: Any, least: float) -> float:
+    """The value as a float, if it is a finite number of at least `least`.
+
+    >>> at_least("decay", -1, 0)
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: decay must be a number of at least 0, got -1
+    """
+    if not is_number(value) or not least <= value < math.inf:
+        raise ConfigError(f"{name} must be a number of at least {least:g}, got {value!r}")
+    return float(value)
+
+
+def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True) -> float:
+    """The value as a float, if it lies between 0 and 1; the ends count unless `zero` or `one` says no.
+
+    >>> fraction("p", 0, zero=False)
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: p must be a number in (0, 1], got 0
+    """
+    inside = is_number(value) and (value >= 0.0 if zero else value > 0.0) and (value <= 1.0 if one else value < 1.0)
+    if not inside:
+        interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise ConfigError(f"{name} must be a number in {interval}, got {value!r}")
+    return float(value)
+
+
+def choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """The value, if it is one of the choices.
+
+    >>> choice("dtype", "float16", ("float32", "float64"))
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: dtype must be float32 or float64, got 'float16'
+    """
+    known = list(choices)
+    if value not in known:
+        listed = ", ".join(known[:-1]) + (" or " if len(known) > 1 else "") + known[-1]
+        raise ConfigError(f"{name} must be {listed}, got {value!r}")
+    return str(value)

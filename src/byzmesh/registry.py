@@ -1,8 +1,11 @@
 """Named factories: how rules, attacks, topologies and problems are found by name.
 
 A registry maps a canonical name and its aliases to a factory whose keyword parameters are the options a user may
-write. Third parties register by decorator or, in an installed package, by an entry point in the registry's group that
-names a module (importing it registers) or the factory itself.
+write. A *spec* is what users write: a name, a mapping with `name` and options, or the thing
+itself; `build` makes the thing of it and `canonical` writes it out in full.
+
+Third parties register by decorator or, in an installed package, by an entry point in the registry's group that names a
+module (importing it registers) or the factory itself. Rooms above a registry's own come in by the same door.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
-from typing import Any, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, cast
 
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
 
@@ -87,19 +91,26 @@ class Registry(Generic[T]):
     ... def square(side: int = 1) -> str:
     ...     "A square."
     ...     return "#" * side
-    >>> shapes.make("box", side=3)
-    '###'
-    >>> shapes.make("sqare")
+    >>> shapes.build("box", side=3), shapes.build({"name": "square", "side": 2})
+    ('###', '##')
+    >>> shapes.canonical("box")
+    {'name': 'square', 'side': 1}
+    >>> shapes.build("sqare")
     Traceback (most recent call last):
     byzmesh.errors.UnknownName: unknown shape 'sqare': did you mean 'square'?
-    >>> shapes.make("square", sides=2)
+    >>> shapes.build("square", sides=2)
     Traceback (most recent call last):
     byzmesh.errors.UnknownOption: shape square has no option 'sides': did you mean 'side'?
     """
 
-    def __init__(self, kind: str, group: str, modules: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str, group: str, modules: tuple[str, ...] = (), built: Any = ()) -> None:
+        """kind is the word for one thing in messages, group the entry points', built the type(s) of ready-made things.
+
+        modules are imported when a name is first looked up; of a package all its modules.
+        """
         self.kind = kind
         self.group = group
+        self._built = built
         self._modules = modules
         self._entries: dict[str, Entry[T]] = {}
         self._names: dict[str, str] = {}
@@ -150,7 +161,9 @@ class Registry(Generic[T]):
     def entry(self, name: str) -> Entry[T]:
         """The entry of a name or alias."""
         if not isinstance(name, str):
-            raise ConfigError(f"{self.kind} must be a name, got {type(name).__name__} {name!r}")
+            raise ConfigError(
+                f"{self.kind} must be a name or a mapping with 'name' and options, got {type(name).__name__} {name!r}"
+            )
         self.load()
         canonical = self._names.get(fold(name))
         if canonical is None:
@@ -158,23 +171,73 @@ class Registry(Generic[T]):
             raise UnknownName(f"unknown {self.kind} {name!r}: {nearest(name, words)}")
         return self._entries[canonical]
 
-    def check_options(self, name: str, options: Mapping[str, Any]) -> Entry[T]:
-        """The entry, after checking that it takes these options and lacks none."""
+    def build(self, spec: Any, /, **options: Any) -> T:
+        """The thing that a spec means: a name, a mapping with `name` and options, or the thing itself.
+
+        Options given beside a name or a mapping are added to it; a ready-made thing takes none.
+        """
+        if isinstance(spec, self._built):
+            if options:
+                given = ", ".join(sorted(options))
+                name = getattr(spec, "name", "given")
+                raise UnknownOption(f"{self.kind} {name} is already built; give its options ({given}) where it is made")
+            return cast(T, spec)
+        entry, options = self.options_of(spec, options)
+        return entry.factory(**options)
+
+    def entry_of(self, spec: Any) -> Entry[T]:
+        """The entry that a spec names."""
+        return self.entry(self._parts(spec)[0])
+
+    def canonical(self, spec: Any, defaults: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        """The spec as a mapping with the canonical name and every option written out.
+
+        defaults  options that come before the factory's own defaults (a profile's)
+        """
+        entry, options = self.options_of(spec, {}, tuple(defaults))
+        merged = {
+            option: options.get(option, defaults.get(option, default)) for option, default in entry.options.items()
+        }
+        return {"name": entry.name, **{option: self._typed(entry, option, value) for option, value in merged.items()}}
+
+    def options_of(
+        self, spec: Any, more: Mapping[str, Any], provided: tuple[str, ...] = ()
+    ) -> tuple[Entry[T], dict[str, Any]]:
+        """The entry a spec names and the options it gives, checked: known, none missing but those `provided`."""
+        name, options = self._parts(spec)
         entry = self.entry(name)
         known = entry.options
+        options = {**options, **more}
         for option in options:
             if option not in known:
-                if not known:
-                    raise UnknownOption(f"{self.kind} {entry.name} has no option {option!r}: it takes none")
-                raise UnknownOption(f"{self.kind} {entry.name} has no option {option!r}: {nearest(option, known)}")
+                hint = nearest(str(option), known) if known else "it takes none"
+                raise UnknownOption(f"{self.kind} {entry.name} has no option {option!r}: {hint}")
         for option, default in known.items():
-            if default is inspect.Parameter.empty and option not in options:
+            if default is inspect.Parameter.empty and option not in options and option not in provided:
                 raise ConfigError(f"{self.kind} {entry.name} needs the option {option!r}; give it a value")
-        return entry
+        return entry, {option: self._typed(entry, option, value) for option, value in options.items()}
 
-    def make(self, name: str, **options: Any) -> T:
-        """Build the thing of that name with these options."""
-        return self.check_options(name, options).factory(**options)
+    def _parts(self, spec: Any) -> tuple[Any, dict[str, Any]]:
+        """(name, options) of a spec."""
+        if isinstance(spec, Mapping):
+            if "name" not in spec:
+                keys = ", ".join(map(str, spec)) or "none"
+                raise ConfigError(f"a {self.kind} given as a mapping needs the key 'name', got the keys {keys}")
+            return spec["name"], {str(key): value for key, value in spec.items() if key != "name"}
+        if not isinstance(spec, str) and hasattr(spec, "name") and hasattr(spec, "options"):
+            return spec.name, dict(spec.options)
+        return spec, {}
+
+    def _typed(self, entry: Entry[T], option: str, value: Any) -> Any:
+        """A number as a float where the default is one: 1, 1.0 and YAML's unquoted 1e-5 (a string) mean the same."""
+        if not isinstance(entry.options[option], float):
+            return value
+        try:
+            if isinstance(value, bool):
+                raise ValueError
+            return float(value)
+        except (TypeError, ValueError):
+            raise ConfigError(f"{self.kind} {entry.name}: {option} must be a number, got {value!r}") from None
 
     def entries(self) -> list[Entry[T]]:
         """All entries, by name."""

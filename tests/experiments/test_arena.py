@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.network import network
+from byzmesh.networks import network
 from byzmesh.store import config_key, open_store
 from byzmesh.studies.arena.grid import ATTACKERS, BOUNDS, OURS, RULES, Selection, bouts, fight, programme
 from byzmesh.studies.paper.cells import ATTACKS, TABLES, cells, configs

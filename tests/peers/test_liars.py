@@ -9,7 +9,7 @@ import pytest
 
 from byzmesh.attacks import attacks
 from byzmesh.errors import PeerError
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.peers.drill.drill import Drill
 from byzmesh.peers.drill.launch import collect
 from byzmesh.peers.drill.liars import Coalition, heard_scene

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from byzmesh.network import network
+from byzmesh.networks import network
 from byzmesh.store import config_key, open_store
 from byzmesh.studies.paper.cells import Cell, cells
 from byzmesh.studies.paper.published import published

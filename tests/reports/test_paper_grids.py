@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.network import network
+from byzmesh.networks import network
 from byzmesh.store import config_key
 from byzmesh.studies.paper.cells import QUICK_ROUNDS, TABLES, TARGETS, cells, configs
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError, StoreError, UnknownName
-from byzmesh.store import Owner, config_key, open_store, provenance, this_process
+from byzmesh.store import Owner, config_key, open_store, this_process
+from byzmesh.store.provenance import provenance
 
 CONFIG = {"rule": {"name": "IOS", "f": 1}, "seed": 3, "lr": 0.5}
 ELSEWHERE = Owner("another-host", 17)

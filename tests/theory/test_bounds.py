@@ -70,7 +70,7 @@ def test_promises_are_monotone_in_rho(rate: float, share: float, workers: int) -
 
 def test_theorem_2_holds_in_a_simulation() -> None:
     """Plain averaging on a ring with f_n = ||x - z_n||^2 / 2: L = 1, delta_in = 0, delta_out known."""
-    from byzmesh.network import network
+    from byzmesh.networks import network
     from byzmesh.theory.mixing import mixing_rate
 
     net = network("ring", n=8)

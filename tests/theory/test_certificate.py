@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network, network
+from byzmesh.networks import Network, network
 from byzmesh.theory.certificate import certify
 
 KEYS = {"lambda", "rho_star", "h", "h_max", "rho_bound", "chi2", "rdsa", "rca", "honest_connected", "workers"}

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from byzmesh.cli import certify, design
 from byzmesh.errors import ConfigError
-from byzmesh.network import network
+from byzmesh.networks import network
 from byzmesh.theory.search.climb import Witness
 
 app = typer.Typer()

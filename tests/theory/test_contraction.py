@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from byzmesh.network import Network, network
+from byzmesh.networks import Network, network
 from byzmesh.rules.aggregate import rule
 from byzmesh.theory.contraction import THIRD, below, cut_weight, largest_f, proved_contraction, rca_limit, theorem_3
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network, network
+from byzmesh.networks import Network, network
 from byzmesh.theory.contraction import cut_weight
 from byzmesh.theory.gossip import gossip_criterion
 from byzmesh.theory.misreported_degrees import distrusting, effect_of_misreports, misreported, peer_weights

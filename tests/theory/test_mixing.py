@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byzmesh.network import Network, network
+from byzmesh.networks import Network, network
 from byzmesh.rules.aggregate import rule
 from byzmesh.theory.mixing import (
     chi2,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import network
+from byzmesh.networks import network
 from byzmesh.rules.aggregate import rule
 from byzmesh.simulation.exchange import aggregate_all, forge
 from byzmesh.theory.contraction import Proof, proved_contraction

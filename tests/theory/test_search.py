@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network, network
+from byzmesh.networks import Network, network
 from byzmesh.rules.aggregate import aggregate, rule
 from byzmesh.rules.base import Block, rules
 from byzmesh.rules.gram.rule import gram_rule

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.training import consensus_error, disagreement, local_update, schedule, schedules, spread, summarise
+from byzmesh.training import consensus_error, disagreement, local_update, schedule, spread, summarise
+from byzmesh.training.schedules import schedules
 
 
 @pytest.mark.parametrize(

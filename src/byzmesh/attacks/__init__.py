@@ -15,6 +15,7 @@ Options default to the paper's text; what reproduces its published numbers is on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from byzmesh.attacks.base import Attack, Combination, Forged, Scene, View, attacks
@@ -22,8 +23,8 @@ from byzmesh.attacks.base import Attack, Combination, Forged, Scene, View, attac
 __all__ = ["Attack", "Combination", "Forged", "Scene", "View", "attack", "attacks"]
 
 
-def attack(name: str, **options: Any) -> Attack:
-    """The attack of that name (or alias) with these options.
+def attack(spec: str | Attack | Mapping[str, Any], /, **options: Any) -> Attack:
+    """The attack of a name or a mapping with `name`, with these options.
 
     >>> attack("foe", eps=1.0).name
     'IPM'
@@ -31,4 +32,4 @@ def attack(name: str, **options: Any) -> Attack:
     Traceback (most recent call last):
     byzmesh.errors.UnknownOption: attack ALIE has no option 'zz': did you mean 'z'?
     """
-    return attacks.make(name, **options)
+    return attacks.build(spec, **options)

@@ -25,13 +25,14 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.averages import dissensus, sign_flipping
-from byzmesh.attacks.base import Attack, Floats, Forged, Integers, Scene, State, View, attacks
+from byzmesh.attacks.base import Attack, Forged, Scene, State, View, attacks
 from byzmesh.attacks.evasive import min_max
 from byzmesh.attacks.parts import BLOCK, holdings
 from byzmesh.attacks.spectral import spectral_heterogeneity
 from byzmesh.attacks.spread import alie
 from byzmesh.compiled import fast
 from byzmesh.errors import ConfigError
+from byzmesh.types import Floats, Integers
 
 FIXED = (sign_flipping, alie, min_max, dissensus, spectral_heterogeneity)
 """The attacks whose directions are searched, each in its text's form."""

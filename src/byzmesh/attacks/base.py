@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
+from byzmesh.types import Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 State = Any
 Weigh = Callable[[Floats, Floats], Floats]
 
@@ -152,14 +150,7 @@ class Attack:
         return self.poison is not None
 
 
-attacks: Registry[Attack] = Registry(
-    "attack",
-    "byzmesh.attacks",
-    tuple(
-        f"byzmesh.attacks.{module}"
-        for module in ("averages", "spread", "copies", "faults", "evasive", "spectral", "adaptive")
-    ),
-)
+attacks: Registry[Attack] = Registry("attack", "byzmesh.attacks", ("byzmesh.attacks",), Attack)
 
 
 def silence(view: View) -> Forged:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.attacks.base import Attack, Combination, Forged, Integers, Scene, View, attacks
+from byzmesh.attacks.base import Attack, Combination, Forged, Scene, View, attacks
 from byzmesh.attacks.parts import Plan, check_flag, heard, pair_ids, send
+from byzmesh.types import Integers
 
 CHOICE = 2
 """Which of the attacks' random streams this file uses."""

@@ -19,9 +19,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Floats, Forged, Integers, Scene, View, attacks
+from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
 from byzmesh.attacks.parts import frozen, heard
 from byzmesh.attacks.spread import shifted_means
+from byzmesh.types import Floats, Integers
 
 Sample = tuple[Integers, Integers]
 Reach = Callable[[Floats, Floats, Floats, Floats], Floats]

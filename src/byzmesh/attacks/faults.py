@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Combination, Forged, Integers, Scene, State, View, attacks, require, silence
+from byzmesh.attacks.base import Attack, Combination, Forged, Scene, State, View, attacks, require, silence
 from byzmesh.attacks.parts import Plan, check_number, send_as_planned
 from byzmesh.errors import ConfigError
+from byzmesh.types import Integers
 
 
 @attacks.register("none", aliases=("no-attack",))

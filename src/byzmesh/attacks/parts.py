@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Combination, Floats, Forged, Integers, Scene, View, require
+from byzmesh.attacks.base import Combination, Forged, Scene, View, require
 from byzmesh.errors import ConfigError
+from byzmesh.types import Floats, Integers
 
 BLOCK = 512
 """Coordinates per block of a kernel: a block of a dozen rows fits the first-level cache."""

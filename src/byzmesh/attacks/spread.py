@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Floats, Forged, Integers, Scene, View, attacks
+from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
 from byzmesh.attacks.parts import BLOCK, check_number, frozen, heard, honest_degree, liar_degree
 from byzmesh.compiled import fast
+from byzmesh.types import Floats, Integers
 
 
 @attacks.register("ALIE", aliases=("little", "a-little-is-enough"))

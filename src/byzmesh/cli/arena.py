@@ -45,8 +45,8 @@ def command(
     from rich.console import Console
 
     from byzmesh.cli.show_sweep import progress
+    from byzmesh.files import folder
     from byzmesh.reports.text_table import to_rich
-    from byzmesh.reports.writing import folder
     from byzmesh.store import open_store
     from byzmesh.studies.arena.grid import Selection, fight
     from byzmesh.studies.arena.grid import programme as cells_of

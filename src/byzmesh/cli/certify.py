@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from byzmesh.network import Network
+    from byzmesh.networks import Network
     from byzmesh.theory.certificate import Certificate
 
 Named = Annotated[str, typer.Argument(metavar="NETWORK", help="Topology name, graph file, or config with a network.")]
@@ -121,18 +121,14 @@ def network_of(
     text: str, params: list[str] | None, byzantine: str | None, weights: str | None, seed: int | None
 ) -> Network:
     """The network that the arguments name: a config's, a graph file's or a topology's."""
-    from byzmesh.config.canonical import build_network, is_file
     from byzmesh.config.yaml import read_yaml
+    from byzmesh.networks import Network
 
     config = text.endswith((".yaml", ".yml"))
     spec: Any = read_yaml(text).get("network") if config else text
-    if isinstance(spec, str):
-        spec = {"file" if is_file(spec) else "name": spec}
-    given = {"byzantine": liars_of(byzantine), "weights": weights, "seed": seed, **values_of(params)}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return build_network(
-        {**spec, **chosen} if isinstance(spec, dict) else spec, Path(text).parent if config else Path()
-    )
+    folder = Path(text).parent if config else Path()
+    chosen = {"byzantine": liars_of(byzantine), "weights": weights, "seed": seed}
+    return Network.from_spec(spec, folder=folder, **chosen, **values_of(params))
 
 
 def show(certificate: Certificate) -> None:

@@ -20,13 +20,13 @@ def command(
 
     Example: byzmesh draw examples/two-castle.yaml --out castle.svg
     """
-    from byzmesh.config.canonical import build_network
     from byzmesh.config.overrides import override
     from byzmesh.config.yaml import read_yaml
+    from byzmesh.networks import Network
 
     folder = Path(source).parent if source.endswith((".yaml", ".yml")) else Path()
     raw = read_yaml(source) if source.endswith((".yaml", ".yml")) else {"network": source}
-    network = build_network(override(raw, settings or ()).get("network"), folder)
+    network = Network.from_spec(override(raw, settings or ()).get("network"), folder=folder)
     typer.echo(f"{network.draw(out)}: {network.n} workers, {len(network.byzantine)} of them lying")
     if data is not None:
         from byzmesh.config.overrides import load_config

@@ -28,15 +28,15 @@ def plan(
     Example: byzmesh peers plan examples/two-castle.yaml --host-map 127.0.0.1:7000 --keys keys
     """
     from byzmesh.cli.show_peers import print_plan
-    from byzmesh.config.canonical import build_network
     from byzmesh.config.overrides import load_config
+    from byzmesh.networks import Network
     from byzmesh.peers.identity import load_public
     from byzmesh.peers.network_file import save_network
     from byzmesh.peers.plan import addresses, plan_network
 
     run = load_config(config, settings or ())
     public = load_public(keys)
-    file = plan_network(run, build_network(run["network"]), addresses(host_map, len(public)), public)
+    file = plan_network(run, Network.from_spec(run["network"]), addresses(host_map, len(public)), public)
     print_plan(file, save_network(file, out))
 
 

@@ -33,11 +33,12 @@ def command(
     """
     from byzmesh.cli.show_reproduction import names, print_reproduction, table_1_rows
     from byzmesh.cli.show_sweep import progress
-    from byzmesh.reports.writing import folder, write_reproduction
+    from byzmesh.files import folder
     from byzmesh.store import config_key, open_store
     from byzmesh.studies.paper.cells import TARGETS, choose, configs
     from byzmesh.studies.paper.report import Reproduction
     from byzmesh.studies.paper.results import Entry, collect
+    from byzmesh.studies.paper.writing import write_reproduction
     from byzmesh.sweeps.sweep import sweep
 
     cells = choose(target, quick=quick, seeds=seeds, rules=names(rules), attacks=names(attacks))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from byzmesh.attacks.base import attacks
-from byzmesh.config.canonical import is_file
 from byzmesh.errors import ConfigError
-from byzmesh.network import topologies
+from byzmesh.networks.graph import as_mapping
+from byzmesh.networks.topologies import topologies
 from byzmesh.problems.base import problems
 from byzmesh.problems.data.partition import partitions
 from byzmesh.registry import Registry
@@ -41,7 +41,7 @@ def place(config: dict[str, Any], path: str, value: Any) -> None:
         if held is None:
             held = {}
         elif isinstance(held, str):
-            held = {"file" if way[: depth + 1] == ["network"] and is_file(held) else "name": held}
+            held = as_mapping(held) if way[: depth + 1] == ["network"] else {"name": held}
         elif not isinstance(held, Mapping):
             raise ConfigError(f"{path} cannot be set: {'.'.join(way[: depth + 1])} is {held!r}, not a mapping")
         # A copy: the mapping may be shared with other points of the grid.

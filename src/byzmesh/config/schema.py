@@ -23,16 +23,17 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from byzmesh.attacks.base import attacks
-from byzmesh.config.canonical import canonical_network, named, plain, with_defaults
+from byzmesh.config.canonical import canonical_network, plain
 from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.neural.augment import canonical_augmentations
 from byzmesh.problems.neural.modules import canonical_module
+from byzmesh.registry import Registry
 from byzmesh.rules.base import rules
 from byzmesh.training.local import local_update
 from byzmesh.training.profiles import profile
-from byzmesh.training.schedules import schedules
+from byzmesh.training.schedules import as_spec, schedules
 from byzmesh.training.variance import check_variance, separate
 
 
@@ -92,9 +93,8 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
     given = {key: value for key, value in raw.items() if value is not None}
     defaults = profile(given.pop("profile", None))
     published = bool(defaults["published"])
-    problem = named("problem", given.get("problem", "softmax"))
-    entry = problems.entry(problem["name"])
-    problem = with_defaults(problems, problem, {**(entry.published if published else {})})
+    chosen = given.get("problem", "softmax")
+    problem = problems.canonical(chosen, problems.entry_of(chosen).published if published else {})
     if not isinstance(given.get("problem"), Problem):  # such an object knows how it is written
         if "module" in problem:
             problem["module"] = canonical_module(problem["module"])
@@ -102,7 +102,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
             problem["augment"] = canonical_augmentations(problem["augment"])
     split = "iid"
     if "partition" in problem:
-        problem["partition"] = with_defaults(partitions, named("partition", problem["partition"]))
+        problem["partition"] = partitions.canonical(problem["partition"])
         split = problem["partition"]["name"]
     if "network" not in given:
         raise ConfigError("config needs the key 'network'; give it a topology's name or a file")
@@ -111,12 +111,12 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
             {
                 "problem": problem,
                 "network": canonical_network(given["network"], Path(folder)),
-                "rule": _variant(rules, named("rule", given.get("rule", "IOS")), published, split),
-                "attack": _variant(attacks, named("attack", given.get("attack", "none")), published, split),
+                "rule": _variant(rules, given.get("rule", "IOS"), published, split),
+                "attack": _variant(attacks, given.get("attack", "none"), published, split),
                 "f": given.get("f", "exact"),
                 "rounds": given.get("rounds", defaults["rounds"]),
                 "evaluate_every": given.get("evaluate_every", defaults["evaluate_every"]),
-                "step": with_defaults(schedules, _step(given.get("step", defaults["step"]))),
+                "step": schedules.canonical(as_spec(given.get("step", defaults["step"]))),
                 "local": _local({**defaults["local"], **_mapping("local", given.get("local", {}))}),
                 "seed": given.get("seed", 0),
                 "dtype": given.get("dtype", defaults["dtype"]),
@@ -140,18 +140,12 @@ def _checked(config: dict[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"config {place}: {reason}{shown}") from None
 
 
-def _variant(registry: Any, spec: dict[str, Any], published: bool, split: str) -> dict[str, Any]:
-    entry = registry.entry(spec["name"])
-    result = with_defaults(registry, spec, entry.published_options(split) if published else {})
+def _variant(registry: Registry[Any], spec: Any, published: bool, split: str) -> dict[str, Any]:
+    defaults = registry.entry_of(spec).published_options(split) if published else {}
+    result = registry.canonical(spec, defaults)
     if "inner" in result:
-        result["inner"] = _variant(registry, named("rule", result["inner"]), published, split)
+        result["inner"] = _variant(registry, result["inner"], published, split)
     return result
-
-
-def _step(value: Any) -> dict[str, Any]:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return {"name": "constant", "a": float(value)}
-    return named("step", value)
 
 
 def _local(given: dict[str, Any]) -> dict[str, Any]:

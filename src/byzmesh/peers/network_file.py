@@ -27,13 +27,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from byzmesh.errors import ConfigError, nearest
-from byzmesh.network import Network, network
+from byzmesh.networks import Network
 from byzmesh.peers.identity import is_public_key
 from byzmesh.peers.rounds import Patience
 from byzmesh.peers.transport import Remote
 from byzmesh.peers.wire import WIRES
-from byzmesh.problems import Problem
-from byzmesh.problems import problem as make_problem
+from byzmesh.problems import Problem, problems
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
@@ -95,8 +94,7 @@ class NetworkFile(_Section):
         if self.edges is not None:
             graph = Network.from_edges(self.edges, len(self.peers), weights=self.weights, name=self.name)
         else:
-            name, options = _named("topology", self.topology or {})
-            graph = network(name, byzantine="none", weights=self.weights, seed=self.seed, **options)
+            graph = Network.from_spec(self.topology, byzantine="none", weights=self.weights, seed=self.seed)
         if graph.n != len(self.peers):
             raise ConfigError(f"network file: {len(self.peers)} peers for a graph of {graph.n} nodes; make them equal")
         return graph
@@ -113,8 +111,7 @@ class NetworkFile(_Section):
 
     def problem_with(self, **changes: Any) -> Problem:
         """The problem with other options."""
-        name, options = _named("problem", self.problem)
-        return make_problem(name, **{**options, **changes})
+        return problems.build(self.problem, **changes)
 
     @property
     def patience(self) -> Patience:
@@ -181,15 +178,6 @@ class NetworkFile(_Section):
         except TypeError as error:
             raise ConfigError(f"network file: local: {error}") from None
         return self
-
-
-def _named(key: str, spec: str | dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and options of a section given as a name or as a mapping with one."""
-    if isinstance(spec, str):
-        return spec, {}
-    if not isinstance(spec.get("name"), str):
-        raise ConfigError(f"network file: {key} must be a name or a mapping with the key 'name', got {spec!r}")
-    return spec["name"], {option: value for option, value in spec.items() if option != "name"}
 
 
 def _check_address(entry: PeerEntry) -> None:

@@ -26,11 +26,10 @@ from byzmesh.peers.transport import Remote, Transport
 from byzmesh.peers.wire import EVERYONE, Format, WireError
 from byzmesh.rules.aggregate import check_feasible, silence
 from byzmesh.rules.aggregate import rule as make_rule
-from byzmesh.rules.base import Floats, Inbox, Outcome, Rule, State
+from byzmesh.rules.base import Inbox, Outcome, Rule, State
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.interop import Bridge
-
-Array = npt.NDArray[Any]
+from byzmesh.types import Array, Floats
 
 RENEW = 10.0
 """Seconds without a message after which a connection is made anew: ZeroMQ does not try again by itself after a garbled

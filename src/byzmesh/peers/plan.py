@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network
-from byzmesh.network.weights import schemes
+from byzmesh.networks import Network
+from byzmesh.networks.weights import schemes
 from byzmesh.peers.network_file import NetworkFile, network_file
 
 

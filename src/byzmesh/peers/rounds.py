@@ -34,8 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-
-Array = npt.NDArray[Any]
+from byzmesh.types import Array
 
 SILENT_AFTER = 3
 """Missed rounds after which a neighbour is not waited for."""

@@ -26,12 +26,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import fast
 from byzmesh.errors import ConfigError, PeerError
-
-Array = npt.NDArray[Any]
+from byzmesh.types import Array
 
 EVERYONE = 65535
 """Destination of a message to all neighbours; ids are below it."""

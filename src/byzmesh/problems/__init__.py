@@ -2,6 +2,6 @@
 
 from byzmesh.problems.base import Problem, Task, problem, problems
 from byzmesh.problems.data.datasets import DATASETS, Dataset, dataset
-from byzmesh.problems.data.partition import make_partition, partitions
+from byzmesh.problems.data.partition import partitions
 
-__all__ = ["DATASETS", "Dataset", "Problem", "Task", "dataset", "make_partition", "partitions", "problem", "problems"]
+__all__ = ["DATASETS", "Dataset", "Problem", "Task", "dataset", "partitions", "problem", "problems"]

@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
 from byzmesh.rng import INITIAL, key, normals
+from byzmesh.types import Array, Floats, Integers
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 INITS = ("zero", "common", "normal")
 
 
@@ -129,12 +126,13 @@ class Problem:
 problems: Registry[Problem] = Registry(
     "problem",
     "byzmesh.problems",
-    ("byzmesh.problems.linear.problems", "byzmesh.problems.quadratic", "byzmesh.problems.neural.problem"),
+    ("byzmesh.problems", "byzmesh.problems.linear.problems", "byzmesh.problems.neural.problem"),
+    Problem,
 )
 
 
-def problem(name: str, **options: Any) -> Problem:
-    """The problem of a name with its options.
+def problem(spec: str | Problem | Mapping[str, Any], /, **options: Any) -> Problem:
+    """The problem of a name or a mapping with `name`, with these options.
 
     >>> problem("softmax", partition="one-class").options["batch"]
     32
@@ -142,7 +140,7 @@ def problem(name: str, **options: Any) -> Problem:
     Traceback (most recent call last):
     byzmesh.errors.UnknownOption: problem softmax has no option 'partitions': did you mean 'partition'?
     """
-    return problems.make(name, **options)
+    return problems.build(spec, **options)
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -18,19 +18,10 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import (
-    INITS,
-    Array,
-    Floats,
-    Integers,
-    Problem,
-    check_choice,
-    check_positive,
-    first_models,
-    problems,
-)
+from byzmesh.problems.base import INITS, Problem, check_choice, check_positive, first_models, problems
 from byzmesh.problems.data.split import draw_counts
 from byzmesh.rng import PARTITION, key, normals
+from byzmesh.types import Array, Floats, Integers
 
 _TARGETS = ("halves", "normal")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from byzmesh.networks import Network
 from byzmesh.reports.charts import Chart, run_chart
 from byzmesh.reports.html import Report, Section
 from byzmesh.reports.pivot import Pivot, pivot_grid
 from byzmesh.reports.provenance import describe
-from byzmesh.reports.trust import Heatmap, Picture, heatmap, network_of, picture
+from byzmesh.reports.trust import Heatmap, Picture, heatmap, picture
 from byzmesh.store import Store
 from byzmesh.store.keys import dump
 
@@ -52,7 +53,7 @@ def sweep_chart(store: Store, table: Pivot, metric: str) -> Chart:
 
 
 def _picture(spec: Mapping[str, Any]) -> Picture | None:
-    net = network_of(spec)
+    net = Network.from_spec(spec)
     return picture(net, f"{net.name}, {len(net.byzantine)} lying")
 
 

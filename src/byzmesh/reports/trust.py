@@ -5,14 +5,12 @@ trust of receiver n in sender m    share of the rounds with a message in which i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from byzmesh.network import Network, network
-from byzmesh.network.drawing import positions
+from byzmesh.networks import Network
+from byzmesh.networks.drawing import positions
 from byzmesh.store import Store
 
 MOST_NODES = 200
@@ -37,20 +35,6 @@ class Picture:
     places: tuple[tuple[float, float], ...]
     links: tuple[tuple[int, int], ...]
     liars: tuple[int, ...]
-
-
-def network_of(spec: Mapping[str, Any]) -> Network:
-    """The network of a canonical config.
-
-    >>> network_of({"name": "ring", "n": 5, "byzantine": [1], "weights": "equal"}).byzantine
-    array([1])
-    """
-    given = dict(spec)
-    liars, weights = given.pop("byzantine"), given.pop("weights")
-    if "edges" in given:
-        pairs = [(int(one), int(other)) for one, other in given["edges"]]
-        return Network.from_edges(pairs, given["n"], byzantine=liars, weights=weights)
-    return network(given.pop("name"), byzantine=liars, weights=weights, **given)
 
 
 def heatmap(store: Store, key: str) -> Heatmap | None:

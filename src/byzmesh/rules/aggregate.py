@@ -9,32 +9,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.errors import ConfigError, InfeasibleBound, UnknownOption
-from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, normalised, rules
+from byzmesh.checks import whole
+from byzmesh.errors import ConfigError, InfeasibleBound
+from byzmesh.rules.base import Inbox, Rule, normalised, rules
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.interop import Bridge
-from byzmesh.rules.preaggregate import as_rule
+from byzmesh.types import Booleans, Floats, Integers
 
 
 class BadMessage(UserWarning):
     """A message was not finite or of the wrong shape and counted as silence."""
 
 
-def rule(name: str | Rule | Mapping[str, Any], /, **options: Any) -> Rule:
-    """A rule by name, with its options.
+def rule(spec: str | Rule | Mapping[str, Any], /, **options: Any) -> Rule:
+    """The rule of a name or a mapping with `name`, with these options.
 
     >>> rule("cc", tau=0.1).options
     {'tau': 0.1, 'centre': 'own', 'iterations': 1}
     """
-    if isinstance(name, Mapping):
-        return as_rule({**name, **options})
-    if isinstance(name, Rule):
-        if options:
-            raise UnknownOption(
-                f"rule {name.name} is already built; give its options {sorted(options)} where it is made"
-            )
-        return name
-    return rules.make(name, **options)
+    return rules.build(spec, **options)
 
 
 make_rule = rule  # `rule` is also the name of arguments below
@@ -106,8 +99,7 @@ def aggregate(
     messages, arrived = _messages(bridge, received, mine.shape[1])
     neighbours = len(arrived)
     weight = _weights(weights, neighbours)
-    if not isinstance(f, (int, np.integer)) or isinstance(f, bool) or f < 0:
-        raise ConfigError(f"f must be an integer of at least 0, got {f!r}")
+    whole("f", f, 0)
     bound = np.array([f], np.int64)
     check_feasible(chosen, bound, np.array([neighbours]), np.zeros(1, np.int64))
     start = None if previous is None else bridge.vector(previous)[None, :]

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Floats, Inbox, Rule, State, rules
+from byzmesh.rules.base import Block, Inbox, Rule, State, rules
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("BALANCE")

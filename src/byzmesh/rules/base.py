@@ -18,14 +18,11 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.registry import Registry
 from byzmesh.rules.gram.pool import Pool
+from byzmesh.types import Booleans, Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 State = Any
 
 UNBOUNDED = 1 << 30
@@ -174,4 +171,4 @@ def _bounds(largest_f: Callable[[int], int], slots: int) -> Integers:
     return np.array([largest_f(count) for count in range(slots)])
 
 
-rules: Registry[Rule] = Registry("rule", "byzmesh.rules", ("byzmesh.rules",))
+rules: Registry[Rule] = Registry("rule", "byzmesh.rules", ("byzmesh.rules",), Rule)

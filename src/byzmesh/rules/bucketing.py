@@ -9,7 +9,7 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Rule, rules
-from byzmesh.rules.preaggregate import Mixed, as_rule, premixed
+from byzmesh.rules.preaggregate import Mixed, premixed
 
 
 @rules.register("bucketing", facts={"feasible": "that of the inner rule for ceil(d / s) neighbours"})
@@ -19,7 +19,7 @@ def bucketing(inner: Rule | str = "IOS", s: int = 2) -> Rule:
     >>> bucketing("Krum", s=2).largest_f(9)
     3
     """
-    rule = as_rule(inner)
+    rule = rules.build(inner)
     if s < 1:
         raise ConfigError(f"bucketing's s must be at least 1, got {s}")
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, rules
+from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule, vectors
 from byzmesh.rules.gram.rule import block_of
 from byzmesh.rules.ranks import near_median_mean
+from byzmesh.types import Booleans, Floats, Integers
 
 
 @exact

@@ -8,9 +8,10 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.registry import ByPartition
-from byzmesh.rules.base import Block, Floats, Inbox, Rule, State, no_state, normalised, rules
+from byzmesh.rules.base import Block, Inbox, Rule, State, no_state, normalised, rules
 from byzmesh.rules.clipping import check_radius, clip_towards
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.feasible import below_neighbours
 from byzmesh.rules.gossip import adaptive_radius2, clipped, kept_nearest, reach2
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("ClippedGossip", aliases=("clipped-gossip", "adaptive-clipping"), facts={"feasible": "f < d"})

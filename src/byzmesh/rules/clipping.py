@@ -12,7 +12,7 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Floats
+from byzmesh.types import Floats
 
 
 @exact

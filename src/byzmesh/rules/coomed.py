@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Booleans, Inbox, Integers, Rule, rules
+from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule, vectors
 from byzmesh.rules.ranks import rank_mean
+from byzmesh.types import Booleans, Integers
 
 
 @rules.register("CooMed", aliases=("median", "cm", "coordinate-wise-median"), published={"even": "lower"})

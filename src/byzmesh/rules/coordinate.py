@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Outcome, Rule, State, settle
+from byzmesh.rules.base import Inbox, Outcome, Rule, State, settle
 from byzmesh.rules.gram.rule import keep_own
+from byzmesh.types import Booleans, Floats, Integers
 
 
 def coordinate_rule(

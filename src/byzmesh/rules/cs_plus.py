@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.feasible import below_half
 from byzmesh.rules.gossip import clipped, kept_nearest, reach2
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("CS+", aliases=("clipped-sum-plus", "csplus"), facts={"feasible": "2 f < d"})

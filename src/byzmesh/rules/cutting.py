@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Booleans, Floats, Integers
+from byzmesh.types import Booleans, Floats, Integers
 
 
 @exact

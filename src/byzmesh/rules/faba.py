@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Floats, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import below_neighbours
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("FABA", published={"own": "outside"}, facts={"feasible": "f < d"})

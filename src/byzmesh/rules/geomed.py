@@ -17,8 +17,9 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Booleans, Floats
 
 ROUNDING = 1e-2
 """Rounding of squared distances, as a share of the tolerance for ties."""

@@ -23,7 +23,8 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Booleans, Floats
+from byzmesh.rules.base import Block
+from byzmesh.types import Booleans, Floats
 
 ROUNDING = 1e-12
 """Two sums of weights that differ by less are equal."""

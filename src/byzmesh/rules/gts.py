@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.feasible import below_neighbours
 from byzmesh.rules.gossip import kept_nearest, rest_to_own
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("GTS", aliases=("gossip-trimmed-sum",), facts={"feasible": "f < d"})

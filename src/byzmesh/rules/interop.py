@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Booleans
+from byzmesh.types import Booleans
 
 _WORK = {"float32": "float32", "float64": "float64", "float16": "float32", "bfloat16": "float32"}
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.rules.base import Block, Floats, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import below_neighbours
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("IOS", aliases=("iterative-outlier-scissor",), facts={"feasible": "f < d"})

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.nearest import pick_least
+from byzmesh.types import Booleans, Floats, Integers
 
 
 @exact

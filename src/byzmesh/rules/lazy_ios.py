@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import below_neighbours
 from byzmesh.rules.gossip import rest_to_own
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("LazyIOS", aliases=("ios-lazy",), facts={"feasible": "f < d"})

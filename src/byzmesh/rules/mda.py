@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Booleans, Floats, Integers, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.feasible import below_neighbours
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Booleans, Floats, Integers
 
 LARGEST_SEARCH = 200_000
 """MDA refuses neighbourhoods with more subsets than this."""

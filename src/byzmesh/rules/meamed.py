@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from byzmesh.rules.base import Booleans, Inbox, Integers, Rule, rules
+from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule, vectors
 from byzmesh.rules.ranks import near_median_mean
+from byzmesh.types import Booleans, Integers
 
 
 def largest_mea_med(neighbours: int) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Floats, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.krum import krum_scores, largest_krum
 from byzmesh.rules.nearest import pick_least
+from byzmesh.types import Floats
 
 
 @rules.register("MultiKrum", aliases=("multi-krum",), facts={"feasible": "f <= d - 2"})

@@ -6,13 +6,13 @@ import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.nearest import pick_least
-from byzmesh.rules.preaggregate import Mixed, as_rule, premixed
+from byzmesh.rules.preaggregate import Mixed, premixed
 
 
 @rules.register("NNM", aliases=("nearest-neighbour-mixing",), facts={"feasible": "f < d and that of the inner rule"})
 def nnm(inner: Rule | str = "TriMean") -> Rule:
     """Nearest-neighbour mixing: each vector becomes the mean of its S - f nearest, then the inner rule."""
-    rule = as_rule(inner)
+    rule = rules.build(inner)
 
     def mixing(block: Block) -> Mixed:
         slots = block.present.shape[1]

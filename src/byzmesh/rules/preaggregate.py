@@ -15,11 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, rules, settle
+from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, settle
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.gram.rule import block_of, keep_own
 from byzmesh.rules.gram.strategy import mix
+from byzmesh.types import Booleans, Floats, Integers
 
 Mixed = tuple[Floats, Floats, Booleans]
 """(A (R, K', K), weight (R, K'), present (R, K'))."""
@@ -72,15 +72,3 @@ def mixed_inbox(inbox: Inbox, f: Integers, matrix: Floats, weight: Floats, prese
         present=present,
         f=f,
     )
-
-
-def as_rule(rule: Rule | str | dict[str, object]) -> Rule:
-    """A rule from itself, its name, or a mapping with `name` and options."""
-    if isinstance(rule, Rule):
-        return rule
-    if isinstance(rule, dict):
-        options = {str(option): value for option, value in rule.items() if option != "name"}
-        if "name" not in rule:
-            raise ConfigError(f"a rule given as a mapping needs the key 'name', got {sorted(options)}")
-        return rules.make(str(rule["name"]), **options)
-    return rules.make(rule)

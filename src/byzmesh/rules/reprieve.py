@@ -25,10 +25,11 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Booleans, Floats, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import below_neighbours
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Booleans, Floats
 
 HALF = 0.5 * (1.0 - 1e-12)
 """Half of a sum of weights, with room for its rounding."""

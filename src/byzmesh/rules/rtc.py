@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.feasible import below_neighbours
 from byzmesh.rules.gossip import adaptive_radius2, clipped, kept_nearest, reach2
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("RTC", aliases=("remove-then-clip",), facts={"feasible": "f < d"})

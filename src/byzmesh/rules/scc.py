@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.registry import ByPartition
-from byzmesh.rules.base import Block, Floats, Rule, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.clipping import check_radius, clip_towards
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.types import Floats
 
 
 @rules.register("SCC", aliases=("self-centered-clipping",), published={"tau": ByPartition(0.1, 0.3)})

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Booleans, Floats, Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.gram.rule import anchored
 from byzmesh.rules.gram.strategy import inner_blocks, mix
 from byzmesh.rules.ranks import sign_histogram
+from byzmesh.types import Booleans, Floats
 
 
 def sign_scores(counts: npt.NDArray[np.int64], present: Booleans, divergence: str) -> Floats:

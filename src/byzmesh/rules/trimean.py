@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, rules
+from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule, vectors
 from byzmesh.rules.feasible import below_half
 from byzmesh.rules.ranks import rank_mean
+from byzmesh.types import Booleans, Floats, Integers
 
 
 @rules.register("TriMean", aliases=("trimmed-mean", "tm"), facts={"feasible": "2f < d"})

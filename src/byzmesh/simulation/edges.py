@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from byzmesh.compiled import exact
 from byzmesh.simulation.exchange import Exchange
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from byzmesh.types import Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 from byzmesh.attacks.base import Attack, Forged, View
 from byzmesh.compiled import keep_memory, limit_threads
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.problems.base import Task
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.base import Rule

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
-from byzmesh.errors import ConfigError, UnknownOption
-from byzmesh.network import Network, fiedler_vector, metropolis_hastings
+from byzmesh.errors import ConfigError
+from byzmesh.networks import Network, fiedler_vector, metropolis_hastings
 from byzmesh.rules.aggregate import check_feasible, silence
 from byzmesh.rules.aggregate import rule as make_rule
-from byzmesh.rules.base import Booleans, Floats, Inbox, Integers, Rule, State
+from byzmesh.rules.base import Inbox, Rule, State
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.interop import Bridge
+from byzmesh.types import Booleans, Floats, Integers
 
 
 def scene_of(network: Network) -> Scene:
@@ -110,20 +111,6 @@ class Exchange:
         return list(zip(self.receiver[line].tolist(), self.sender[line, slot].tolist(), strict=True))
 
 
-def attack_of(attack: str | Attack | Mapping[str, Any], **options: Any) -> Attack:
-    """An attack from itself, its name, or a mapping with `name` and options."""
-    if isinstance(attack, Attack):
-        if options:
-            raise UnknownOption(f"attack {attack.name} is already built; give {sorted(options)} where it is made")
-        return attack
-    if isinstance(attack, Mapping):
-        if "name" not in attack:
-            raise ConfigError(f"an attack given as a mapping needs the key 'name', got {sorted(attack)}")
-        options = {**{key: value for key, value in attack.items() if key != "name"}, **options}
-        attack = str(attack["name"])
-    return attacks.make(attack, **options)
-
-
 def forge(
     attack: str | Attack | Mapping[str, Any],
     network: Network,
@@ -145,7 +132,7 @@ def forge(
     >>> forged[7, 0]
     array([-1., -1., -1.])
     """
-    chosen = attack_of(attack, **options)
+    chosen = attacks.build(attack, **options)
     bridge = Bridge(models, "models")
     rows = _models(bridge, models, network)
     view = View(_frozen(rows), scene_of(network), round, seed)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Scene, Weigh
-from byzmesh.rules.base import Block, Floats, Integers, Rule
+from byzmesh.rules.base import Block, Rule
 from byzmesh.rules.gram.strategy import tie_tolerance
 from byzmesh.simulation.exchange import Exchange
+from byzmesh.types import Floats, Integers
 
 
 def trials(

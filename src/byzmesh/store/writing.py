@@ -16,9 +16,8 @@ from byzmesh.errors import ConfigError
 from byzmesh.store.keys import canonical, flatten, indexed, key_of
 from byzmesh.store.reading import locate
 from byzmesh.store.records import Owner, RunRecord
+from byzmesh.types import Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 FieldIds = dict[tuple[str, int | float | str], int]
 
 ENDED = ("finished", "diverged")

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from byzmesh.attacks.base import Attack, attacks
-from byzmesh.config.canonical import build_network
 from byzmesh.config.schema import resolve
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Run, Simulation
@@ -19,11 +18,11 @@ from byzmesh.training.variance import separate
 
 def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     """The simulation of a canonical config; `parts` are objects to use instead of what the config names."""
-    network: Network = parts.get("network") or build_network(config["network"])
-    attack: Attack = parts.get("attack") or _make(attacks, config["attack"])
+    network: Network = parts.get("network") or Network.from_spec(config["network"])
+    attack: Attack = parts.get("attack") or attacks.build(config["attack"])
     if attack.name == "none":
         network = network.honest_only()
-    problem: Problem = parts.get("problem") or _make(problems, config["problem"])
+    problem: Problem = parts.get("problem") or problems.build(config["problem"])
     task = problem.bind(
         workers=len(network.honest),
         seed=config["seed"],
@@ -33,7 +32,7 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         poison=attack.poison,
     )
     local, variance = separate(config["local"])
-    rule: Rule = parts.get("rule") or _make(rules, config["rule"])
+    rule: Rule = parts.get("rule") or rules.build(config["rule"])
     return Simulation(
         task,
         network,
@@ -51,10 +50,6 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         inspect=inspector(network, rule, config["f"]) if "certificate" in config["measure"] else None,
         config=config,
     )
-
-
-def _make(registry: Any, spec: Mapping[str, Any]) -> Any:
-    return registry.make(spec["name"], **{key: value for key, value in spec.items() if key != "name"})
 
 
 def prepare(**config: Any) -> Simulation:

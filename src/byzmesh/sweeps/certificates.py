@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule
 from byzmesh.simulation.engine import Inspect
@@ -59,12 +59,7 @@ def estimate_constants(
     >>> found.smoothness, found.how["L"]
     (1.0, 'bound')
     """
-    if isinstance(problem, Problem):
-        chosen = problem
-    else:
-        spec = {"name": problem} if isinstance(problem, str) else dict(problem)
-        chosen = problems.make(spec.pop("name"), **spec)
-    task = chosen.bind(workers=workers, seed=seed, dtype="float64")
+    task = problems.build(problem).bind(workers=workers, seed=seed, dtype="float64")
     smoothness = task.smoothness() + decay
     model = task.initial()[0].astype(np.float64)
     way = []

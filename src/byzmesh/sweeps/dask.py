@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
-from byzmesh.store import provenance
+from byzmesh.store.provenance import provenance
 from byzmesh.sweeps.leases import Leases
 from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.run import INTERRUPTED, Result, compute, failure_text, store_result

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.compiled import limit_threads
-from byzmesh.config.canonical import build_network
 from byzmesh.config.grid import Point
 from byzmesh.errors import ByzmeshError, StoreError
+from byzmesh.networks import Network
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.store import open_store
@@ -106,7 +106,7 @@ def _statuses(points: Sequence[Point], store: str | Path | None) -> dict[str, st
 
 def _kind(config: Mapping[str, Any]) -> str:
     """What the time of a round depends on."""
-    network = build_network(config["network"])
+    network = Network.from_spec(config["network"])
     same = {key: config[key] for key in ("problem", "rule", "attack", "f", "local", "dtype", "threads", "measure")}
     return dump({**same, "workers": network.n, "byzantine": len(network.byzantine), "links": int(network.degree.sum())})
 
@@ -119,7 +119,7 @@ def _mean(paces: Sequence[Pace]) -> Pace:
 def _refusal(config: Mapping[str, Any]) -> str | None:
     """Why a run cannot be computed, as far as that shows without its data."""
     try:
-        network = build_network(config["network"])
+        network = Network.from_spec(config["network"])
         if config["attack"]["name"] == "none":
             network = network.honest_only()
         rule = make_rule(config["rule"])

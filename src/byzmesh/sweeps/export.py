@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.config.canonical import build_network
 from byzmesh.errors import ConfigError, MissingExtra
+from byzmesh.networks import Network
 from byzmesh.problems.neural.modules import import_torch
 from byzmesh.sweeps.build import build
 from byzmesh.torch import state_dict
@@ -55,7 +55,7 @@ def export(out: Path, to: Path, worker: int | None = None) -> Exported:
     simulation = build({**config, "problem": config["problem"] | here})
     models = arrays["models"][simulation.honest_row]
     # a run without an attack numbers the honest workers anew; users know the ids of their own network
-    vector, whose = _choose(models, build_network(config["network"]).honest.tolist(), worker)
+    vector, whose = _choose(models, Network.from_spec(config["network"]).honest.tolist(), worker)
     # shared weights are written under each of their names, so that load_state_dict finds them all
     entries = {
         name: value.cpu().clone(memory_format=torch.contiguous_format)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from byzmesh.config.canonical import build_network
 from byzmesh.errors import ConfigError
+from byzmesh.networks import Network
 from byzmesh.store import Store
 from byzmesh.theory.forensics import Findings, find_suspects
 
@@ -19,7 +19,7 @@ def suspects(store: Store, key: str, picture: Path | None = None) -> Findings:
     if len(edges) == 0:
         what = f"run {run.key[:12]} ({run.config['rule']['name']}, {run.status})"
         raise ConfigError(f"{what} holds no cut counts; choose a run of a rule that cuts")
-    network = build_network(run.config["network"])
+    network = Network.from_spec(run.config["network"])
     if run.config["attack"]["name"] == "none":
         network = network.honest_only()  # as it was run: nobody lies, workers are numbered anew
     came = edges[edges[:, 3] > 0]

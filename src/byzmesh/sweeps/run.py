@@ -14,7 +14,8 @@ import numpy.typing as npt
 from byzmesh.compiled import limit_threads
 from byzmesh.errors import ByzmeshError
 from byzmesh.simulation.engine import RUNNING, Simulation
-from byzmesh.store import Store, provenance
+from byzmesh.store import Store
+from byzmesh.store.provenance import provenance
 from byzmesh.sweeps.build import build
 from byzmesh.sweeps.checkpoints import Checkpoint
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from byzmesh.checks import is_whole
 from byzmesh.errors import ConfigError, nearest
-from byzmesh.network import Network
-from byzmesh.network.byzantine import is_whole
+from byzmesh.networks import Network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory import mixing as matrices
@@ -30,8 +29,7 @@ from byzmesh.theory.search.climb import Search, search_contraction
 from byzmesh.theory.theorems import Promise, promise
 from byzmesh.theory.verdicts import Facts, Verdict, WorkerReport, decide_rca, decide_rdsa, reports
 from byzmesh.theory.worst_placement import Placement, worst_placement
-
-Floats = npt.NDArray[np.float64]
+from byzmesh.types import Floats
 
 GUARANTEES = ("rdsa", "rca", "both", "gossip", "connected")
 
@@ -120,7 +118,7 @@ def certify(
     search     inputs to try per kind of neighbourhood for a witness; 0: none
     L, delta_in, delta_out (and step, rounds, gap = f(x^0) - f*)  the problem, for the theorems in numbers
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> told = certify(network("paper/two-castle"))
     >>> told.rdsa.status, told.rca.status, round(told.rate, 3), round(told.h_max, 3)
     ('proved', 'unknown', 0.926, 0.182)

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-
-Floats = npt.NDArray[np.float64]
+from byzmesh.types import Floats
 
 CURVATURE = {"least-squares": 1.0, "logistic": 0.25, "softmax": 0.5}
 

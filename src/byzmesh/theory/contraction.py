@@ -18,19 +18,17 @@ and the rule is a plain average) or infinite (a lie moves a worker even if all h
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ByzmeshError
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
 from byzmesh.theory.mixing import STRICT, lying_weight
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from byzmesh.types import Booleans, Floats, Integers
 
 THIRD = 1.0 / 3.0
 
@@ -65,7 +63,7 @@ def heaviest(network: Network, equal: bool = False) -> Floats:
 
     equal=True counts every neighbour 1 / (d_n + 1) instead of w'_nm.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> heaviest(network("star", n=3))[0].round(3)
     array([0.   , 0.333, 0.667])
     """
@@ -80,7 +78,7 @@ def heaviest(network: Network, equal: bool = False) -> Floats:
 def cut_weight(network: Network, f: Integers, equal: bool = False) -> Floats:
     """(N,) h_n, the sum of the f_n largest neighbour weights; f (N,) beyond the degree counts as the degree.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> net = network("paper/two-castle")
     >>> cut_weight(net, net.bounds("exact")).max().round(3)
     np.float64(0.182)
@@ -120,7 +118,7 @@ def rca_limit(rho_star: float, factor: float | None = None) -> float:
 def largest_f(network: Network, limit: float, equal: bool = False) -> Integers:
     """(N,) the largest f_n whose h_n stays below the limit, at most the degree; -1 if not even f_n = 0 does.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> largest_f(network("paper/two-castle"), 1 / 3).max()
     np.int64(3)
     """
@@ -132,7 +130,7 @@ def largest_f(network: Network, limit: float, equal: bool = False) -> Integers:
 def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
     """Upper bounds on rho that are proved for this rule on this network, with bounds f (N,) on the lying neighbours.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> from byzmesh.rules.aggregate import rule
     >>> net = network("complete", n=13, byzantine=[0])
     >>> round(proved_contraction(net, rule("ios"), net.bounds(1)).rho, 6)
@@ -159,3 +157,25 @@ def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
         reason = "a fixed radius lets a liar move a worker even where all honest models agree"
         return Proof(np.where(listens, np.inf, np.nan), reason)
     return Proof(nothing, "no bound with constants is known")
+
+
+SMALL_SHARE_LIMIT = 1 << 40
+
+
+def first_size(bound: Callable[[float], float], to_own: bool) -> int:
+    """The least n for which bound(1/n) < rho* on the complete graph with one liar.
+
+    There W = 11^T/n + I/n (the liar's weight goes to own), lambda = 1 - 1/n^2, or equal weights with lambda = 1.
+
+    >>> first_size(lambda h: 2.0 * h, to_own=True)
+    256
+    """
+    low, high = 4, SMALL_SHARE_LIMIT
+    while low < high:
+        n = (low + high) // 2
+        rate = 1.0 - 1.0 / n**2 if to_own else 1.0
+        if bound(1.0 / n) < rate / (8.0 * math.sqrt(n - 1)):
+            high = n
+        else:
+            low = n + 1
+    return low

@@ -16,19 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from byzmesh.checks import is_whole
 from byzmesh.errors import ConfigError, MissingExtra
-from byzmesh.network import Network, fiedler_vector
-from byzmesh.network import network as make_network
-from byzmesh.network.byzantine import is_whole
-from byzmesh.studies.paper.table1 import first_size
+from byzmesh.networks import Network, fiedler_vector
+from byzmesh.networks import network as make_network
 from byzmesh.theory.certificate import Certificate, certify
-from byzmesh.theory.contraction import THIRD, below, cut_weight, rca_limit, theorem_3
+from byzmesh.theory.contraction import THIRD, below, cut_weight, first_size, rca_limit, theorem_3
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own
+from byzmesh.types import Booleans, Floats
 
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
 Edge = tuple[int, int]
 
 SCHEMES = ("metropolis-hastings", "best-constant", "fastest")

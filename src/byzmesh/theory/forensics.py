@@ -20,9 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from byzmesh.types import Floats, Integers
 
 
 @dataclass(frozen=True)

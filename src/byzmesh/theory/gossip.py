@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from byzmesh.network import Network, algebraic_connectivity
+from byzmesh.networks import Network, algebraic_connectivity
 from byzmesh.theory.contraction import cut_weight
 from byzmesh.theory.mixing import STRICT, lying_weight
 
@@ -32,7 +32,7 @@ class Gossip:
 def gossip_criterion(network: Network, f: Any = None) -> Gossip:
     """Whether gossip contracts: with b the lies' true weight, or the f heaviest neighbours' if f is given.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> found = gossip_criterion(network("paper/two-castle"))
     >>> round(found.mu_2, 3), round(found.b, 3), found.holds
     (0.727, 0.182, {'GTS': False, 'CS+': False, 'oracle': True})

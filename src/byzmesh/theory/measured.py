@@ -14,12 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.theory.contraction import Proof
 from byzmesh.theory.mixing import chi2
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from byzmesh.types import Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class RoundReport:
 def empirical_mixing(network: Network, coefficients: Floats) -> tuple[Floats, Floats]:
     """(W (N, N), lies (N,)) from coefficients (N, K) in the slots of `network.layout`.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> net = network("complete", n=3, byzantine=[2])
     >>> matrix, lies = empirical_mixing(net, np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]]))
     >>> matrix, lies

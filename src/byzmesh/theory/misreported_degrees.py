@@ -24,12 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.theory.contraction import THIRD, below, cut_weight
 from byzmesh.theory.mixing import chi2, mixing_rate, to_own
-
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
+from byzmesh.types import Floats
 
 
 def peer_weights(own_degree: int, reported: npt.ArrayLike, largest: int, way: str = "bounded") -> Floats:
@@ -58,7 +56,7 @@ def peer_weights(own_degree: int, reported: npt.ArrayLike, largest: int, way: st
 def distrusting(network: Network, largest: int | None = None, way: str = "fixed") -> Network:
     """The network with weights that no report can touch; `largest` (default: the largest degree) is agreed before.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> distrusting(network("star", n=4), largest=9).mixing[0]
     array([0.7, 0.1, 0.1, 0.1])
     """
@@ -71,7 +69,7 @@ def misreported(network: Network, report: float = 0.0, largest: int | None = Non
 
     largest  the bound on reports; None: there is none, as in plain Metropolis-Hastings weights
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> misreported(network("star", n=4, byzantine=[0]), report=0).mixing[1, 0]
     np.float64(0.5)
     """
@@ -104,7 +102,7 @@ class Effect:
 def effect_of_misreports(network: Network, f: Any = "exact", largest: int | None = None) -> Effect:
     """What changes when all liars report degree 0, or 10^6, and what a fixed largest degree would give.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> found = effect_of_misreports(network("paper/octopus"))
     >>> [round(value, 3) for value in found.true], [round(value, 3) for value in found.low]
     ([0.143, 0.225, 0.0, 0], [0.143, 0.225, 0.0, 0])

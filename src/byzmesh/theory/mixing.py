@@ -21,12 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
-
-Floats = npt.NDArray[np.float64]
+from byzmesh.types import Floats
 
 ROUNDING = 1e-9
 STRICT = 1e-12
@@ -66,7 +64,7 @@ class Mixing:
 def virtual_mixing(network: Network, rule: Rule) -> Mixing:
     """The virtual mixing matrix of a rule on a network.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> from byzmesh.rules.aggregate import rule
     >>> net = network("complete", n=4, byzantine=[3])
     >>> virtual_mixing(net, rule("ios")).matrix[0], virtual_mixing(net, rule("faba")).matrix[0].round(3)

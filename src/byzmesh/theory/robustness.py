@@ -22,12 +22,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-
-Booleans = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
+from byzmesh.types import Booleans
 
 EXHAUSTIVE = 15
 """Graphs of up to this many nodes are decided by looking at every set."""
@@ -60,7 +57,7 @@ class Robustness:
 def robustness(adjacency: Booleans, *, seconds: float = 30.0, method: str | None = None) -> Robustness:
     """r-robustness of a graph (n, n); `seconds` limits the programme for graphs of more than 15 nodes.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> robustness(network("complete", n=7).adjacency)
     Robustness(lower=4, upper=4, method='exhaustive')
     """

@@ -19,16 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh import rng
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.theory.contraction import THIRD, cut_weight, rca_limit, theorem_3
 from byzmesh.theory.gossip import gossip_criterion
 from byzmesh.theory.mixing import STRICT, mixing_rate, rho_star, to_own
-
-Booleans = npt.NDArray[np.bool_]
+from byzmesh.types import Booleans
 
 
 def _h(network: Network) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
 from byzmesh.theory import mixing as matrices
 from byzmesh.theory.contraction import THIRD, Proof, cut_weight, largest_f, rca_limit

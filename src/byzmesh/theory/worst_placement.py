@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from byzmesh.checks import is_whole
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network
-from byzmesh.network.byzantine import is_whole
+from byzmesh.networks import Network
 from byzmesh.theory.gossip import gossip_criterion
 from byzmesh.theory.mixing import lying_weight, mixing_rate, to_own
+from byzmesh.types import Integers
 
-Integers = npt.NDArray[np.int64]
 Score = Callable[[Network], float]
 
 WORK = 2e9
@@ -66,7 +65,7 @@ class Placement:
 def worst_placement(network: Network, liars: int, criterion: str = "rate") -> Placement:
     """The worst places for a number of liars.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> worst_placement(network("star", n=5), 1).byzantine.tolist()
     [0]
     """

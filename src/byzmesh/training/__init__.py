@@ -3,7 +3,7 @@
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 from byzmesh.training.local import LocalUpdate, local_update
 from byzmesh.training.metrics import consensus_error, disagreement, spread, summarise
-from byzmesh.training.schedules import Schedule, schedule, schedules
+from byzmesh.training.schedules import Schedule, schedule
 from byzmesh.training.variance import Estimator, estimator
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "local_update",
     "save_checkpoint",
     "schedule",
-    "schedules",
     "spread",
     "summarise",
 ]

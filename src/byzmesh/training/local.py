@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import fast
 from byzmesh.errors import ConfigError
+from byzmesh.types import Array
 
-Array = npt.NDArray[Any]
 State = Array | None
 MOMENTA = ("none", "heavy-ball", "exponential")
 

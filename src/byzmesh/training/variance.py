@@ -20,8 +20,9 @@ import numpy as np
 
 from byzmesh import rng
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import Array, Integers, Task
+from byzmesh.problems.base import Task
 from byzmesh.problems.linear.task import LinearTask
+from byzmesh.types import Array, Integers
 
 METHODS = ("none", "saga", "lsvrg")
 State = dict[str, Array]

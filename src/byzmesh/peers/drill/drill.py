@@ -133,8 +133,7 @@ class Drill:
         self.byzantine = sorted({self.file.entry(int(peer)).id for peer in byzantine})
         self.honest = [entry.id for entry in self.file.peers if entry.id not in self.byzantine]
         self.attack = dict(attack or {"name": "silent"})
-        options = {key: value for key, value in self.attack.items() if key != "name"}
-        self.poison = attacks.make(self.attack["name"], **options).poison
+        self.poison = attacks.build(self.attack).poison
         self.out = Path(out).absolute()
         self.out.mkdir(parents=True, exist_ok=True)
         self.keys = {entry.id: self._key(entry.id, keys) for entry in self.file.peers}

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.attacks.base import Scene
 from byzmesh.errors import PeerError
@@ -19,8 +18,8 @@ from byzmesh.rules.aggregate import silence
 from byzmesh.rules.base import Inbox
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.training import schedule
+from byzmesh.types import Array
 
-Array = npt.NDArray[Any]
 Respond = Callable[[Any], Any]
 
 

@@ -44,9 +44,8 @@ def run_job(job: dict[str, Any]) -> None:
     keys = {peer: load_keys(path) for peer, path in zip(job["peers"], job["keys"])}
     actor: Node | Coalition
     if job.get("attack") is not None:
-        options = dict(job["attack"])
         task, _ = bind_share(file, job["peers"][0])
-        actor = Coalition(file, keys, attacks.make(options.pop("name"), **options), task.dimension, log)
+        actor = Coalition(file, keys, attacks.build(job["attack"]), task.dimension, log)
     else:
         peer = job["peers"][0]
         task_row = None

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.attacks.base import Attack, Scene, View
 from byzmesh.errors import PeerError
-from byzmesh.network import Network, fiedler_vector, metropolis_hastings
+from byzmesh.networks import Network, fiedler_vector, metropolis_hastings
 from byzmesh.peers.drill.foresight import foresee
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.logs import Log
@@ -24,8 +23,8 @@ from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import no_log
 from byzmesh.peers.transport import Transport
 from byzmesh.peers.wire import Format, WireError
+from byzmesh.types import Array
 
-Array = npt.NDArray[Any]
 _PATIENCE = 1.0
 """Seconds from the first message of a round until the liars stop waiting for the rest of it."""
 _FIRST = 2.0
@@ -40,7 +39,7 @@ def heard_scene(network: Network, liars: list[int]) -> Scene:
     Rows are the honest peers linked with at least one liar, by id: all of them are victims. Their neighbours that no
     liar hears are left out, with the weight they hold.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> heard_scene(network("ring", n=5), [0]).honest, heard_scene(network("ring", n=5), [0]).neighbour
     (array([1, 4]), array([], shape=(2, 0), dtype=int64))
     """

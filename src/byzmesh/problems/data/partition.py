@@ -9,35 +9,21 @@ hold every sample once; every worker holds at least one. Written in a config as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import positive, require
 from byzmesh.registry import Registry
+from byzmesh.types import Integers
 
-Integers = npt.NDArray[np.int64]
 Shares = list[Integers]
 Partition = Callable[[npt.NDArray[Any], int, np.random.Generator], Shares]
 
 partitions: Registry[Partition] = Registry("partition", "byzmesh.partitions")
-
-
-def make_partition(spec: str | Mapping[str, Any]) -> Partition:
-    """The partition of a name or of a mapping with a name and options.
-
-    >>> shares = make_partition("one-class")(np.array([0, 1, 0, 1]), 2, np.random.default_rng(0))
-    >>> [share.tolist() for share in shares]
-    [[0, 2], [1, 3]]
-    """
-    if isinstance(spec, str):
-        return partitions.make(spec)
-    if not isinstance(spec, Mapping) or "name" not in spec:
-        raise ConfigError(f"partition must be a name or a mapping with a name, got {spec!r}")
-    options = dict(spec)
-    return partitions.make(options.pop("name"), **options)
+"""`partitions.build("iid")` is a function from labels, a number of workers and a generator to shares."""
 
 
 @partitions.register("iid")
@@ -71,7 +57,7 @@ def one_class() -> Partition:
 @partitions.register("shards")
 def shards(k: int = 2) -> Partition:
     """Sorted by class, cut into k shards per worker, shards dealt at random."""
-    _require(isinstance(k, int) and k >= 1, f"k of partition shards must be an integer of at least 1, got {k!r}")
+    require(isinstance(k, int) and k >= 1, f"k of partition shards must be an integer of at least 1, got {k!r}")
 
     def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
         pieces = np.array_split(np.concatenate(_by_class(labels)), workers * k)
@@ -87,7 +73,7 @@ def dirichlet(alpha: float = 0.5) -> Partition:
 
     A worker left with nothing gets one sample of the worker that has most.
     """
-    _positive("dirichlet", alpha)
+    positive("partition dirichlet: alpha", alpha)
 
     def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
         hands: list[list[Integers]] = [[] for _ in range(workers)]
@@ -104,7 +90,7 @@ def dirichlet(alpha: float = 0.5) -> Partition:
 @partitions.register("quantity")
 def quantity(alpha: float = 0.5) -> Partition:
     """Shuffled; sizes drawn from Dirichlet(alpha). A worker left with nothing gets one sample of the largest."""
-    _positive("quantity", alpha)
+    positive("partition quantity: alpha", alpha)
 
     def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
         share = generator.dirichlet(np.full(workers, float(alpha)))
@@ -116,7 +102,7 @@ def quantity(alpha: float = 0.5) -> Partition:
 
 def _by_class(labels: npt.NDArray[Any]) -> Shares:
     """Sample numbers of each class that occurs, in the order of the file."""
-    _require(labels.dtype.kind != "f", "this partition needs class labels, the data have numeric targets; use iid")
+    require(labels.dtype.kind != "f", "this partition needs class labels, the data have numeric targets; use iid")
     order = np.argsort(labels, kind="stable")
     _, first = np.unique(labels[order], return_index=True)
     return np.split(order, first[1:])
@@ -136,13 +122,3 @@ def _nobody_empty(shares: Shares) -> Shares:
             largest = int(np.argmax([len(other) for other in shares]))
             shares[worker], shares[largest] = shares[largest][-1:], shares[largest][:-1]
     return shares
-
-
-def _positive(name: str, alpha: float) -> None:
-    number = isinstance(alpha, (int, float)) and not isinstance(alpha, bool)
-    _require(number and 0 < alpha < np.inf, f"alpha of partition {name} must be a positive number, got {alpha!r}")
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ConfigError(message)

@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
-from byzmesh.problems.data.partition import make_partition
+from byzmesh.problems.data.partition import partitions
 from byzmesh.rng import BATCH, PARTITION, below, generator, key, stream
+from byzmesh.types import Integers
 
-Integers = npt.NDArray[np.int64]
 BATCHINGS = ("uniform", "consecutive")
 
 
@@ -58,7 +58,7 @@ def split_samples(
         raise ConfigError(f"workers must be at least 1 and liars at least 0, got {workers} and {liars}")
     if len(subset) < max(workers, liars):
         raise ConfigError(f"{len(subset)} samples cannot be shared among {max(workers, liars)} workers; use fewer")
-    divide = make_partition(spec)
+    divide = partitions.build(spec)
     shares = divide(labels, workers, generator(seed, PARTITION))
     if liars:
         shares = shares + divide(labels, max(workers, liars), generator(seed, PARTITION, 1))[:liars]

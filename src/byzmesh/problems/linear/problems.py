@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import INITS, Array, Problem, check_choice, check_positive, problems
+from byzmesh.problems.base import INITS, Problem, check_choice, check_positive, problems
 from byzmesh.problems.data.datasets import Dataset, dataset
-from byzmesh.problems.data.partition import make_partition
+from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.data.split import BATCHINGS, split_samples
 from byzmesh.problems.linear.losses import LOGISTIC, SOFTMAX, SQUARES, Link
 from byzmesh.problems.linear.products import rows_of
 from byzmesh.problems.linear.task import LinearTask
+from byzmesh.types import Array
 
 _PUBLISHED = {"batching": "consecutive", "init": "normal", "scale": 6.0}
 
@@ -93,7 +94,7 @@ def least_squares(
 
 def _problem(name: str, options: dict[str, Any], bind: Any) -> Problem:
     """Check the options that the three problems share."""
-    make_partition(options["partition"])
+    partitions.build(options["partition"])
     check_positive("batch", options["batch"], whole=True)
     check_positive("scale", options["scale"])
     check_choice("batching", options["batching"], BATCHINGS)

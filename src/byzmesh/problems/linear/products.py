@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import exact
 from byzmesh.problems.data.datasets import Dataset
 from byzmesh.problems.linear.sparse import kernels
+from byzmesh.types import Array
 
-Array = npt.NDArray[Any]
 _BUFFER = 1 << 20  # numbers of a dense batch held at a time
 
 

@@ -17,10 +17,11 @@ import numpy as np
 
 from byzmesh.compiled import over_parts
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import Array, Floats, Integers, first_models
+from byzmesh.problems.base import first_models
 from byzmesh.problems.data.split import Split, count_classes, draw_batches, draw_counts
 from byzmesh.problems.linear.losses import Link
 from byzmesh.problems.linear.products import Rows
+from byzmesh.types import Array, Floats, Integers
 
 _SPLIT = 32  # rows below which a second thread costs more than it brings
 _CHUNK = 256  # samples made dense at a time

@@ -9,10 +9,11 @@ An augmentation says how many uniform numbers it needs per sample and turns imag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from byzmesh.checks import whole
 from byzmesh.errors import ConfigError
 from byzmesh.problems.neural.modules import label
 from byzmesh.registry import Registry
@@ -26,19 +27,7 @@ class Augmentation:
     apply: Callable[[Any, Any], Any]
 
 
-augmentations: Registry[Augmentation] = Registry("augmentation", "byzmesh.augmentations")
-
-
-def make_augmentation(spec: Any) -> Augmentation:
-    """An augmentation from itself, its name, or a mapping with a name and options."""
-    if isinstance(spec, Augmentation):
-        return spec
-    if isinstance(spec, str):
-        return augmentations.make(spec)
-    if isinstance(spec, Mapping) and "name" in spec:
-        options = dict(spec)
-        return augmentations.make(options.pop("name"), **options)
-    raise ConfigError(f"augment must list names, mappings with a name, or Augmentation objects, got {spec!r}")
+augmentations: Registry[Augmentation] = Registry("augmentation", "byzmesh.augmentations", (), Augmentation)
 
 
 def canonical_augmentations(given: Any) -> list[dict[str, Any]]:
@@ -49,18 +38,10 @@ def canonical_augmentations(given: Any) -> list[dict[str, Any]]:
     """
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"augment must be a list such as [flip], got {given!r}")
-    found: list[dict[str, Any]] = []
-    for item in given:
-        if isinstance(item, Augmentation):
-            found.append({"name": label(item.apply)})
-            continue
-        spec = {"name": item} if isinstance(item, str) else item
-        if not isinstance(spec, Mapping) or "name" not in spec:
-            raise ConfigError(f"augment must list names or mappings with a name, got {item!r}")
-        options = {key: value for key, value in spec.items() if key != "name"}
-        entry = augmentations.check_options(spec["name"], options)
-        found.append({"name": entry.name, **entry.options, **options})
-    return found
+    return [
+        {"name": label(item.apply)} if isinstance(item, Augmentation) else augmentations.canonical(item)
+        for item in given
+    ]
 
 
 @augmentations.register("flip")
@@ -76,8 +57,7 @@ def flip() -> Augmentation:
 @augmentations.register("shift", aliases=("crop",))
 def shift(pixels: int = 2) -> Augmentation:
     """Move by up to `pixels` in both directions; what comes in has the image's smallest value."""
-    if isinstance(pixels, bool) or not isinstance(pixels, int) or pixels < 1:
-        raise ConfigError(f"pixels of augmentation shift must be an integer of at least 1, got {pixels!r}")
+    whole("augmentation shift: pixels", pixels, 1)
 
     def apply(images: Any, draws: Any) -> Any:
         import torch

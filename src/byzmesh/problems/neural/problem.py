@@ -11,9 +11,9 @@ import numpy as np
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Problem, check_choice, check_positive, problems
 from byzmesh.problems.data.datasets import Dataset
-from byzmesh.problems.data.partition import make_partition
+from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.data.split import BATCHINGS, split_samples
-from byzmesh.problems.neural.augment import canonical_augmentations, make_augmentation
+from byzmesh.problems.neural.augment import augmentations, canonical_augmentations
 from byzmesh.problems.neural.data import data_label, held_data, sample_shape
 from byzmesh.problems.neural.flat import layout_of
 from byzmesh.problems.neural.gradients import WAYS, Net
@@ -62,14 +62,14 @@ def torch_problem(
     torch = import_torch()
     if isinstance(loss, str):
         check_choice("loss", loss, LOSSES)
-    make_partition(partition)
+    partitions.build(partition)
     check_positive("batch", batch, whole=True)
     check_choice("batching", batching, BATCHINGS)
     check_choice("init", init, INITS)
     check_choice("gradients", gradients, ("auto", *WAYS))
     if test_samples is not None:
         check_positive("test_samples", test_samples, whole=True)
-    augmentations = tuple(make_augmentation(item) for item in augment)
+    augmentations = tuple(augmentations.build(item) for item in augment)
     place = _device(torch, device)
 
     def bind(

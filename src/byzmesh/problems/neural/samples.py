@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.problems.base import Array, Integers
 from byzmesh.problems.data.split import Split, draw_batches
 from byzmesh.problems.linear.products import gather
 from byzmesh.problems.neural.augment import Augmentation
 from byzmesh.rng import BATCH, key, uniforms
+from byzmesh.types import Array, Integers
 
 AT_A_TIME = 500
 """Samples of a pass over many."""

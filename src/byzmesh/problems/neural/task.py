@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import Array, Floats, Integers
 from byzmesh.problems.data.split import count_classes, draw_counts
 from byzmesh.problems.neural.flat import Layout, flatten
 from byzmesh.problems.neural.gradients import Net, batched, borrowed, fastest, loop
 from byzmesh.problems.neural.probe import first_line
 from byzmesh.problems.neural.samples import Samples, torch_dtype
 from byzmesh.rng import BATCH, INITIAL, integers, key
+from byzmesh.types import Array, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,15 +19,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import over_parts
 from byzmesh.rules.gram.block_kernels import center_columns
 from byzmesh.rules.gram.pool import Pool, from_host, to_host
 from byzmesh.rules.gram.slots import lift_combinations, sums_to_one
 from byzmesh.rules.gram.small_kernels import centred_mix, centred_products
-
-Floats = npt.NDArray[np.float64]
+from byzmesh.types import Floats
 
 CHUNK = 8192
 """Columns centred and multiplied at a time by BLAS: nothing of the size of the pool is copied."""

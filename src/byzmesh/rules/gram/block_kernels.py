@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import fast
 from byzmesh.rules.gram.small_kernels import add_products, pool_row
-
-Array = npt.NDArray[Any]
+from byzmesh.types import Array
 
 _BLOCK = 512
 

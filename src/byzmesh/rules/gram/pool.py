@@ -16,13 +16,10 @@ import numpy.typing as npt
 
 from byzmesh.rules.gram.block_kernels import mix_rows, peak_bits
 from byzmesh.rules.gram.slots import combination_peaks, scatter
+from byzmesh.types import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from byzmesh.rules.gram.basis import Frame
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 
 def peaks(rows: Any) -> Floats:

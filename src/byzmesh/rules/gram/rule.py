@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.rules.base import Block, Booleans, Floats, Inbox, Integers, Outcome, Rule, State, no_state, settle
+from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, no_state, settle
 from byzmesh.rules.gram.strategy import inner_blocks, mix, tie_tolerance
+from byzmesh.types import Booleans, Floats, Integers
 
 
 def block_of(inbox: Inbox, f: Integers) -> Block:

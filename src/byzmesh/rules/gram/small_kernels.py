@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import fast
-
-Array = npt.NDArray[Any]
+from byzmesh.types import Array
 
 _BLOCK = 512
 

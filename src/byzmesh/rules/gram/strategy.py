@@ -9,17 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import over_parts
 from byzmesh.rules.gram.basis import LARGEST, power_of_two
 from byzmesh.rules.gram.block_kernels import mix_rows, neighbourhood_products
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.gram.slots import gather_blocks, scatter
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from byzmesh.types import Booleans, Floats, Integers
 
 RECEIVERS = 64
 """Receivers for which a second thread pays."""

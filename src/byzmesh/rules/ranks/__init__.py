@@ -17,14 +17,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.rules.ranks import array_api, kernels
 from byzmesh.rules.ranks.sorting_networks import Program, selecting, sorting
+from byzmesh.types import Array, Booleans, Integers
 
-Array = npt.NDArray[Any]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 Rows = Any
 
 LARGEST_NETWORK = 2048

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from byzmesh.types import Booleans, Integers
 
 CHUNK = 1 << 22
 """Values gathered and sorted at a time."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import exact, fast
-
-Array = npt.NDArray[Any]
+from byzmesh.types import Array
 
 _BLOCK = 512
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.attacks.base import attacks as attack_registry
-from byzmesh.config.canonical import build_network
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, nearest
+from byzmesh.networks import Network
 from byzmesh.rules.base import rules as rule_registry
 from byzmesh.store import config_key
 from byzmesh.studies.paper.cells import ATTACKS, QUICK_EVALUATE_EVERY, TABLES, Cell, configs
@@ -121,7 +121,7 @@ def programme(name: str, selection: Selection | None = None, *, quick: bool = Fa
 
 def _bounds(graph: str) -> dict[str, Any]:
     """What the rules are told of f on a graph, by name."""
-    true = build_network(graph).lying_neighbours
+    true = Network.from_spec(graph).lying_neighbours
     return {
         "exact": "exact",
         "f - 1": [max(0, int(count) - 1) for count in true],
@@ -133,7 +133,7 @@ def _config(
     rule: str, attack: str, graph: str, partition: str, f: Any, seed: int, rounds: int, quick: bool
 ) -> dict[str, Any]:
     short = {"rounds": QUICK_ROUNDS, "evaluate_every": QUICK_EVALUATE_EVERY} if quick else {"rounds": rounds}
-    uses_f = rule_registry.make(rule).uses_f
+    uses_f = rule_registry.build(rule).uses_f
     return resolve(
         {
             "profile": "paper",

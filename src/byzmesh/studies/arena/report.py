@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from byzmesh.errors import ConfigError
+from byzmesh.files import folder
 from byzmesh.reports.aggregation import LAST
 from byzmesh.reports.charts import run_chart
 from byzmesh.reports.html import Report, Section
 from byzmesh.reports.provenance import describe
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
-from byzmesh.reports.writing import folder, write_grids, write_report
+from byzmesh.reports.writing import write_grids, write_report
 from byzmesh.store import Store
 from byzmesh.studies.paper.results import Reading, write_readings
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.config.canonical import build_network
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, nearest
+from byzmesh.networks import Network
 from byzmesh.rules.base import rules as registry
 
 RULES = (
@@ -227,9 +227,9 @@ def misjudged_bounds(network: str, rule: str) -> dict[str, Any]:
     >>> misjudged_bounds("paper/octopus", "IOS")["f + 1"]    # an arm has one neighbour: f = 0 is all that IOS allows
     [2, 2, 1, 1, 1, 1, 0, 0, 0, 0]
     """
-    built = build_network(network)
+    built = Network.from_spec(network)
     true = built.lying_neighbours
-    allowed = np.array([max(0, registry.make(rule).largest_f(int(degree))) for degree in built.layout.degree])
+    allowed = np.array([max(0, registry.build(rule).largest_f(int(degree))) for degree in built.layout.degree])
     most = np.minimum(true.max(), allowed)
     return {
         "f - 1": np.maximum(true - 1, 0).tolist(),

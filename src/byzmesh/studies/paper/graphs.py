@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from byzmesh.network.families import graph_of, octopus, two_castle
-from byzmesh.network.topologies import topologies
+from byzmesh.networks.families import graph_of, octopus, two_castle
+from byzmesh.networks.topologies import topologies
 
 if TYPE_CHECKING:
     import networkx

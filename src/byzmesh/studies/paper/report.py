@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.network import network
+from byzmesh.networks import Network, network
 from byzmesh.reports.charts import Chart, Curve, run_chart
 from byzmesh.reports.html import Report, Section
 from byzmesh.reports.provenance import describe
-from byzmesh.reports.trust import Heatmap, heatmap, network_of, picture
+from byzmesh.reports.trust import Heatmap, heatmap, picture
 from byzmesh.store import Store
 from byzmesh.studies.paper import tables
 from byzmesh.studies.paper.agreement import agreement_grid, compare
@@ -95,7 +95,7 @@ def _networks(shown: Reproduction, readings: Sequence[Reading]) -> tuple[Any, ..
     held = [reading for reading in readings if reading.status != "not run"]
     if not held:
         return ()
-    net = network_of(shown.store.get(held[0].key).config["network"])
+    net = Network.from_spec(shown.store.get(held[0].key).config["network"])
     drawn = picture(net, net.name)
     return () if drawn is None else (drawn,)
 

@@ -20,15 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import network as make_network
+from byzmesh.networks import network as make_network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
-from byzmesh.theory.contraction import proved_contraction
+from byzmesh.theory.contraction import first_size, proved_contraction
 from byzmesh.theory.mixing import chi2, doubly_stochastic, mixing_rate, rho_star, virtual_mixing
 from byzmesh.theory.search.climb import search_contraction
 from byzmesh.theory.verdicts import Verdict
-
-SMALL_SHARE_LIMIT = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -118,25 +116,6 @@ def _rca(rule: Rule, without_liars: float, star: float) -> Verdict:
             f"rho <= {factor:.0f} mu: RCA for one liar among {size:,} or more",
         )
     return Verdict("unknown", "rho falls with mu, but only its order is known")
-
-
-def first_size(bound: Callable[[float], float], to_own: bool) -> int:
-    """The least n for which bound(1/n) < rho* on the complete graph with one liar.
-
-    There W = 11^T/n + I/n (the liar's weight goes to own), lambda = 1 - 1/n^2, or equal weights with lambda = 1.
-
-    >>> first_size(lambda h: 2.0 * h, to_own=True)
-    256
-    """
-    low, high = 4, SMALL_SHARE_LIMIT
-    while low < high:
-        n = (low + high) // 2
-        rate = 1.0 - 1.0 / n**2 if to_own else 1.0
-        if bound(1.0 / n) < rate / (8.0 * math.sqrt(n - 1)):
-            high = n
-        else:
-            low = n + 1
-    return low
 
 
 def _rdsa(rule: Rule) -> Verdict:

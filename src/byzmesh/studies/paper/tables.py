@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.network import network
+from byzmesh.networks import network
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.studies.paper.agreement import COLLAPSED, gap_tone, is_apart, tone
 from byzmesh.studies.paper.published import CAPTIONS, published

@@ -14,20 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh import rng
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import ContradictedProof, Proof
 from byzmesh.theory.mixing import virtual_mixing
 from byzmesh.theory.search.game import Game, average, check_playable, games_of, ratios, spread, with_spread
 from byzmesh.theory.search.starts import AGREEING, random_starts, structured_starts
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from byzmesh.types import Floats
 
 MEMBERS = 8
 MOVES = 24
@@ -120,7 +117,7 @@ def search_contraction(
     mixing     (N, N) virtual mixing matrix to measure against (default: the rule's)
     proof      a proved bound to hold the result against; `ContradictedProof` if it fails
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> net = network("complete", n=9, byzantine=[8])
     >>> search_contraction(net, "weimean", budget=200).rho, search_contraction(net, "nocomm", budget=200).rho
     (inf, 0.0)

@@ -12,16 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network
+from byzmesh.networks import Network
 from byzmesh.rules.base import Inbox, Rule
 from byzmesh.rules.gram.pool import Pool
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from byzmesh.types import Booleans, Floats, Integers
 
 NOISE = 1e-4
 """A smaller share of the largest vector is not called a move: GeoMed's iteration stops that short of its limit."""
@@ -53,7 +49,7 @@ def games_of(network: Network, mixing: Floats, f: Integers) -> list[Game]:
 
     Workers whose inboxes differ only in the order of the senders play the same game; the first of them stands for all.
 
-    >>> from byzmesh.network import network
+    >>> from byzmesh.networks import network
     >>> from byzmesh.theory.mixing import to_own
     >>> net = network("complete", n=9, byzantine=[7, 8])
     >>> len(games_of(net, to_own(net), net.bounds("exact")))

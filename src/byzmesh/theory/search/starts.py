@@ -9,11 +9,9 @@ Lies:           equal to an honest point; at the virtual average; on the line of
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.theory.search.game import Game, average
-
-Floats = npt.NDArray[np.float64]
+from byzmesh.types import Floats
 
 _SPOTS = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, 1.5, 1e3)
 _CLUSTERS = 12

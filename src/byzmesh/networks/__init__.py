@@ -1,11 +1,12 @@
 """Networks: topologies by name, mixing weights, spectra, and the object that knows who is linked, who lies and how much
 each message counts."""
 
-from byzmesh.network.graph import Network
-from byzmesh.network.layout import Layout
-from byzmesh.network.spectrum import algebraic_connectivity, fiedler_vector, laplacian, second_eigenvalue, spectral_gap
-from byzmesh.network.topologies import network, topologies
-from byzmesh.network.weights import best_constant, equal, lazy, max_degree, metropolis_hastings, schemes
+from byzmesh.networks.graph import Network
+from byzmesh.networks.layout import Layout
+from byzmesh.networks.spectrum import algebraic_connectivity, fiedler_vector, laplacian, second_eigenvalue, spectral_gap
+from byzmesh.networks.weights import best_constant, equal, lazy, max_degree, metropolis_hastings, schemes
+
+network = Network.from_spec
 
 __all__ = [
     "Layout",
@@ -22,5 +23,4 @@ __all__ = [
     "schemes",
     "second_eigenvalue",
     "spectral_gap",
-    "topologies",
 ]

@@ -11,33 +11,35 @@ What a file cannot hold is given when it is read: `Network.from_file("peers.edge
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
 
 import numpy as np
 
+from byzmesh import files
 from byzmesh.errors import ConfigError
-from byzmesh.network.adjacency import adjacency_of_edges
-from byzmesh.network.graph import Network
-from byzmesh.network.weights import EXPLICIT
+from byzmesh.networks.adjacency import Parts, adjacency_of_edges, parts_of_networkx
+from byzmesh.networks.weights import EXPLICIT
+
+if TYPE_CHECKING:
+    from byzmesh.networks.graph import Network
 
 FORMAT = "byzmesh-network"
 KINDS = (".json", ".graphml", ".edges", ".txt", ".csv")
 
 
-def read(path: Path, *, byzantine: Any = None, weights: Any = None, seed: int = 0) -> Network:
-    """The network in a file; `byzantine` and `weights`, if given, take the place of what the file says."""
+def read(path: Path, byzantine: Any = None) -> Parts:
+    """What a network file says, with other liars if given: labels of a GraphML file, ids of the others."""
     kind = _kind(path)
-    given = {"byzantine": byzantine, "weights": weights, "seed": seed}
     try:
         text = path.read_text("utf-8")
         if kind == ".json":
-            return _from_json(text, given)
+            return _from_json(text, byzantine)
         if kind == ".graphml":
-            return _from_graphml(text, path.stem, given)
-        adjacency = _csv_rows(text) if kind == ".csv" else _edge_lines(text)
-        return Network.from_adjacency(adjacency, **given, name=path.stem)
+            return _from_graphml(text, path.stem, byzantine)
+        return Parts(_csv_rows(text) if kind == ".csv" else _edge_lines(text), name=path.stem, byzantine=byzantine)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError:
@@ -58,11 +60,7 @@ def write(network: Network, path: Path) -> Path:
     else:
         lonely = [str(node) for node in np.flatnonzero(network.degree == 0)]
         text = "\n".join([f"{i} {j}" for i, j in _edges(network)] + lonely) + "\n"
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
-    return path
+    return files.write(path, text, option="path")
 
 
 def _kind(path: Path) -> str:
@@ -100,7 +98,7 @@ def _plain(value: Any) -> Any:
     raise ConfigError(f"parameter value {value!r} cannot be written to JSON")
 
 
-def _from_json(text: str, given: dict[str, Any]) -> Network:
+def _from_json(text: str, byzantine: Any) -> Parts:
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
@@ -122,15 +120,10 @@ def _from_json(text: str, given: dict[str, Any]) -> Network:
             raise ConfigError(f"the key {key!r} is missing or of the wrong type; save the network again")
     if not all(isinstance(edge, list) for edge in record["edges"]):
         raise ConfigError("the key 'edges' must hold pairs of node ids; save the network again")
-    return Network.from_adjacency(
-        adjacency_of_edges(record["edges"], record["n"]),
-        byzantine=record["byzantine"] if given["byzantine"] is None else given["byzantine"],
-        weights=record["weights"] if given["weights"] is None else given["weights"],
-        seed=given["seed"],
-        name=record["name"],
-        parameters=record["parameters"],
-        positions=record.get("positions"),
-    )
+    adjacency = adjacency_of_edges(record["edges"], record["n"])
+    liars = record["byzantine"] if byzantine is None else byzantine
+    rest = {key: record[key] for key in ("weights", "name", "parameters")}
+    return Parts(adjacency, liars, **rest, positions=record.get("positions"))
 
 
 def _to_graphml(network: Network) -> str:
@@ -143,7 +136,7 @@ def _to_graphml(network: Network) -> str:
     return "\n".join(networkx.generate_graphml(graph)) + "\n"
 
 
-def _from_graphml(text: str, stem: str, given: dict[str, Any]) -> Network:
+def _from_graphml(text: str, stem: str, byzantine: Any) -> Parts:
     import networkx
 
     try:
@@ -152,13 +145,10 @@ def _from_graphml(text: str, stem: str, given: dict[str, Any]) -> Network:
         raise ConfigError(f"line {error.position[0]}: not valid XML ({error.msg}); save the graph again") from None
     except (networkx.NetworkXError, KeyError, ValueError) as error:
         raise ConfigError(f"not a GraphML graph ({error}); save the graph again") from None
-    byzantine = given["byzantine"]
     if isinstance(byzantine, list | tuple | np.ndarray):
         # Labels of a GraphML file are strings; a user writes the numbers that stand in it.
         byzantine = [str(label) for label in byzantine]
-    return Network.from_networkx(
-        graph, byzantine=byzantine, weights=given["weights"], seed=given["seed"], name=graph.graph.get("name") or stem
-    )
+    return replace(parts_of_networkx(graph, byzantine), name=graph.graph.get("name") or stem)
 
 
 def _edge_lines(text: str) -> Any:

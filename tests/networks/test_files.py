@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network, network, schemes
+from byzmesh.networks import Network, network, schemes
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.image import imread
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network, network
-from byzmesh.network.drawing import HONEST, LYING, _apart, _node_size, _scaled, positions
+from byzmesh.networks import Network, network
+from byzmesh.networks.drawing import HONEST, LYING, _apart, _node_size, _scaled, positions
 
 
 def count(picture: np.ndarray, colour: str) -> int:

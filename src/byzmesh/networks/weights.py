@@ -19,13 +19,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
-
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
+from byzmesh.types import Booleans, Floats
 
 EXPLICIT = "explicit"
 """`Network.weights` of a network whose mixing matrix was given as an array."""

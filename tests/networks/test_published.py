@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 import pytest
 
-from byzmesh.network import network
+from byzmesh.networks import network
 
 LIARS = {2: 0, 4: 0, 6: 1, 7: 0, 8: 3, 10: 14}
 """Number of liars -> number of workers with h >= 1/3."""

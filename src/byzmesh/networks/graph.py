@@ -9,27 +9,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from byzmesh.network import adjacency as convert
-from byzmesh.network.byzantine import place
-from byzmesh.network.fault_bounds import resolve_bounds
-from byzmesh.network.layout import Layout, inbox_layout
-from byzmesh.network.weights import EXPLICIT, mixing_matrix
+from byzmesh.checks import whole
+from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.networks import adjacency as convert
+from byzmesh.networks import drawing, io
+from byzmesh.networks.adjacency import Parts
+from byzmesh.networks.byzantine import place
+from byzmesh.networks.fault_bounds import resolve_bounds
+from byzmesh.networks.layout import Layout, inbox_layout
+from byzmesh.networks.topologies import topologies
+from byzmesh.networks.weights import EXPLICIT, mixing_matrix
+from byzmesh.types import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     import networkx
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 DEFAULT_WEIGHTS = "metropolis-hastings"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Network:
-    """An undirected graph of n workers, some of which lie. Made by `byzmesh.network` or by a `from_` method.
+    """An undirected graph of n workers, some of which lie. Made by `bm.network` or by a `from_` method.
 
     Arrays are read-only; a change is a new network (`with_byzantine`, `with_weights`, `honest_only`).
 
@@ -65,7 +67,7 @@ class Network:
         parameters: Mapping[str, Any] | None = None,
         positions: Any = None,
     ) -> Network:
-        """From an (n, n) matrix of 0 and 1 (or bool). The other arguments are as in `byzmesh.network`.
+        """From an (n, n) matrix of 0 and 1 (or bool). The other arguments are as in `from_spec`.
 
         >>> Network.from_adjacency([[0, 1], [1, 0]], weights="equal").mixing
         array([[0.5, 0.5],
@@ -120,40 +122,98 @@ class Network:
         array([2])
         """
         parts = convert.parts_of_networkx(graph, byzantine)
-        return cls.from_adjacency(
-            parts.adjacency,
-            byzantine=parts.byzantine,
-            weights=weights,
-            seed=seed,
-            name=name or str(graph.graph.get("name") or "networkx"),
-            parameters=parameters,
-            positions=parts.positions,
-        )
+        changed = {"name": name or parts.name, "parameters": parameters}
+        return cls._of(parts, weights=weights, seed=seed, **changed)
 
     @classmethod
     def from_file(cls, path: str | Path, *, byzantine: Any = None, weights: Any = None, seed: int = 0) -> Network:
         """From `.json` (everything), `.graphml` (graph and liars), `.edges`/`.txt` or adjacency `.csv` (the graph).
 
-        `byzantine` and `weights`, if given, take the place of what the file says. See `byzmesh.network.io`.
+        `byzantine` and `weights`, if given, take the place of what the file says. See `byzmesh.networks.io`.
         """
-        from byzmesh.network.io import read
+        parts = io.read(Path(path), byzantine)
+        try:
+            return cls._of(parts, weights=weights, seed=seed)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
 
-        return read(Path(path), byzantine=byzantine, weights=weights, seed=seed)
+    @classmethod
+    def from_spec(
+        cls,
+        spec: Any,
+        /,
+        *,
+        byzantine: Any = None,
+        weights: Any = None,
+        seed: int | None = None,
+        folder: str | Path = ".",
+        **parameters: Any,
+    ) -> Network:
+        """The network that a user means, with these options taking the place of the spec's own.
+
+        spec        a topology's name, a file's (by its ending), a `Network`, or a mapping with `name` and the
+                    topology's parameters, with `file`, or with `edges` (and `n`, `label`), and the options below
+        byzantine   None: the topology's own liars (the published graphs have some, the others none); "none"; a list of
+                    node ids; or how many, placed at random by `seed`
+        weights     a scheme of `byzmesh.networks.weights` (default Metropolis-Hastings) or an (n, n) array
+        seed        of a random topology and of a random placement (default 0)
+        folder      what a relative file name is relative to
+        parameters  of the topology
+
+        >>> Network.from_spec("two-castle", k=3, byzantine=[4])
+        Network('two-castle', n=6, byzantine=[4], weights='metropolis-hastings')
+        >>> Network.from_spec({"name": "ring", "n": 5, "weights": "lazy"}, byzantine=1).byzantine
+        array([1])
+        """
+        if isinstance(spec, Network):
+            return spec._changed(byzantine, weights, 0 if seed is None else seed, parameters)
+        options = {"byzantine": byzantine, "weights": weights, "seed": seed, **parameters}
+        given = {**as_mapping(spec), **{key: value for key, value in options.items() if value is not None}}
+        rest = {key: given.pop(key, None) for key in ("byzantine", "weights")}
+        start = given.pop("seed", None)
+        start = 0 if start is None else whole("network seed", start, -(2**63))
+        if "file" in given:
+            _only(given, "file")
+            return cls.from_file(Path(folder) / str(given["file"]), **rest, seed=start)
+        if "edges" in given:
+            _only(given, "edges", "n", "label")
+            pairs = [tuple(edge) for edge in given["edges"]]
+            return cls.from_edges(pairs, given.get("n"), **rest, seed=start, name=given.get("label", "edges"))
+        entry = topologies.entry(given["name"])
+        if "seed" in entry.options:
+            given["seed"] = start
+        entry, chosen = topologies.options_of(given, {})
+        shown = {option: chosen.get(option, default) for option, default in entry.options.items()}
+        graph = entry.factory(**chosen)
+        return cls.from_networkx(graph, **rest, seed=start, name=entry.name, parameters=shown)
+
+    @classmethod
+    def _of(cls, parts: Parts, *, weights: Any, seed: int, **changed: Any) -> Network:
+        return cls.from_adjacency(
+            parts.adjacency,
+            byzantine=parts.byzantine,
+            weights=parts.weights if weights is None else weights,
+            seed=seed,
+            **{"name": parts.name, "parameters": parts.parameters, "positions": parts.positions, **changed},
+        )
+
+    def _changed(self, byzantine: Any, weights: Any, seed: int, parameters: Mapping[str, Any]) -> Network:
+        if parameters:
+            given = ", ".join(sorted(parameters))
+            raise UnknownOption(f"network {self.name} is already built; give its options ({given}) where it is made")
+        changed = self if weights is None else self.with_weights(weights)
+        return changed if byzantine is None else changed.with_byzantine(byzantine, seed=seed)
 
     def save(self, path: str | Path) -> Path:
         """Write to a file of a kind that `from_file` reads; only `.json` holds everything. Returns the path."""
-        from byzmesh.network.io import write
-
-        return write(self, Path(path))
+        return io.write(self, Path(path))
 
     def draw(self, path: str | Path, cut: Floats | None = None) -> Path:
         """Draw to a PNG, SVG or PDF file (by suffix): honest workers blue circles, liars red squares.
 
         `cut` (n, n) colours the links by how often the row's worker cut the column's.
         """
-        from byzmesh.network.drawing import draw
-
-        return draw(self, Path(path), cut)
+        return drawing.draw(self, Path(path), cut)
 
     def __repr__(self) -> str:
         return f"Network({self.name!r}, n={self.n}, byzantine={self.byzantine.tolist()}, weights={self.weights!r})"
@@ -207,7 +267,7 @@ class Network:
         return np.flatnonzero(self.adjacency[convert.checked_node(worker, self.n)]).astype(np.int64)
 
     def bounds(self, f: Any) -> Integers:
-        """(N,) the bound on lying neighbours per honest worker; `f` as in `byzmesh.network.fault_bounds.resolve_bounds`.
+        """(N,) the bound on lying neighbours per honest worker; `f` as in `fault_bounds.resolve_bounds`.
 
         >>> Network.from_edges([(0, 1), (1, 2)], byzantine=[2]).bounds("exact")
         array([0, 1])
@@ -244,6 +304,28 @@ class Network:
             parameters=self.parameters,
             positions=None if self.positions is None else self.positions[self.honest],
         )
+
+
+def as_mapping(spec: Any) -> dict[str, Any]:
+    """A spec as a mapping with `name`, `file` or `edges`.
+
+    >>> as_mapping("ring"), as_mapping("peers.edges")
+    ({'name': 'ring'}, {'file': 'peers.edges'})
+    """
+    if isinstance(spec, str):
+        return {"file" if spec.lower().endswith(io.KINDS) else "name": spec}
+    if not isinstance(spec, Mapping):
+        raise ConfigError(f"network must be a name, a file or a mapping, got {spec!r}")
+    if not {"name", "file", "edges"} & set(spec):
+        keys = ", ".join(map(str, spec)) or "none"
+        raise ConfigError(f"a network given as a mapping needs 'name', 'file' or 'edges', got the keys {keys}")
+    return dict(spec)
+
+
+def _only(given: Mapping[str, Any], *known: str) -> None:
+    for key in given:
+        if key not in known:
+            raise UnknownOption(f"network has no key {key!r} beside {known[0]!r}: {nearest(str(key), known)}")
 
 
 def _frozen(array: Integers) -> Integers:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from byzmesh.checks import is_whole, whole
 from byzmesh.errors import ConfigError
-from byzmesh.network.byzantine import is_whole
+from byzmesh.types import Booleans, Floats
 
 if TYPE_CHECKING:
     import networkx
 
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class Parts:
-    """What a networkx graph says: adjacency (n, n), liars (ids, a number or "none") and positions (n, 2)."""
+    """What a graph or a file says of a network: the arguments of `Network.from_adjacency`."""
 
-    adjacency: Booleans
-    byzantine: Any
-    positions: Floats | None
+    adjacency: Any
+    byzantine: Any = None
+    weights: Any = None
+    name: str = "adjacency"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    positions: Any = None
 
 
 def checked_node(node: Any, n: int) -> int:
@@ -86,6 +86,7 @@ def adjacency_of_edges(edges: Iterable[Any], n: int | None = None) -> Booleans:
         if len(pair) != 2 or not all(is_whole(node) and node >= 0 for node in pair):
             raise ConfigError(f"an edge must be a pair of node ids from 0, got {pair!r}")
     ends = np.asarray(pairs, np.int64).reshape(-1, 2)
+    n = None if n is None else whole("n", n, 1)
     if n is None:
         if len(ends) == 0:
             raise ConfigError("edges is empty; give n= for nodes without edges")
@@ -93,8 +94,6 @@ def adjacency_of_edges(edges: Iterable[Any], n: int | None = None) -> Booleans:
         unseen = np.setdiff1d(np.arange(n), ends)
         if len(unseen):
             raise ConfigError(f"no edge names node {unseen[0]}; number the nodes from 0 without gaps, or give n={n}")
-    elif not is_whole(n) or n < 1:
-        raise ConfigError(f"n must be a whole number of at least 1, got {n!r}")
     elif len(ends) and ends.max() >= n:
         raise ConfigError(f"an edge names node {ends.max()}, but nodes are numbered 0 to {n - 1}; raise n")
     links = np.zeros((n, n), np.bool_)
@@ -124,7 +123,8 @@ def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Part
         byzantine = [_number(number, label) for label in byzantine]
     spots = [graph.nodes[label].get("pos") for label in labels]
     positions = None if any(spot is None for spot in spots) else checked_positions(spots, len(labels))
-    return Parts(adjacency, byzantine, positions)
+    name = str(graph.graph.get("name") or "networkx")
+    return Parts(adjacency, byzantine, name=name, positions=positions)
 
 
 def _order(label: Any) -> Any:

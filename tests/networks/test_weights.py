@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.network import Network, best_constant, equal, lazy, max_degree, metropolis_hastings, network, schemes
-from byzmesh.network import second_eigenvalue as second
+from byzmesh.networks import Network, best_constant, equal, lazy, max_degree, metropolis_hastings, network, schemes
+from byzmesh.networks import second_eigenvalue as second
 
 # 0-1, 1-2, 2-0, 2-3: degrees 2, 2, 3, 1
 PAW = np.array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]], bool)

@@ -7,10 +7,10 @@ from itertools import combinations
 from math import pi
 from typing import TYPE_CHECKING
 
-from byzmesh.checks import at_least, within
+from byzmesh.checks import whole
 from byzmesh.errors import ConfigError
-from byzmesh.network import positions as places
-from byzmesh.network.topologies import topologies
+from byzmesh.networks import positions as places
+from byzmesh.networks.topologies import topologies
 
 if TYPE_CHECKING:
     import networkx
@@ -29,7 +29,7 @@ def graph_of(n: int, edges: Iterable[tuple[int, int]]) -> networkx.Graph[int]:
 @topologies.register("two-castle", aliases=("two-castles",))
 def two_castle(k: int = 6) -> networkx.Graph[int]:
     """Two complete castles of k nodes; i and j of different castles are linked unless they are twins, |i - j| = k."""
-    at_least("two-castle", "k", k, 2)
+    whole("topology two-castle: k", k, 2)
     edges = [(i, j) for i, j in combinations(range(2 * k), 2) if j - i != k]
     return places.put(graph_of(2 * k, edges), places.two_circles(k))
 
@@ -37,7 +37,7 @@ def two_castle(k: int = 6) -> networkx.Graph[int]:
 @topologies.register("octopus")
 def octopus(head: int = 6) -> networkx.Graph[int]:
     """A complete head of `head` nodes, each with one arm: node head + i is linked only to i."""
-    at_least("octopus", "head", head, 2)
+    whole("topology octopus: head", head, 2)
     edges = [*combinations(range(head), 2), *((i, head + i) for i in range(head))]
     return places.put(graph_of(2 * head, edges), places.circle(head) + places.circle(head, radius=2.0))
 
@@ -45,36 +45,36 @@ def octopus(head: int = 6) -> networkx.Graph[int]:
 @topologies.register("complete", aliases=("clique", "fully-connected"))
 def complete(n: int) -> networkx.Graph[int]:
     """Every two nodes are linked."""
-    at_least("complete", "n", n, 2)
+    whole("topology complete: n", n, 2)
     return places.put(graph_of(n, combinations(range(n), 2)), places.circle(n))
 
 
 @topologies.register("ring", aliases=("cycle",))
 def ring(n: int) -> networkx.Graph[int]:
     """Every node is linked to the one before and the one after it."""
-    at_least("ring", "n", n, 3)
+    whole("topology ring: n", n, 3)
     return places.put(graph_of(n, ((i, (i + 1) % n) for i in range(n))), places.circle(n))
 
 
 @topologies.register("chain", aliases=("path", "line"))
 def chain(n: int) -> networkx.Graph[int]:
     """A ring without the link between the last node and the first."""
-    at_least("chain", "n", n, 2)
+    whole("topology chain: n", n, 2)
     return places.put(graph_of(n, ((i, i + 1) for i in range(n - 1))), places.snake(n))
 
 
 @topologies.register("star")
 def star(n: int) -> networkx.Graph[int]:
     """Node 0 is linked to all others, and they to nobody else."""
-    at_least("star", "n", n, 2)
+    whole("topology star: n", n, 2)
     return places.put(graph_of(n, ((0, i) for i in range(1, n))), [(0.0, 0.0), *places.circle(n - 1)])
 
 
 @topologies.register("torus")
 def torus(rows: int, columns: int) -> networkx.Graph[int]:
     """A grid closed in both directions, 4-regular; node row * columns + column."""
-    at_least("torus", "rows", rows, 3)
-    at_least("torus", "columns", columns, 3)
+    whole("topology torus: rows", rows, 3)
+    whole("topology torus: columns", columns, 3)
     cells = [(row, column) for row in range(rows) for column in range(columns)]
     right = [(row * columns + column, row * columns + (column + 1) % columns) for row, column in cells]
     down = [(row * columns + column, (row + 1) % rows * columns + column) for row, column in cells]
@@ -84,15 +84,15 @@ def torus(rows: int, columns: int) -> networkx.Graph[int]:
 @topologies.register("binary-tree", aliases=("tree",))
 def binary_tree(n: int) -> networkx.Graph[int]:
     """A binary tree filled level by level: the parent of i is (i - 1) // 2."""
-    at_least("binary-tree", "n", n, 2)
+    whole("topology binary-tree: n", n, 2)
     return places.put(graph_of(n, ((i, (i - 1) // 2) for i in range(1, n))), places.tree(n))
 
 
 @topologies.register("lollipop")
 def lollipop(clique: int, tail: int) -> networkx.Graph[int]:
     """A complete graph of `clique` nodes with a chain of `tail` nodes hanging from its last node."""
-    at_least("lollipop", "clique", clique, 3)
-    at_least("lollipop", "tail", tail, 1)
+    whole("topology lollipop: clique", clique, 3)
+    whole("topology lollipop: tail", tail, 1)
     edges = [*combinations(range(clique), 2), *((i, i + 1) for i in range(clique - 1, clique + tail - 1))]
     # The clique is turned so that its last node is the rightmost one, where the tail begins.
     head = places.circle(clique, start=-2 * pi / clique)
@@ -107,8 +107,8 @@ def dumbbell(k: int, bridge: int = 0) -> networkx.Graph[int]:
 
     Nodes 0 to k - 1, the bridge k to k + bridge - 1, then the second clique; its ends are k - 1 and k + bridge.
     """
-    at_least("dumbbell", "k", k, 2)
-    at_least("dumbbell", "bridge", bridge, 0)
+    whole("topology dumbbell: k", k, 2)
+    whole("topology dumbbell: bridge", bridge, 0)
     second = k + bridge
     edges = [*combinations(range(k), 2), *combinations(range(second, second + k), 2)]
     edges += [(i, i + 1) for i in range(k - 1, second)]
@@ -122,11 +122,11 @@ def dumbbell(k: int, bridge: int = 0) -> networkx.Graph[int]:
 @topologies.register("two-worlds")
 def two_worlds(n: int, k: int = 1) -> networkx.Graph[int]:
     """Two complete worlds of n / 2 nodes; every node has k links across: i to n/2 + (i + s) mod n/2, s = 0 to k - 1."""
-    at_least("two-worlds", "n", n, 4)
+    whole("topology two-worlds: n", n, 4)
     if n % 2:
         raise ConfigError(f"topology two-worlds: n must be even, two worlds of n / 2, got {n}; take {n + 1}")
     half = n // 2
-    within("two-worlds", "k", k, 1, half, "links of a node into the other world")
+    whole("topology two-worlds: k", k, 1, half, "links of a node into the other world")
     edges = [*combinations(range(half), 2), *combinations(range(half, n), 2)]
     edges += [(i, half + (i + shift) % half) for i in range(half) for shift in range(k)]
     return places.put(graph_of(n, edges), places.two_circles(half))

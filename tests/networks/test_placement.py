@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import network
+from byzmesh.networks import network
 
 
 def test_a_number_is_placed_by_the_seed() -> None:

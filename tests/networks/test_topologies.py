@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption
-from byzmesh.network import network, topologies
+from byzmesh.networks import network
+from byzmesh.networks.topologies import topologies
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "barabasi-albert": {"n": 20, "m": 3},
@@ -142,7 +143,7 @@ def test_erdos_renyi_has_about_p_of_the_links() -> None:
         ("watts-strogatz", {"n": 10, "k": 3}, "k must be even"),
         ("watts-strogatz", {"n": 10, "k": 4, "p": -0.1}, r"\[0, 1\]"),
         ("barabasi-albert", {"n": 4, "m": 4}, "from 1 to 3"),
-        ("random-geometric", {"n": 4, "radius": 0}, "radius must be a number above 0"),
+        ("random-geometric", {"n": 4, "radius": 0}, "radius must be a positive number"),
         ("two-worlds", {"n": 7}, "n must be even"),
         ("two-worlds", {"n": 8, "k": 5}, "from 1 to 4"),
         ("dumbbell", {"k": 3, "bridge": -1}, "bridge must be a whole number of at least 0"),

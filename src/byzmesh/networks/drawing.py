@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.network.positions import circle
+from byzmesh.networks.positions import circle
+from byzmesh.types import Floats
 
 if TYPE_CHECKING:
-    from byzmesh.network.graph import Network
+    from byzmesh.networks.graph import Network
 
-Floats = npt.NDArray[np.float64]
 
 HONEST, LYING = "#2563a8", "#c62828"
 HONEST_LINK, LYING_LINK = "#8796a8", "#e3a29b"

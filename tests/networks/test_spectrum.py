@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import (
+from byzmesh.networks import (
     Network,
     algebraic_connectivity,
     fiedler_vector,

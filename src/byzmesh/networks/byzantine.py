@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from byzmesh.checks import is_whole
 from byzmesh.errors import ConfigError
-
-Integers = npt.NDArray[np.int64]
+from byzmesh.types import Integers
 
 
 def place(byzantine: Any, n: int, seed: int = 0) -> Integers:
@@ -35,15 +34,6 @@ def place(byzantine: Any, n: int, seed: int = 0) -> Integers:
     if len(liars) == n:
         raise ConfigError(f"byzantine names all {n} nodes; at least one worker must be honest")
     return liars
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a value is an integer (a bool is not).
-
-    >>> is_whole(3), is_whole(True), is_whole(3.0)
-    (True, False, False)
-    """
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _drawn(count: int, n: int, seed: int) -> Integers:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.network import Network, network
+from byzmesh.networks import Network, network
 
 PAW = [(0, 1), (1, 2), (2, 0), (2, 3)]
 

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, nearest
-
-Integers = npt.NDArray[np.int64]
+from byzmesh.types import Integers
 
 
 def resolve_bounds(f: Any, honest: Integers, lying_neighbours: Integers, n: int) -> Integers:

@@ -12,11 +12,9 @@ mu_2 = 0.727 (two-castle), 0.478 (ER-12), 0.120 (octopus) on the published graph
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-
-Floats = npt.NDArray[np.float64]
+from byzmesh.types import Floats
 
 
 def second_eigenvalue(mixing: Floats) -> float:

@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from byzmesh.checks import at_least, probability, within
+from byzmesh.checks import fraction, positive, whole
 from byzmesh.errors import ConfigError
-from byzmesh.network import positions as places
-from byzmesh.network.topologies import topologies
+from byzmesh.networks import positions as places
+from byzmesh.networks.topologies import topologies
 
 if TYPE_CHECKING:
     import networkx
@@ -36,8 +36,8 @@ def erdos_renyi(n: int, p: float = 0.7, seed: int = 0) -> networkx.Graph[int]:
     """Every two nodes are linked with probability p; redrawn until connected."""
     import networkx
 
-    at_least("erdos-renyi", "n", n, 2)
-    probability("erdos-renyi", "p", p)
+    whole("topology erdos-renyi: n", n, 2)
+    fraction("topology erdos-renyi: p", p, zero=False)
     return connected(
         "erdos-renyi", seed, lambda stream: networkx.fast_gnp_random_graph(n, p, seed=stream), f"raise p = {p}"
     )
@@ -48,8 +48,8 @@ def k_regular(n: int, k: int, seed: int = 0) -> networkx.Graph[int]:
     """A random graph in which every node has k neighbours; redrawn until connected."""
     import networkx
 
-    at_least("k-regular", "n", n, 3)
-    within("k-regular", "k", k, 2, n - 1, "neighbours of a node")
+    whole("topology k-regular: n", n, 3)
+    whole("topology k-regular: k", k, 2, n - 1, "neighbours of a node")
     if n * k % 2:
         raise ConfigError(f"topology k-regular: n * k must be even, got {n} * {k}; change one of them by 1")
     graph = connected(
@@ -63,11 +63,11 @@ def watts_strogatz(n: int, k: int = 4, p: float = 0.1, seed: int = 0) -> network
     """A ring with links to the k nearest nodes, each rewired with probability p; redrawn until connected."""
     import networkx
 
-    at_least("watts-strogatz", "n", n, 4)
-    within("watts-strogatz", "k", k, 2, n - 1, "nearest nodes on the ring")
+    whole("topology watts-strogatz: n", n, 4)
+    whole("topology watts-strogatz: k", k, 2, n - 1, "nearest nodes on the ring")
     if k % 2:
         raise ConfigError(f"topology watts-strogatz: k must be even, half on each side, got {k}")
-    probability("watts-strogatz", "p", p, zero=True)
+    fraction("topology watts-strogatz: p", p)
     graph = connected(
         "watts-strogatz", seed, lambda stream: networkx.watts_strogatz_graph(n, k, p, seed=stream), f"raise k = {k}"
     )
@@ -79,8 +79,8 @@ def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> networkx.Graph[int]:
     """Nodes arrive one by one, each linking to m earlier ones that it prefers by their degree; always connected."""
     import networkx
 
-    at_least("barabasi-albert", "n", n, 2)
-    within("barabasi-albert", "m", m, 1, n - 1, "links of an arriving node")
+    whole("topology barabasi-albert: n", n, 2)
+    whole("topology barabasi-albert: m", m, 1, n - 1, "links of an arriving node")
     return networkx.barabasi_albert_graph(n, m, seed=random.Random(seed))
 
 
@@ -89,9 +89,8 @@ def random_geometric(n: int, radius: float = 0.4, seed: int = 0) -> networkx.Gra
     """Nodes at random spots of the unit square, linked if closer than `radius`; redrawn until connected."""
     import networkx
 
-    at_least("random-geometric", "n", n, 2)
-    if isinstance(radius, bool) or not isinstance(radius, int | float) or not radius > 0:
-        raise ConfigError(f"topology random-geometric: radius must be a number above 0, got {radius!r}")
+    whole("topology random-geometric: n", n, 2)
+    positive("topology random-geometric: radius", radius)
     return connected(
         "random-geometric",
         seed,

@@ -1,0 +1,24 @@
+"""Graphs by name: the registry of topologies.
+
+A topology is a plain function with keyword options that returns a networkx graph on the nodes 0 to n - 1. A node
+attribute `byzantine` (true) marks the topology's own liars, a node attribute `pos` says where to draw the node. Random
+topologies take an option `seed`. A new one needs one file and one decorator:
+
+    @topologies.register("wheel")
+    def wheel(n: int) -> networkx.Graph:
+        "A hub joined to every node of a ring."
+        return networkx.wheel_graph(n)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from byzmesh.registry import Registry
+
+if TYPE_CHECKING:
+    import networkx
+
+topologies: Registry[networkx.Graph[int]] = Registry(
+    "topology", "byzmesh.topologies", ("byzmesh.networks.families", "byzmesh.networks.random_families")
+)
