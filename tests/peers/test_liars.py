@@ -97,4 +97,4 @@ def test_liars_do_not_know_whom_they_do_not_hear():
 def test_attacks_that_do_not_forge_are_refused(tmp_path):
     file = two_castle(tmp_path)
     with pytest.raises(PeerError, match="choose another"):
-        Coalition(file, {}, attacks.make("label-flipping"), 5)
+        Coalition(file, {}, attacks.build("label-flipping"), 5)

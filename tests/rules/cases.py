@@ -70,7 +70,7 @@ def extras(
 
 def largest_f(name: str, neighbours: int) -> int:
     """Largest f a test should try: the rule's own bound, or d - 1 for rules that ignore f."""
-    bound = rules.make(name).largest_f(neighbours)
+    bound = rules.build(name).largest_f(neighbours)
     return min(bound, max(0, neighbours - 1))
 
 

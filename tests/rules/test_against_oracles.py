@@ -90,7 +90,7 @@ def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters:
         return np.array([[loss(vector) for vector in line] for line in candidates])
 
     for turn, (name, options) in enumerate(VARIANTS):
-        largest = min(rules.make(name).largest_f(int(degree)) for degree in network.layout.degree)
+        largest = min(rules.build(name).largest_f(int(degree)) for degree in network.layout.degree)
         largest = min(largest, int(network.layout.degree.min()) - 1)
         for f in range(largest + 1):
             attack = ATTACKS[(turn + f) % len(ATTACKS)]

@@ -18,14 +18,14 @@ from tests.rules.contract import CHECKS, applies
 SMALL = 5
 """Every rule is feasible with this many neighbours (Bulyan and bucketing with f = 0)."""
 
-BUILT = [rules.make(name) for name in rules.names() if name != "half-and-half"] + [
-    rules.make("CC", centre="memory"),
-    rules.make("DRSA", at="start"),
-    rules.make("FABA", own="outside"),
-    rules.make("CooMed", even="lower"),
-    rules.make("SimRew", divergence="published"),
-    rules.make("NNM", inner="Krum"),
-    rules.make("bucketing", inner="GeoMed", s=3),
+BUILT = [rules.build(name) for name in rules.names() if name != "half-and-half"] + [
+    rules.build("CC", centre="memory"),
+    rules.build("DRSA", at="start"),
+    rules.build("FABA", own="outside"),
+    rules.build("CooMed", even="lower"),
+    rules.build("SimRew", divergence="published"),
+    rules.build("NNM", inner="Krum"),
+    rules.build("bucketing", inner="GeoMed", s=3),
 ]
 
 
@@ -114,13 +114,13 @@ def infinite(block: Block) -> np.ndarray:
 
 def ios_with(change: Any) -> Rule:
     """A mutant of IOS by its coefficients."""
-    real = rules.make("IOS")
+    real = rules.build("IOS")
     return gram_rule("IOS", change, largest_f=real.largest_f, uses_weights=True)
 
 
 def wrong_report() -> Rule:
     """IOS that reports other coefficients than it used."""
-    real = rules.make("IOS")
+    real = rules.build("IOS")
 
     def apply(inbox: Inbox, state: Any) -> Any:
         outcome, state = real.apply(inbox, state)
@@ -158,7 +158,7 @@ def notices(check: Any, rule: Rule) -> bool:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_every_check_can_fail(check: Any) -> None:
     assert notices(check, CATCHES[check.__name__])
-    assert not notices(check, rules.make("IOS"))
+    assert not notices(check, rules.build("IOS"))
 
 
 @pytest.mark.parametrize("mutant", [nearest_cut, own_cut, nothing_cut, weights_forgotten], ids=lambda m: m.__name__)

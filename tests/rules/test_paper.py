@@ -82,7 +82,7 @@ def worst_ratio(rule: Rule, seed: int, tries: int) -> tuple[float, float]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_theorem_3_is_not_beaten(seed: int) -> None:
-    found, bound = worst_ratio(rules.make("IOS"), seed, 150)
+    found, bound = worst_ratio(rules.build("IOS"), seed, 150)
     assert found <= bound
 
 

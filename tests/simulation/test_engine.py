@@ -21,7 +21,7 @@ ATTACKS = [
     name
     for name in attacks.names()
     if name not in {"none", "huge"} | FAULTS
-    and not (attacks.make(name).needs_response or attacks.make(name).poisons_data)
+    and not (attacks.build(name).needs_response or attacks.build(name).poisons_data)
 ]
 """Attacks that answer to the rule in use are tested with the attack itself; `huge` overflows the plain loops."""
 
