@@ -28,7 +28,8 @@ from byzmesh.peers.network_file import NetworkFile, load_network, network_file, 
 from byzmesh.peers.node import bind_share
 from byzmesh.rules.base import Inbox
 from byzmesh.rules.gram.strategy import Pool
-from byzmesh.training import local_update, schedule
+from byzmesh.training.local import local_update
+from byzmesh.training.schedules import schedule
 
 FORK = multiprocessing.get_context("fork")
 LARGE = 1_000_000

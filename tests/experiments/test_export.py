@@ -17,7 +17,7 @@ from torch import nn
 import byzmesh as bm
 from byzmesh.errors import ConfigError, DataError, MissingExtra
 from byzmesh.sweeps.export import export
-from byzmesh.training import load_checkpoint, save_checkpoint
+from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 from tests.simulation.small import config as small_config
 from tests.simulation.small import write_data
 

@@ -11,7 +11,9 @@ import numpy as np
 from byzmesh.attacks import attack
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.simulation.engine import Simulation
-from byzmesh.training import load_checkpoint, local_update, schedule
+from byzmesh.training.checkpoint import load_checkpoint
+from byzmesh.training.local import local_update
+from byzmesh.training.schedules import schedule
 
 
 def simulation_of(file: NetworkFile, byzantine: Iterable[int] = (), lie: Mapping[str, Any] | None = None) -> Simulation:

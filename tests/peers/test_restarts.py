@@ -19,7 +19,7 @@ from byzmesh.peers.drill.launch import launch
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.node import Node
 from byzmesh.store import open_store
-from byzmesh.training import load_checkpoint
+from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import make_network, two_castle
 
 

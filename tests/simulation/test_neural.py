@@ -12,7 +12,7 @@ import torch
 
 import byzmesh as bm
 from byzmesh.problems.neural.task import TorchTask
-from byzmesh.training import local_update
+from byzmesh.training.local import local_update
 
 MODULE = {"name": "mlp", "hidden": [6]}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from byzmesh.errors import ConfigError, DataError
-from byzmesh.training import load_checkpoint, save_checkpoint
+from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 
 ARRAYS: dict[str, np.ndarray] = {
     "models": np.random.default_rng(0).normal(size=(4, 30)).astype(np.float32),

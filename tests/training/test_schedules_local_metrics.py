@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.training import consensus_error, disagreement, local_update, schedule, spread, summarise
-from byzmesh.training.schedules import schedules
+from byzmesh.training.local import local_update
+from byzmesh.training.metrics import consensus_error, disagreement, spread, summarise
+from byzmesh.training.schedules import schedule, schedules
 
 
 @pytest.mark.parametrize(

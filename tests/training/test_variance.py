@@ -13,8 +13,7 @@ import byzmesh as bm
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
 from byzmesh.problems.linear.task import LinearTask
-from byzmesh.training import estimator
-from byzmesh.training.variance import METHODS
+from byzmesh.training.variance import METHODS, estimator
 
 SAMPLES, FEATURES, CLASSES, WORKERS = 60, 5, 3, 4
 

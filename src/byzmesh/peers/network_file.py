@@ -36,7 +36,8 @@ from byzmesh.problems import Problem, problems
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
-from byzmesh.training import local_update, schedule
+from byzmesh.training.local import local_update
+from byzmesh.training.schedules import schedule
 
 
 class _Section(BaseModel):

@@ -28,7 +28,9 @@ from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.problems import Task
 from byzmesh.rules.gram.pool import to_host
-from byzmesh.training import load_checkpoint, local_update, save_checkpoint, schedule
+from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
+from byzmesh.training.local import local_update
+from byzmesh.training.schedules import schedule
 
 _STATUS_SECONDS = 0.5
 

@@ -31,7 +31,10 @@ from byzmesh.rules.gram.pool import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
 from byzmesh.simulation.trials import trials
-from byzmesh.training import LocalUpdate, Schedule, estimator, summarise
+from byzmesh.training.local import LocalUpdate
+from byzmesh.training.metrics import summarise
+from byzmesh.training.schedules import Schedule
+from byzmesh.training.variance import estimator
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
 MEASURES = ("gradient", "certificate")

@@ -10,7 +10,7 @@ import numpy as np
 from byzmesh.errors import DataError
 from byzmesh.rules.gram.pool import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts
-from byzmesh.training import load_checkpoint, save_checkpoint
+from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
     from byzmesh.simulation.engine import Simulation

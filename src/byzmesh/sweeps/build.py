@@ -12,7 +12,8 @@ from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Run, Simulation
 from byzmesh.sweeps.certificates import inspector
-from byzmesh.training import local_update, schedule
+from byzmesh.training.local import local_update
+from byzmesh.training.schedules import schedule
 from byzmesh.training.variance import separate
 
 

@@ -20,7 +20,7 @@ from byzmesh.networks import Network
 from byzmesh.problems.neural.modules import import_torch
 from byzmesh.sweeps.build import build
 from byzmesh.torch import state_dict
-from byzmesh.training import load_checkpoint
+from byzmesh.training.checkpoint import load_checkpoint
 
 ENDINGS = (".safetensors", ".pt", ".pth")
 

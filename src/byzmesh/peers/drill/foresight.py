@@ -17,7 +17,7 @@ from byzmesh.peers.network_file import NetworkFile
 from byzmesh.rules.aggregate import silence
 from byzmesh.rules.base import Inbox
 from byzmesh.rules.gram.pool import Pool
-from byzmesh.training import schedule
+from byzmesh.training.schedules import schedule
 from byzmesh.types import Array
 
 Respond = Callable[[Any], Any]

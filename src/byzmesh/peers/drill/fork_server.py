@@ -32,7 +32,7 @@ from byzmesh.peers.node import Node, bind_share
 from byzmesh.peers.wire import Format
 from byzmesh.rules.base import Inbox
 from byzmesh.rules.gram.pool import Pool, to_host
-from byzmesh.training import local_update
+from byzmesh.training.local import local_update
 
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 
