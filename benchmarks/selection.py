@@ -68,7 +68,7 @@ def measure(name: str, columns: int) -> Iterator[str]:
     products = best(lambda: (rows @ rows.T, mixing @ rows))
     sort = best(partial(np.sort, rows[index], axis=1))
     for rule in ("CooMed", "TriMean", "MeaMed", "Bulyan"):
-        taken = best(partial(apply, rules.make(rule)))
+        taken = best(partial(apply, rules.build(rule)))
         yield (
             f"{name:12}{columns:9}{products * 1e3:13.3f}{sort * 1e3:10.2f}   {rule:8}{taken * 1e3:8.2f}"
             f"{taken / products:12.2f}{sort / taken:13.1f}"

@@ -120,7 +120,7 @@ def test_attacks_on_data_declare_it(name: str) -> None:
         ("gaussian", {"mean": "mode"}, "attack gaussian: mean must be one of weighted, plain; got 'mode'"),
         ("sign-flipping", {"own": "yes"}, "attack sign-flipping: own must be true or false, got 'yes'"),
         ("isolation", {"weights": "equal"}, "attack isolation: weights must be one of mixing, metropolis; got 'equal'"),
-        ("IPM", {"eps": None}, "attack IPM: eps must be a finite number, got None"),
+        ("IPM", {"eps": None}, "attack IPM: eps must be a number, got None"),
         ("dissensus", {"eps": float("inf")}, "attack dissensus: eps must be a finite number, got inf"),
         ("huge", {"fraction": 1.5}, "attack huge: fraction must be a finite number from 0 to 1, got 1.5"),
         ("same-value", {"value": float("nan")}, "attack same-value: value must be a finite number, got nan"),

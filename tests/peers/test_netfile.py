@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import yaml
 
-from byzmesh.config.canonical import build_network
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, InfeasibleBound
+from byzmesh.networks import Network
 from byzmesh.peers.identity import keygen, load_keys
 from byzmesh.peers.network_file import load_network, network_file
 from byzmesh.peers.plan import addresses, plan_network
@@ -108,7 +108,7 @@ def test_plan_follows_the_simulator_and_does_not_say_who_lies(tmp_path):
             "rounds": 40,
         }
     )
-    graph = build_network(config["network"])
+    graph = Network.from_spec(config["network"])
     public = keygen(tmp_path, 12)
     file = plan_network(config, graph, addresses("127.0.0.1:7000", 12), public)
     assert np.array_equal(file.network.adjacency, graph.adjacency)
@@ -122,7 +122,8 @@ def test_plan_follows_the_simulator_and_does_not_say_who_lies(tmp_path):
 
 def test_plan_of_a_run_without_attack_has_the_honest_peers_only(tmp_path):
     config = resolve({"network": "paper/two-castle", "rule": "ios"})
-    file = plan_network(config, build_network(config["network"]), addresses("127.0.0.1:7000", 10), keygen(tmp_path, 10))
+    graph = Network.from_spec(config["network"])
+    file = plan_network(config, graph, addresses("127.0.0.1:7000", 10), keygen(tmp_path, 10))
     assert len(file.peers) == 10
 
 

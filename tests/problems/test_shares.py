@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from byzmesh.errors import ConfigError
-from byzmesh.problems import dataset, make_partition, partitions
+from byzmesh.problems import dataset, partitions
 from byzmesh.problems.data.split import Split, draw_batches, split_samples
 from tests.problems.test_gradients import bound
 
@@ -29,10 +29,10 @@ SPECS: list[Any] = ["iid", "one-class", {"name": "shards", "k": 3}, {"name": "di
 def test_a_partition_holds_every_sample_once(spec: Any, workers: int, classes: int, extra: int, seed: int) -> None:
     count = 3 * workers * classes + extra
     labels = np.random.default_rng(seed).integers(0, classes, count)
-    shares = make_partition(spec)(labels, workers, np.random.default_rng(seed))
+    shares = partitions.build(spec)(labels, workers, np.random.default_rng(seed))
     assert len(shares) == workers
     np.testing.assert_array_equal(np.sort(np.concatenate(shares)), np.arange(count))
-    again = make_partition(spec)(labels, workers, np.random.default_rng(seed))
+    again = partitions.build(spec)(labels, workers, np.random.default_rng(seed))
     assert all(np.array_equal(one, two) for one, two in zip(shares, again))
     if spec in ("iid", "quantity") or spec == SPECS[3]:
         assert min(map(len, shares)) >= 1
@@ -41,7 +41,7 @@ def test_a_partition_holds_every_sample_once(spec: Any, workers: int, classes: i
 @pytest.mark.parametrize("workers", [1, 3, 4, 10, 11, 20, 23])
 def test_one_class_gives_consecutive_groups(workers: int) -> None:
     labels = np.repeat(np.arange(10), 50)[np.random.default_rng(0).permutation(500)]
-    shares = make_partition("one-class")(labels, workers, np.random.default_rng(0))
+    shares = partitions.build("one-class")(labels, workers, np.random.default_rng(0))
     held = [np.unique(labels[share]) for share in shares]
     if workers >= 10:
         assert all(len(classes) == 1 for classes in held)
@@ -71,22 +71,22 @@ def test_paper_split_of_mnist() -> None:
 def test_shards_and_dirichlet_concentrate_classes() -> None:
     labels = dataset("mnist").train_y
     generator = np.random.default_rng(1)
-    for share in make_partition({"name": "shards", "k": 2})(labels, 50, generator):
+    for share in partitions.build({"name": "shards", "k": 2})(labels, 50, generator):
         assert len(np.unique(labels[share])) <= 4
         assert len(share) == 1200
     counts = {}
     for alpha in (0.05, 100.0):
-        shares = make_partition({"name": "dirichlet", "alpha": alpha})(labels, 10, generator)
+        shares = partitions.build({"name": "dirichlet", "alpha": alpha})(labels, 10, generator)
         counts[alpha] = np.mean([np.max(np.bincount(labels[s], minlength=10)) / len(s) for s in shares])
     assert counts[100.0] < 0.2 < 0.5 < counts[0.05]
-    sizes = [len(s) for s in make_partition({"name": "quantity", "alpha": 0.3})(labels, 10, generator)]
+    sizes = [len(s) for s in partitions.build({"name": "quantity", "alpha": 0.3})(labels, 10, generator)]
     assert max(sizes) > 4 * min(sizes)
 
 
 def test_nobody_is_left_without_samples() -> None:
     labels = np.zeros(30, np.int64)
     for name in ("dirichlet", "quantity"):
-        shares = make_partition({"name": name, "alpha": 0.001})(labels, 20, np.random.default_rng(0))
+        shares = partitions.build({"name": name, "alpha": 0.001})(labels, 20, np.random.default_rng(0))
         assert min(map(len, shares)) == 1
         np.testing.assert_array_equal(np.sort(np.concatenate(shares)), np.arange(30))
     with pytest.raises(ConfigError, match="leaves worker 1 without samples"):
@@ -96,14 +96,14 @@ def test_nobody_is_left_without_samples() -> None:
 def test_partition_mistakes_are_named() -> None:
     for spec, words in (
         ({"name": "shards", "k": 0}, "k of partition shards must be an integer of at least 1, got 0"),
-        ({"name": "dirichlet", "alpha": 0}, "alpha of partition dirichlet must be a positive number, got 0"),
-        ({"name": "quantity", "alpha": "x"}, "alpha of partition quantity must be a positive number, got 'x'"),
-        (7, "a name or a mapping with a name, got 7"),
+        ({"name": "dirichlet", "alpha": 0}, "partition dirichlet: alpha must be a positive number, got 0"),
+        ({"name": "quantity", "alpha": "x"}, "partition quantity: alpha must be a number, got 'x'"),
+        (7, "partition must be a name or a mapping with .name. and options, got int 7"),
     ):
         with pytest.raises(ConfigError, match=words):
-            make_partition(spec)  # type: ignore[arg-type]
+            partitions.build(spec)
     with pytest.raises(ConfigError, match="needs class labels"):
-        make_partition("one-class")(np.linspace(0, 1, 9), 3, np.random.default_rng(0))
+        partitions.build("one-class")(np.linspace(0, 1, 9), 3, np.random.default_rng(0))
     assert partitions.names() == ["dirichlet", "iid", "one-class", "quantity", "shards"]
 
 

@@ -10,7 +10,7 @@ import torch
 
 import byzmesh as bm
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.problems.neural.augment import Augmentation, make_augmentation
+from byzmesh.problems.neural.augment import Augmentation, augmentations
 
 from .test_gradients import bound
 
@@ -18,12 +18,12 @@ from .test_gradients import bound
 def test_flip_and_shift_by_hand() -> None:
     images = torch.arange(2 * 3 * 1 * 4 * 5, dtype=torch.float32).view(2, 3, 1, 4, 5)
     draws = torch.tensor([[[0.1], [0.9], [0.4]], [[0.6], [0.2], [0.5]]], dtype=torch.float64)
-    flipped = make_augmentation("flip").apply(images, draws)
+    flipped = augmentations.build("flip").apply(images, draws)
     for r in range(2):
         for b in range(3):
             expected = images[r, b].numpy()[..., ::-1] if draws[r, b, 0] < 0.5 else images[r, b].numpy()
             np.testing.assert_array_equal(flipped[r, b].numpy(), expected)
-    shift = make_augmentation({"name": "shift", "pixels": 2})
+    shift = augmentations.build({"name": "shift", "pixels": 2})
     draws = torch.tensor(np.random.default_rng(0).random((2, 3, 2)))
     moved = shift.apply(images, draws)
     for r in range(2):
@@ -51,13 +51,13 @@ def test_augmented_batches_are_a_function_of_seed_worker_and_round() -> None:
 def test_wrong_augmentations() -> None:
     with pytest.raises(UnknownName, match="unknown augmentation 'flop': did you mean 'flip'"):
         bound(augment=["flop"])
-    with pytest.raises(ConfigError, match="pixels of augmentation shift must be an integer of at least 1"):
+    with pytest.raises(ConfigError, match="augmentation shift: pixels must be a whole number of at least 1"):
         bound(augment=[{"name": "shift", "pixels": 0}])
     for wrong, words in (([3], "augment must list names"), ("flip", "augment must be a list")):
         with pytest.raises(ConfigError, match=words):
             bound(augment=wrong)
     with pytest.raises(ConfigError, match="augment must list names"):
-        make_augmentation(3)
+        augmentations.build(3)
 
 
 def test_liars_flip_labels() -> None:

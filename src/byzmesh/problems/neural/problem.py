@@ -69,7 +69,7 @@ def torch_problem(
     check_choice("gradients", gradients, ("auto", *WAYS))
     if test_samples is not None:
         check_positive("test_samples", test_samples, whole=True)
-    augmentations = tuple(augmentations.build(item) for item in augment)
+    changes = tuple(augmentations.build(item) for item in augment)
     place = _device(torch, device)
 
     def bind(
@@ -77,7 +77,7 @@ def torch_problem(
     ) -> TorchTask:
         held = held_data(dataset, data_dir)
         shape = sample_shape(dataset, held)
-        if augmentations and len(shape) != 3:
+        if changes and len(shape) != 3:
             raise ConfigError(f"augment needs images, the samples of {held.name} have shape {shape}; leave it out")
         mean_loss = loss if callable(loss) else _losses(torch, held, loss)
         factory = make_factory(module, shape, held.classes or 1)
@@ -118,7 +118,7 @@ def torch_problem(
             train_y=there(held.train_y).to(kind),
             test_x=there(held.test_x[:test_samples]),
             test_y=there(held.test_y[:test_samples]).to(kind),
-            augment=augmentations,
+            augment=changes,
             backdoor=None if poison is None else _backdoor(poison, shape, held.classes),
         )
         task = TorchTask(
