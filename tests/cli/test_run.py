@@ -201,19 +201,6 @@ def test_draw(tmp_path: Path) -> None:
     assert (tmp_path / "octopus.svg").stat().st_size > 5000
 
 
-def test_every_verb_has_help_with_an_example() -> None:
-    from typer.testing import CliRunner
-
-    from byzmesh.cli import GROUPS, VERBS, app
-
-    for verb in VERBS:
-        done = CliRunner().invoke(app, [verb, "--help"])
-        assert done.exit_code == 0
-        assert "Example: byzmesh" in " ".join(done.output.replace("│", " ").split()), verb
-    for group in GROUPS:
-        assert CliRunner().invoke(app, [group, "--help"]).exit_code == 0
-
-
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
 def test_examples_run(path: Path) -> None:
     content = yaml.safe_load(path.read_text())

@@ -1,4 +1,4 @@
-"""A small data set, grids over it, and the command line as users call it."""
+"""Grids over the small data set, and the command line as users call it."""
 
 import contextlib
 import os
@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
@@ -92,17 +91,6 @@ def children(pid: int) -> list[int]:
             if int(text.rpartition(")")[2].split()[1]) == pid:
                 found.append(int(entry))
     return found
-
-
-@pytest.fixture(scope="session")
-def samples(tmp_path_factory) -> Path:
-    """A data set of 400 samples of 20 features in 4 classes."""
-    draw = np.random.default_rng(0)
-    labels = draw.integers(0, 4, 400)
-    features = draw.standard_normal((4, 20))[labels] + draw.standard_normal((400, 20))
-    path = tmp_path_factory.mktemp("data") / "samples.npz"
-    np.savez(path, train_x=features[:300], train_y=labels[:300], test_x=features[300:], test_y=labels[300:])
-    return path
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from byzmesh.networks import network
 from byzmesh.store import config_key, open_store
 from byzmesh.studies.arena.grid import ATTACKERS, BOUNDS, OURS, RULES, Selection, bouts, fight, programme
 from byzmesh.studies.paper.cells import ATTACKS, TABLES, cells, configs
-from tests.experiments.conftest import command
 
 
 def test_the_tables_programme_is_the_reproduction_with_our_rule() -> None:
@@ -72,24 +71,9 @@ def test_looking_up_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_fight_fills_the_store_and_the_command_shows_it(tmp_path: Path) -> None:
+def test_a_fight_fills_the_store(tmp_path: Path) -> None:
     chosen = bouts(Selection(rules=("Reprieve",), attacks=("alie",), rounds=2))
     fought = fight(chosen, tmp_path / "runs.db", workers=1)
     assert fought.outcome is not None and fought.outcome.computed == 1
     with open_store(tmp_path / "runs.db", readonly=True) as store:
         assert store.get(fought.cells[0][1]).status == "finished"
-    chosen = ("--rules", "Reprieve", "--attacks", "alie", "--rounds", "2", "--store", "runs.db", "--out", "out")
-    shown = command("arena", "--no-run", *chosen, cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    assert "Leaderboard" in shown.stdout and "Reprieve" in shown.stdout
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "leaderboard.md",
-        "leaderboard.tex",
-        "arena.csv",
-        "report.html",
-    }
-
-
-def test_the_command_explains_mistakes(tmp_path: Path) -> None:
-    wrong = command("arena", "tables", "--against", "missing.csv", cwd=tmp_path)
-    assert wrong.returncode == 2 and "missing.csv" in wrong.stderr and "Traceback" not in wrong.stderr

@@ -1,4 +1,4 @@
-"""The library door, the pages, and the commands."""
+"""The library door, and the pages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
-from typer.testing import CliRunner
 
-from byzmesh.cli import keygen as keygen_command
-from byzmesh.cli import peers as peers_command
 from byzmesh.errors import ConfigError, InfeasibleBound, MissingExtra, PeerError
 from byzmesh.peers import Keys, Patience, Peer, keygen, load_keys, new_keys
 from byzmesh.peers.identity import zeromq
-from byzmesh.peers.network_file import load_network
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.rules.aggregate import aggregate
 from tests.peers.networks import free_ports, make_network
@@ -163,46 +158,6 @@ def test_own_data_of_a_peer(tmp_path):
     quadratic = make_network(tmp_path / "other", 2, edges=[[0, 1]], rule="weimean", problem="quadratic")
     with pytest.raises(PeerError, match="--data"):
         bind_share(quadratic, 0, tmp_path / "mine.npz")
-
-
-def test_plan_and_launch_from_the_command_line(tmp_path):
-    keygen_command.command(tmp_path / "keys", 5)
-    config = {"network": {"name": "ring", "n": 5}, "rule": "weimean", "problem": "quadratic", "rounds": 20}
-    (tmp_path / "run.yaml").write_text(yaml.safe_dump(config))
-    (tmp_path / "hosts.yaml").write_text(
-        yaml.safe_dump({peer: f"127.0.0.1:{port}" for peer, port in enumerate(free_ports(5))})
-    )
-    path = tmp_path / "network.yaml"
-    runner = CliRunner()
-    words = ["plan", str(tmp_path / "run.yaml"), "--host-map", str(tmp_path / "hosts.yaml")]
-    done = runner.invoke(peers_command.app, [*words, "--keys", str(tmp_path / "keys"), "--out", str(path)])
-    assert done.exit_code == 0, done.output
-    assert load_network(path).rounds == 20
-    done = runner.invoke(peers_command.app, ["launch", str(path)])
-    assert isinstance(done.exception, ConfigError)
-    done = runner.invoke(
-        peers_command.app,
-        ["launch", str(path), "--local", "--out", str(tmp_path / "out"), "--store", str(tmp_path / "s.db")],
-    )
-    assert done.exit_code == 0, done.output
-    assert "stored as" in done.output and "moved up" in done.output
-
-
-def test_one_peer_by_its_command_ends_on_sigterm(tmp_path):
-    make_network(
-        tmp_path, 2, edges=[[0, 1]], rule="weimean", problem="quadratic", timeouts={"round": 0.05, "start": 0.05}
-    )
-    code = (
-        "import sys; from pathlib import Path; from byzmesh.cli.peer import command; "
-        "command(Path(sys.argv[1]), 0, Path(sys.argv[2]), out=Path(sys.argv[3]))"
-    )
-    words = [str(tmp_path / "network.yaml"), str(tmp_path / "peer0.key"), str(tmp_path / "out")]
-    with subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True) as process:
-        assert '"evaluated"' in process.stderr.readline()
-        process.terminate()
-        rest = process.stderr.read()
-    assert process.returncode == 0 and '"left"' in rest
-    assert (tmp_path / "out" / "peer0.ckpt").exists()
 
 
 def test_keys_hide_their_secret_in_logs():

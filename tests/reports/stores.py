@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from byzmesh.networks import network
-from byzmesh.store import config_key, open_store
+from byzmesh.store import Store, config_key, open_store
 from byzmesh.studies.paper.cells import Cell, cells
 from byzmesh.studies.paper.published import published
 from byzmesh.studies.paper.results import Entry
@@ -66,3 +67,29 @@ def _edges(cell: Cell) -> np.ndarray:
             for sender in net.neighbours(receiver).tolist()
         ]
     )
+
+
+def config(rule: str = "IOS", attack: str = "none", seed: int = 0, **more: Any) -> dict[str, Any]:
+    network = {"name": "ring", "n": 5, "byzantine": [1], "weights": "equal"}
+    return {"rule": {"name": rule}, "attack": {"name": attack}, "seed": seed, "network": network, **more}
+
+
+def put(store: Store, value: float, status: str = "finished", **fields: Any) -> str:
+    key = store.plan(config(**fields))
+    series: dict[str, list[float]] = {"round": [0, 1, 2], "accuracy": [0.0, value, value], "loss": [3.0, 2.0, 1.0]}
+    if status == "failed":
+        store.fail(key, "it broke")
+    elif status != "planned":
+        store.finish(key, status, series, rounds=2)
+    return key
+
+
+def fill(opened: Store) -> None:
+    """Runs of two rules under two attacks: three seeds finished in one cell, and one of each kind of trouble."""
+    for seed, value in enumerate((0.90, 0.92, 0.94)):
+        put(opened, value, seed=seed)
+    put(opened, 0.10, "diverged", seed=3)
+    put(opened, 0.50, attack="alie")
+    put(opened, 0.50, "failed", attack="alie", seed=1)
+    put(opened, 0.50, "diverged", rule="Krum")
+    put(opened, 0.50, "planned", rule="Krum", attack="alie")

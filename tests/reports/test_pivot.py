@@ -1,4 +1,4 @@
-"""Sweeps as tables: who is averaged with whom, what is never averaged, and the command line."""
+"""Sweeps as tables: who is averaged with whom and what is never averaged."""
 
 from __future__ import annotations
 
@@ -11,44 +11,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from byzmesh.cli import app
 from byzmesh.errors import ConfigError, UnknownOption
 from byzmesh.reports.aggregation import summarise
 from byzmesh.reports.charts import draw_charts, run_chart
 from byzmesh.reports.pivot import label, pivot, pivot_csv, pivot_grid, split_keys
 from byzmesh.reports.sweep import sweep_chart
 from byzmesh.store import Store, open_store
-
-run = CliRunner()
-
-
-def config(rule: str = "IOS", attack: str = "none", seed: int = 0, **more: Any) -> dict[str, Any]:
-    network = {"name": "ring", "n": 5, "byzantine": [1], "weights": "equal"}
-    return {"rule": {"name": rule}, "attack": {"name": attack}, "seed": seed, "network": network, **more}
-
-
-def put(store: Store, value: float, status: str = "finished", **fields: Any) -> str:
-    key = store.plan(config(**fields))
-    series = {"round": [0, 1, 2], "accuracy": [0.0, value, value], "loss": [3.0, 2.0, 1.0]}
-    if status == "failed":
-        store.fail(key, "it broke")
-    elif status != "planned":
-        store.finish(key, status, series, rounds=2)
-    return key
+from tests.reports.stores import fill, put
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "runs.db") as opened:
-        for seed, value in enumerate((0.90, 0.92, 0.94)):
-            put(opened, value, seed=seed)
-        put(opened, 0.10, "diverged", seed=3)
-        put(opened, 0.50, attack="alie")
-        put(opened, 0.50, "failed", attack="alie", seed=1)
-        put(opened, 0.50, "diverged", rule="Krum")
-        put(opened, 0.50, "planned", rule="Krum", attack="alie")
+        fill(opened)
         yield opened
 
 
@@ -155,21 +131,3 @@ def test_figures_are_the_same_file_twice(store: Store, tmp_path: Path) -> None:
         draw_charts([chart], tmp_path / "plot.gif")
     with pytest.raises(ConfigError, match="no curve"):
         draw_charts([run_chart(store, {})], tmp_path / "plot.png")
-
-
-def test_command_line(store: Store, tmp_path: Path) -> None:
-    where = ["--store", str(store.path)]
-    shown = run.invoke(app, ["table", *where, "--last", "1"])
-    assert shown.exit_code == 0 and "92.00 ± 2.00" in shown.output and "diverged" in shown.output
-    assert run.invoke(app, ["table", *where, "--format", "markdown"]).output.startswith("**accuracy (%) by rule and")
-    assert r"\toprule" in run.invoke(app, ["table", *where, "--format", "latex"]).output
-    assert run.invoke(app, ["table", *where, "--format", "csv"]).output.startswith("rule.name,attack.name,metric")
-    assert isinstance(run.invoke(app, ["table", *where, "--format", "html"]).exception, ConfigError)
-    assert run.invoke(app, ["plot", *where, "--out", str(tmp_path / "plot.png")]).exit_code == 0
-    done = run.invoke(
-        app,
-        ["report", *where, "--rows", "rule", "--columns", "attack", "--last", "1", "--out", str(tmp_path / "r.html")],
-    )
-    assert done.exit_code == 0
-    text = (tmp_path / "r.html").read_text("utf-8")
-    assert "92.00 ± 2.00" in text and "it broke" in text and "http://" not in text.split("<script>")[0]

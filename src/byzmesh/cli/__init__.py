@@ -1,35 +1,21 @@
-"""The command line: one file per verb, no logic. A user's mistake is one line on stderr and exit code 2."""
+"""The command line: one file per verb, no logic. A user's mistake is one line on stderr and exit code 2.
+
+A module of this room whose name has no leading underscore is a verb of its name: it holds `command`, or an `app` with
+commands of its own, and `ORDER`, where the verb stands in `byzmesh --help`. All of them are imported at every start, so
+they import what is heavy inside their functions.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from importlib import import_module
+from types import ModuleType
 
 import typer
 
 from byzmesh._version import __version__
 from byzmesh.errors import ByzmeshError
-
-VERBS = (
-    "run",
-    "show",
-    "draw",
-    "export",
-    "list",
-    "sweep",
-    "table",
-    "plot",
-    "report",
-    "reproduce",
-    "arena",
-    "certify",
-    "design",
-    "suspects",
-    "keygen",
-    "peer",
-    "bench",
-)
-GROUPS = ("runs", "peers")
 
 app = typer.Typer(
     name="byzmesh",
@@ -48,10 +34,18 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
         raise typer.Exit
 
 
-for _verb in VERBS:
-    app.command(_verb)(import_module(f"byzmesh.cli.{_verb}").command)
-for _group in GROUPS:
-    app.add_typer(import_module(f"byzmesh.cli.{_group}").app, name=_group)
+def verbs() -> dict[str, ModuleType]:
+    """The modules of the verbs by name, in the order of `byzmesh --help`."""
+    names = [found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")]
+    modules = {name: import_module(f"{__name__}.{name}") for name in names}
+    return dict(sorted(modules.items(), key=lambda item: item[1].ORDER))
+
+
+for _name, _module in verbs().items():
+    if hasattr(_module, "app"):
+        app.add_typer(_module.app, name=_name)
+    else:
+        app.command(_name)(_module.command)
 
 
 def main() -> None:

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from byzmesh.cli._options import STORE, Compute, Dask, NewStorePath, Workers, names
+
+ORDER = 110
+
 
 def command(
     programme: Annotated[
@@ -30,11 +34,11 @@ def command(
         Path | None,
         typer.Option(help="results.csv of a reproduction, to write columns.csv against.", exists=True, dir_okay=False),
     ] = None,
-    store: Annotated[Path, typer.Option(help="Store of runs; made if there is none.")] = Path("runs.db"),
+    store: NewStorePath = STORE,
     out: Annotated[Path, typer.Option(help="Folder for tables and the report.")] = Path("arena"),
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")] = None,
-    dask: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")] = None,
-    run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what the store holds.")] = True,
+    workers: Workers = None,
+    dask: Dask = None,
+    run: Compute = True,
 ) -> None:
     """Let rules meet attacks; a leaderboard by worst regret to the best rule of each column, and by worst case.
 
@@ -44,7 +48,7 @@ def command(
     """
     from rich.console import Console
 
-    from byzmesh.cli.show_sweep import progress
+    from byzmesh.cli._progress import progress
     from byzmesh.files import folder
     from byzmesh.reports.text_table import to_rich
     from byzmesh.store import open_store
@@ -53,12 +57,7 @@ def command(
     from byzmesh.studies.arena.report import compare_columns, leaderboard, leaderboard_grid, values_of, write_arena
     from byzmesh.studies.paper.results import Entry, collect, read_results
 
-    def listed(text: str) -> list[str]:
-        return [word.strip() for word in text.split(",") if word.strip()]
-
-    selection = Selection(
-        listed(rules), listed(attacks), listed(graphs), listed(partitions), listed(bounds), seeds, rounds
-    )
+    selection = Selection(names(rules), names(attacks), names(graphs), names(partitions), names(bounds), seeds, rounds)
     cells = cells_of(programme, selection, quick=quick)
     reproduction = None if against is None else read_results(against)
     folder(out)

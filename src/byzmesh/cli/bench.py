@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from byzmesh.cli._options import Json
+
+ORDER = 170
+
 
 def command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: Json = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, no scaling table.")] = False,
 ) -> None:
     """Measure rounds per second per rule and attack beside the floor of bare products, and how rounds scale.
@@ -27,6 +31,32 @@ def command(
     if as_json:
         typer.echo(json.dumps(result, indent=2))
         return
-    from byzmesh.cli.show_bench import print_bench
-
     print_bench(result)
+
+
+def print_bench(result: dict[str, Any]) -> None:
+    """The tables of `byzmesh bench`."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(title="One round: two-castle, non-iid, paper profile in float32, one thread", title_justify="left")
+    for heading in ("rule", "attack", "ms", "rounds/s", "x floor", "x WeiMean", "x official code"):
+        table.add_column(heading, justify="left" if heading in ("rule", "attack") else "right")
+    for row in result["rounds"]:
+        speed = f"{row['rounds_per_second']:.0f}" if "rounds_per_second" in row else ""
+        official = f"{row['official']:.0f}" if "official" in row else ""
+        cells = (f"{row['ms']:.3f}", speed, f"{row['floor']:.2f}", f"{row['mean']:.2f}", official)
+        table.add_row(row["rule"], row["attack"], *cells)
+    console.print(table)
+    console.print(f"Drawing the batches takes {result['draws_share']:.1%} of an IOS round.")
+    if result["scaling"]:
+        grown = Table(title="IOS under sign-flipping as the network or the model grows", title_justify="left")
+        for heading in ("workers", "dimension", "ms per round", "us per worker", "peak MB", "models MB"):
+            grown.add_column(heading, justify="right")
+        for row in result["scaling"]:
+            workers, dimension = row.get("workers", 10), row.get("dimension", 7850)
+            each = 1e3 * row["ms"] / workers
+            memory = (f"{row['peak_mb']:.0f}", f"{row['models_mb']:.1f}")
+            grown.add_row(f"{workers}", f"{dimension}", f"{row['ms']:.2f}", f"{each:.1f}", *memory)
+        console.print(grown)

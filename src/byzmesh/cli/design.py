@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from byzmesh.cli.certify import Liars, Params, Seed, network_of
+from byzmesh.cli._options import Byzantine, Json, Param, Seed, network_of
+
+ORDER = 130
 
 
 def command(
@@ -18,11 +19,11 @@ def command(
     rule: Annotated[str, typer.Option(help="Rule to certify.")] = "ios",
     guarantee: Annotated[str, typer.Option(help="What must hold: rdsa or rca.")] = "rdsa",
     fastest: Annotated[bool, typer.Option("--fastest", help="Compare the fastest mixing weights too.")] = False,
-    param: Params = None,
-    byzantine: Liars = None,
+    param: Param = None,
+    byzantine: Byzantine = None,
     seed: Seed = None,
     save: Annotated[Path | None, typer.Option(help="Save the network to this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Suggest links and weights, cheapest first; the exit code is 1 if no design was found.
 
@@ -36,6 +37,8 @@ def command(
     if save is not None:
         plan.network.save(save)
     if as_json:
+        import json
+
         typer.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False))
     else:
         typer.echo(str(plan))

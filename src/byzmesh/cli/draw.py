@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli.run import Settings
+from byzmesh.cli._options import Settings
+
+ORDER = 30
 
 
 def command(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+ORDER = 40
+
 
 def command(
     out: Annotated[Path, typer.Argument(help="Folder that byzmesh run --out wrote.", show_default=False)],

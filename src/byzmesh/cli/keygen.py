@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+ORDER = 150
+
 
 def command(
     folder: Annotated[Path, typer.Argument(help="Folder for the key files.", show_default=False)],

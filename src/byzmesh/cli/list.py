@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from byzmesh.cli._options import Json
+
+ORDER = 50
+
 
 class Kind(StrEnum):
     """What can be listed."""
@@ -23,7 +27,7 @@ class Kind(StrEnum):
 
 def command(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List rules, attacks, topologies, problems and what they are made of, with their options.
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+ORDER = 160
+
 
 def command(
     network: Annotated[Path, typer.Argument(help="Network file.", show_default=False)],

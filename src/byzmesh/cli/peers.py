@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from byzmesh.cli._options import Settings, names
+from byzmesh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from byzmesh.peers.drill.drill import Drill
+    from byzmesh.peers.network_file import NetworkFile
+
+ORDER = 190
 
 app = typer.Typer(help="Plan a network of peers, and drill it on this machine.", no_args_is_help=True)
 
@@ -18,16 +31,12 @@ def plan(
     ],
     keys: Annotated[Path, typer.Option(help="Folder made by byzmesh keygen.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Network file to write.")] = Path("network.yaml"),
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Override a key of the config, e.g. --set rounds=500 (repeatable)."),
-    ] = None,
+    settings: Settings = None,
 ) -> None:
     """Make a network file from the config of a simulation.
 
     Example: byzmesh peers plan examples/two-castle.yaml --host-map 127.0.0.1:7000 --keys keys
     """
-    from byzmesh.cli.show_peers import print_plan
     from byzmesh.config.overrides import load_config
     from byzmesh.networks import Network
     from byzmesh.peers.identity import load_public
@@ -58,20 +67,112 @@ def launch(
 
     Example: byzmesh peers launch network.yaml --local --byzantine 7,9 --attack isolation --chaos kill,pause
     """
-    from byzmesh.cli.show_peers import parse_attack, parse_ids, parse_names, print_drill, require_local, table
     from byzmesh.peers.drill.launch import launch as run_drill
 
     require_local(local)
-    with table() as watch:
+    with live_table() as watch:
         result = run_drill(
             network,
             out,
             byzantine=parse_ids(byzantine),
             attack=parse_attack(attack),
-            chaos=parse_names(chaos),
+            chaos=names(chaos),
             keys=keys,
             store=store,
             seed=seed,
             watch=watch,
         )
     print_drill(result)
+
+
+def parse_ids(text: str) -> list[int]:
+    """Peer ids between commas.
+
+    >>> parse_ids("7,9")
+    [7, 9]
+    """
+    words = names(text)
+    for word in words:
+        if not word.isdigit():
+            raise ConfigError(f"--byzantine must be ids between commas, e.g. 7,9, got {word!r}")
+    return [int(word) for word in words]
+
+
+def parse_attack(text: str) -> dict[str, Any]:
+    """An attack with its options.
+
+    >>> parse_attack("gaussian:std=30,mean=plain")
+    {'name': 'gaussian', 'std': 30, 'mean': 'plain'}
+    """
+    import yaml
+
+    name, _, rest = text.partition(":")
+    pairs = [word.partition("=") for word in names(rest)]
+    for key, sign, _ in pairs:
+        if not sign:
+            raise ConfigError(f"--attack options must be key=value, got {key!r}")
+    return {"name": name, **{key: yaml.safe_load(value) for key, _, value in pairs}}
+
+
+def require_local(local: bool) -> None:
+    """Only drills on this machine can be launched."""
+    if not local:
+        raise ConfigError("launch starts peers on this machine only: add --local, or run byzmesh peer on each machine")
+
+
+def rows(status: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Cells of the table, one line per honest peer."""
+    for peer, said in status.items():
+        accuracy = f"{100 * said['accuracy']:.2f}" if "accuracy" in said else "-"
+        suspects = " ".join(str(suspect) for suspect in said.get("suspects", []))
+        numbers = [str(said.get(name, 0)) for name in ("silent", "late", "refused", "moved_up")]
+        yield str(peer), str(said["round"]), accuracy, *numbers, suspects
+
+
+def status_table(drill: Drill) -> Table:
+    """The drill as it stands."""
+    from rich.table import Table
+
+    lying = f", lying: {', '.join(map(str, drill.byzantine))} ({drill.attack['name']})" if drill.byzantine else ""
+    made = Table(title=f"{drill.file.name}: {drill.file.made_rule.name}{lying}")
+    for column in ("peer", "round", "accuracy %", "silent", "late", "refused", "moved up", "suspects"):
+        made.add_column(column, justify="right")
+    for cells in rows(drill.status()):
+        made.add_row(*cells)
+    return made
+
+
+@contextmanager
+def live_table() -> Iterator[Callable[[Drill], None]]:
+    """A live table; in a pipe it is printed once, at the end."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    last: list[Table] = []
+    with Live(console=console, auto_refresh=False, transient=not console.is_terminal) as live:
+
+        def watch(drill: Drill) -> None:
+            last[:] = [status_table(drill)]
+            if console.is_terminal:
+                live.update(last[0], refresh=True)
+
+        yield watch
+    if last and not console.is_terminal:
+        console.print(last[0])
+
+
+def print_drill(result: Mapping[str, Any]) -> None:
+    """The end of a drill in a few lines."""
+    metrics = result["metrics"]
+    for kind, peers in result["events"]:
+        typer.echo(f"chaos: {kind} {', '.join(map(str, peers))}")
+    if "accuracy" in metrics and len(metrics["accuracy"]):
+        worst = metrics["worst_accuracy"][-1]
+        typer.echo(f"honest accuracy {100 * metrics['accuracy'][-1]:.2f}%, worst {100 * worst:.2f}%")
+    typer.echo(f"{result['seconds']:.1f} s" + (f", stored as {result['key'][:12]}" if result["key"] else ""))
+
+
+def print_plan(file: NetworkFile, path: Path) -> None:
+    """What was planned."""
+    typer.echo(f"{path}: {len(file.peers)} peers, rule {file.made_rule.name}, {file.rounds} rounds")

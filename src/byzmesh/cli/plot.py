@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli.report import STORE, Columns, Metric, Rows, StorePath, Where
+from byzmesh.cli._options import STORE, Columns, Metric, Rows, StorePath, Where, parse_where
+
+ORDER = 80
 
 
 def command(
@@ -22,13 +24,12 @@ def command(
 
     Example: byzmesh plot --store runs.db --metric consensus_error --out curves.pdf
     """
-    from byzmesh.cli.show_runs import parse_where
     from byzmesh.reports.charts import draw_charts
     from byzmesh.reports.pivot import pivot
     from byzmesh.reports.sweep import sweep_chart
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        table = pivot(opened, rows, columns, metric=metric, where=parse_where(where or ()))
+        table = pivot(opened, rows, columns, metric=metric, where=parse_where(where))
         draw_charts([sweep_chart(opened, table, metric)], out)
     typer.echo(f"{out} written")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from byzmesh.cli._options import STORE, Compute, Dask, NewStorePath, RetryFailed, Workers, names
+
+if TYPE_CHECKING:
+    from byzmesh.studies.paper.report import Reproduction
+
+ORDER = 100
 
 
 def command(
@@ -13,17 +21,17 @@ def command(
         str, typer.Argument(help="table-1 ... table-6, figure-1 ... figure-4, misjudged-f, examples, claims, or all.")
     ],
     quick: Annotated[bool, typer.Option("--quick", help="5,000 rounds per run: minutes instead of hours.")] = False,
-    store: Annotated[Path, typer.Option(help="Store of runs; made if there is none.")] = Path("runs.db"),
+    store: NewStorePath = STORE,
     out: Annotated[
         Path | None, typer.Option(help="Folder for tables, figures and the report (default: reproduction/TARGET).")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")] = None,
-    dask: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")] = None,
+    workers: Workers = None,
+    dask: Dask = None,
     seeds: Annotated[int, typer.Option(help="Seeds per cell; the paper has one.")] = 1,
     rules: Annotated[str, typer.Option(help="Only these rules, e.g. IOS,FABA (default: all).")] = "",
     attacks: Annotated[str, typer.Option(help="Only these attacks, e.g. none,alie (default: all).")] = "",
-    run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what the store holds.")] = True,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs once more.")] = False,
+    run: Compute = True,
+    retry_failed: RetryFailed = False,
 ) -> None:
     """Reproduce a table or figure of the paper, with the published number beside each of ours.
 
@@ -31,8 +39,7 @@ def command(
 
     Example: byzmesh reproduce table-3 --quick
     """
-    from byzmesh.cli.show_reproduction import names, print_reproduction, table_1_rows
-    from byzmesh.cli.show_sweep import progress
+    from byzmesh.cli._progress import progress
     from byzmesh.files import folder
     from byzmesh.store import config_key, open_store
     from byzmesh.studies.paper.cells import TARGETS, choose, configs
@@ -63,3 +70,36 @@ def command(
     if broken:
         typer.echo(f"{len(broken)} runs failed, e.g. {broken[0].failure}; again: --retry-failed", err=True)
         raise typer.Exit(1)
+
+
+def table_1_rows(targets: Sequence[str], quick: bool) -> list[Any]:
+    """The records of Table I, which is computed and not run; none unless it is asked for."""
+    if "table-1" not in targets:
+        return []
+    from byzmesh.studies.paper.table1 import table_1
+
+    return table_1(budget=2_000 if quick else 20_000)
+
+
+def print_reproduction(shown: Reproduction, written: Sequence[Path]) -> None:
+    """All tables, the counts of agreeing cells, and where the files are."""
+    from byzmesh.cli._console import wide_console
+    from byzmesh.reports.text_table import to_rich
+    from byzmesh.studies.paper.agreement import agreement_grid, compare
+    from byzmesh.studies.paper.report import sections
+    from byzmesh.studies.paper.text import quick_text
+
+    console = wide_console()
+    for section in sections(shown).values():
+        for grid in section.grids:
+            console.print(to_rich(grid))
+    cells = compare(shown.readings)
+    if cells and not shown.quick:
+        console.print(to_rich(agreement_grid(cells)))
+    for text in quick_text(shown.targets) if shown.quick else ():
+        console.print(text, highlight=False)
+    waiting = sum(reading.status not in ("finished", "diverged", "failed") for reading in shown.readings)
+    if waiting:
+        console.print(f"{waiting} cells are not computed yet.", highlight=False)
+    folder = written[-1].parent
+    console.print(f"{len(written)} files in {folder}; open {written[-1]}", highlight=False, soft_wrap=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-Config = Annotated[Path, typer.Argument(help="YAML file of the run; see examples/.", show_default=False)]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a key, e.g. --set rule.tau=0.1 (repeatable).")
-]
+from byzmesh.cli._options import Config, Json, Settings
+
+ORDER = 10
 
 
 def command(
@@ -19,13 +21,12 @@ def command(
     out: Annotated[Path | None, typer.Option(help="Folder for the checkpoint, metrics and final models.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in --out.")] = False,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints in --out.")] = 30.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Train on a network under attack.
 
     Example: byzmesh run examples/two-castle.yaml --set rule=krum --out runs/krum
     """
-    from byzmesh.cli.show_run import print_run, watch
     from byzmesh.config.overrides import load_config
     from byzmesh.sweeps.single import run_single
 
@@ -35,3 +36,76 @@ def command(
     print_run(result, as_json=as_json)
     if result.status == "diverged":
         raise typer.Exit(1)
+
+
+def watch(*, quiet: bool) -> Callable[[Any], AbstractContextManager[Callable[[Mapping[str, float]], None]]]:
+    """A progress bar with accuracy, CE, rounds per second and time left; nothing when not a terminal."""
+
+    @contextmanager
+    def show(simulation: Any) -> Iterator[Callable[[Mapping[str, float]], None]]:
+        if quiet or not sys.stderr.isatty():
+            yield lambda record: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.completed:>7.0f}/{task.total:.0f} rounds"),
+            BarColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            bar = progress.add_task("", total=simulation.rounds, completed=simulation.round, facts="", speed="")
+
+            def tell(record: Mapping[str, float]) -> None:
+                rate = simulation.round / simulation.seconds if simulation.seconds else 0.0
+                progress.update(bar, completed=simulation.round, facts=facts(record), speed=f"{rate:.0f} rounds/s")
+
+            yield tell
+
+    return show
+
+
+def facts(record: Mapping[str, float]) -> str:
+    """The numbers that matter, short."""
+    parts = [f"accuracy {100 * record['accuracy']:.2f}%"] if "accuracy" in record else [f"loss {record['loss']:.4g}"]
+    return "  ".join([*parts, f"CE {record['consensus_error']:.1e}"])
+
+
+def print_run(run: Any, *, as_json: bool) -> None:
+    """The result of a run on stdout."""
+    last = {name: float(values[-1]) for name, values in run.metrics.items()} if run.metrics else {}
+    mean = {name: run.final(name) for name in run.metrics if name != "round"}
+    if as_json:
+        import json
+
+        print(
+            json.dumps(
+                {
+                    "status": run.status,
+                    "rounds": run.rounds,
+                    "seconds": run.seconds,
+                    "final": last,
+                    "mean_of_last_10": mean,
+                    "metrics": {name: values.tolist() for name, values in run.metrics.items()},
+                    "config": run.config,
+                }
+            )
+        )
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{run.config['rule']['name']} under {run.config['attack']['name']}, {run.status}")
+    for heading in ("metric", "last", "mean of last 10"):
+        table.add_column(heading, justify="left" if heading == "metric" else "right")
+    for name, value in mean.items():
+        style = "{:.2%}" if "accuracy" in name else "{:.4g}"
+        table.add_row(name, style.format(last[name]), style.format(value))
+    if run.edges is not None:
+        table.add_row("honest messages cut", "", f"{run.edges.mistakes:.2%}")
+    rate = run.rounds / run.seconds if run.seconds else 0.0
+    table.caption = f"{run.rounds} rounds in {run.seconds:.1f} s ({rate:.0f} rounds/s)"
+    Console().print(table)

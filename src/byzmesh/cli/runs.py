@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-app = typer.Typer(help="List, show, compare, delete and export stored runs.", no_args_is_help=True)
+from byzmesh.cli._options import STORE, Json, Key, Keys, Status, StorePath, Where, parse_where
 
-StorePath = Annotated[Path, typer.Option("--store", help="Store of runs.")]
-Where = Annotated[
-    list[str] | None, typer.Option("--where", help="Only runs with this config value, e.g. rule.name=IOS; repeatable.")
-]
-Status = Annotated[
-    str | None,
-    typer.Option("--status", help="Only runs that are planned, running, finished, diverged, failed or interrupted."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
-Key = Annotated[str, typer.Argument(help="Key of a run, or a unique beginning of it.", show_default=False)]
-Keys = Annotated[list[str], typer.Argument(help="Keys of runs, or unique beginnings.", show_default=False)]
-STORE = Path("runs.db")
+if TYPE_CHECKING:
+    from byzmesh.store import Comparison, RunRecord, Store
+
+ORDER = 180
+
+MOST_LINES = 100
+"""Runs that a table shows unless told otherwise."""
+
+app = typer.Typer(help="List, show, compare, delete and export stored runs.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -35,12 +33,12 @@ def list_runs(
 
     Example: byzmesh runs list --store runs.db --where rule.name=IOS --where seed=0 --status finished
     """
-    from byzmesh.cli.show_runs import MOST_LINES, as_object, parse_where, print_objects, print_runs
+    from byzmesh.cli._console import as_object, print_objects
     from byzmesh.store import open_store
 
     most = (None if as_json else MOST_LINES) if limit is None else limit or None
     with open_store(store, readonly=True) as opened:
-        found = opened.list(parse_where(where or ()), status, most)
+        found = opened.list(parse_where(where), status, most)
     if as_json:
         print_objects(as_object(run) for run in found)
     else:
@@ -53,7 +51,6 @@ def show(key: Key, store: StorePath = STORE, as_json: Json = False) -> None:
 
     Example: byzmesh runs show 3fa8
     """
-    from byzmesh.cli.show_runs import print_run_record, whole_object
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
@@ -70,7 +67,7 @@ def compare(keys: Keys, store: StorePath = STORE, as_json: Json = False) -> None
 
     Example: byzmesh runs compare 3fa8 91c0
     """
-    from byzmesh.cli.show_runs import compared, print_comparison, print_objects
+    from byzmesh.cli._console import print_objects
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
@@ -94,12 +91,11 @@ def delete(
 
     Example: byzmesh runs delete --status failed --yes
     """
-    from byzmesh.cli.show_runs import parse_where
     from byzmesh.store import open_store
     from byzmesh.sweeps.checkpoints import delete_runs, find_runs
 
     with open_store(store) as opened:
-        chosen = find_runs(opened, keys or (), parse_where(where or ()), status)
+        chosen = find_runs(opened, keys or (), parse_where(where), status)
         if not yes:
             typer.confirm(f"Delete {len(chosen)} runs from {store}?", abort=True)
         delete_runs(opened, chosen)
@@ -118,9 +114,87 @@ def export(
 
     Example: byzmesh runs export runs.csv --status finished
     """
-    from byzmesh.cli.show_runs import parse_where
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        opened.export(path, format, where=parse_where(where or ()), status=status)
+        opened.export(path, format, where=parse_where(where), status=status)
     typer.echo(f"{path} written")
+
+
+def whole_object(store: Store, run: RunRecord) -> str:
+    """A run with its series, cut counts and provenance as JSON."""
+    import json
+
+    from byzmesh.cli._console import as_object, number
+
+    series = {name: [number(value) for value in values.tolist()] for name, values in store.series(run.key).items()}
+    rest = {"provenance": run.provenance, "series": series, "edges": store.edges(run.key).tolist()}
+    return json.dumps({**as_object(run), **rest}, indent=2, allow_nan=False)
+
+
+def print_runs(records: Sequence[RunRecord], limit: int | None) -> None:
+    """The table of runs; says if there may be more of them."""
+    from byzmesh.cli._console import runs_table, wide_console
+
+    console = wide_console()
+    console.print(runs_table(records) if records else "no such runs")
+    if limit is not None and len(records) == limit:
+        console.print(f"the latest {limit}; --limit 0 shows all, --where and --status choose", highlight=False)
+
+
+def print_run_record(run: RunRecord) -> None:
+    """Everything about one run but its series."""
+    import yaml
+
+    from byzmesh.cli._console import wide_console
+
+    console = wide_console()
+    facts = {
+        "key": run.key,
+        "status": run.status,
+        "rounds": run.rounds,
+        "seconds": run.seconds,
+        "started": _moment(run.started),
+        "ended": _moment(run.ended),
+        "final": run.final,
+        "config": run.config,
+        "provenance": run.provenance,
+    }
+    text = yaml.safe_dump({name: value for name, value in facts.items() if value not in (None, {})}, sort_keys=False)
+    console.print(text.rstrip(), highlight=False, markup=False, soft_wrap=True)
+    if run.failure:
+        console.print(f"failure:\n{run.failure}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _moment(seconds: float | None) -> str | None:
+    from datetime import UTC, datetime
+
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def compared(told: Comparison, statuses: Sequence[str]) -> list[dict[str, Any]]:
+    """A comparison as `--json` prints it: an object per run."""
+    from byzmesh.cli._console import number
+
+    return [
+        {
+            "key": key,
+            "status": status,
+            "differing": {path: values[column] for path, values in told.differing.items()},
+            "final": {name: number(numbers[column]) for name, numbers in told.final.items()},
+        }
+        for column, (key, status) in enumerate(zip(told.keys, statuses, strict=True))
+    ]
+
+
+def print_comparison(told: Comparison) -> None:
+    """Runs in columns; lines are the config fields that differ, then the final metrics."""
+    from byzmesh.cli._console import narrow_table, wide_console, words
+
+    table = narrow_table("", *(key[:12] for key in told.keys))
+    for path, values in told.differing.items():
+        table.add_row(path, *("" if value is None else words(value) for value in values))
+    table.add_section()
+    for name, numbers in told.final.items():
+        table.add_row(name, *("" if number is None else f"{number:.6g}" for number in numbers))
+    wide_console().print(table)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from byzmesh.cli.run import Config, Settings
+from byzmesh.cli._options import Config, Json, Settings
+
+ORDER = 20
 
 
 def command(
     config: Config,
     settings: Settings = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the config with every default written out.
 

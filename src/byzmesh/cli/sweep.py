@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from byzmesh.cli._options import STORE, Dask, Json, NewStorePath, RetryFailed, Workers
+from byzmesh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from byzmesh.sweeps.dask import Tls
+    from byzmesh.sweeps.estimate import Planned
+    from byzmesh.sweeps.sweep import Outcome
+
+ORDER = 60
+
+MOST_LINES = 60
+"""Up to so many runs are printed one by one."""
 
 
 def command(
     grid: Annotated[Path, typer.Argument(help="YAML file of the grid; see examples/grid-*.yaml.", show_default=False)],
-    store: Annotated[Path, typer.Option(help="Store of runs; made if there is none.")] = Path("runs.db"),
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")] = None,
+    store: NewStorePath = STORE,
+    workers: Workers = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only list the runs, with an estimate of the time.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs once more.")] = False,
+    as_json: Json = False,
+    retry_failed: RetryFailed = False,
     checkpoint: Annotated[float, typer.Option(help="Seconds between the checkpoints of a run.")] = 15.0,
-    dask: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")] = None,
+    dask: Dask = None,
     tls_ca: Annotated[str | None, typer.Option(help="Certificate of the cluster's authority (PEM).")] = None,
     tls_cert: Annotated[str | None, typer.Option(help="This client's certificate (PEM).")] = None,
     tls_key: Annotated[str | None, typer.Option(help="This client's private key (PEM).")] = None,
@@ -26,7 +40,7 @@ def command(
 
     Example: byzmesh sweep examples/grid-two-castle.yaml --store runs.db --workers 2
     """
-    from byzmesh.cli.show_sweep import print_outcome, print_plan, progress, tls_of
+    from byzmesh.cli._progress import progress
     from byzmesh.config.grid import read_grid
     from byzmesh.sweeps.estimate import plan as plan_runs
     from byzmesh.sweeps.sweep import cores, sweep
@@ -50,3 +64,63 @@ def command(
         )
     print_outcome(outcome, store, as_json=as_json)
     raise typer.Exit(130 if outcome.interrupted else 1 if outcome.failed else 0)
+
+
+def tls_of(ca: str | None, cert: str | None, key: str | None) -> Tls | None:
+    """The three TLS files, or none of them."""
+    from byzmesh.sweeps.dask import Tls
+
+    if ca is None and cert is None and key is None:
+        return None
+    if ca is None or cert is None or key is None:
+        raise ConfigError("--tls-ca, --tls-cert and --tls-key go together; give all three")
+    return Tls(ca, cert, key)
+
+
+def print_plan(planned: Sequence[Planned], workers: int, *, as_json: bool) -> None:
+    """The runs of a grid, each with its status and estimated seconds."""
+    from byzmesh.cli._console import narrow_table, print_objects, wide_console, words
+    from byzmesh.cli._progress import clock
+    from byzmesh.sweeps.estimate import total_seconds
+
+    if as_json:
+        print_objects(vars(run) for run in planned)
+        return
+    console = wide_console()
+    axes = list(dict.fromkeys(name for run in planned for name in run.label))
+    table = narrow_table("key", "status", *axes, "rounds", "time")
+    for run in planned:
+        cells = [words(run.label.get(name, "")) for name in axes]
+        estimate = clock(run.seconds) if run.seconds is not None else "cannot run"
+        table.add_row(run.key[:12], run.status, *cells, f"{run.config['rounds']}", estimate)
+    console.print(table)
+    for problem in dict.fromkeys(run.problem for run in planned if run.problem):
+        console.print(f"cannot run: {problem}", highlight=False, markup=False)
+    todo = sum(run.seconds != 0.0 for run in planned)
+    length = clock(total_seconds(planned, workers))
+    console.print(f"{len(planned)} runs, {todo} to compute: about {length} on {workers} processes", highlight=False)
+
+
+def print_outcome(outcome: Outcome, store: Path, *, as_json: bool) -> None:
+    """The runs of a sweep as they stand, and what to do next."""
+    from collections import Counter
+
+    from rich.console import Console
+
+    from byzmesh.cli._console import as_object, print_objects, runs_table, wide_console
+    from byzmesh.store import open_store
+
+    with open_store(store, readonly=True) as opened:
+        records = [opened.get(key) for key in outcome.statuses]
+    if as_json:
+        print_objects(as_object(run) for run in records)
+    elif len(records) <= MOST_LINES:
+        wide_console().print(runs_table(records))
+    counts = Counter(outcome.statuses.values())
+    summary = ", ".join(f"{count} {status}" for status, count in counts.items())
+    say = Console(stderr=True)
+    say.print(f"{len(records)} runs: {summary}; {outcome.computed} of them now. Store: {store}", highlight=False)
+    if outcome.interrupted:
+        say.print("Stopped. Every run keeps what it has done; the same command again goes on from there.")
+    elif counts["failed"]:
+        say.print(f"Why: byzmesh runs show KEY --store {store}; again: the same command with --retry-failed")

@@ -6,23 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from byzmesh.cli import certify, design
 from byzmesh.errors import ConfigError
 from byzmesh.networks import network
 from byzmesh.theory.search.climb import Witness
-
-app = typer.Typer()
-app.command("certify")(certify.command)
-app.command("design")(design.command)
+from tests.cli import commands
 
 
 def run(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, list(words))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
+    result = commands.run(*words)
     return result.exit_code, result.stdout
 
 

@@ -1,0 +1,71 @@
+"""How runs look in a terminal and as JSON, for the verbs that show some. Light: it must not load the simulator."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from byzmesh.store import RunRecord
+from byzmesh.store.keys import flatten
+
+
+def wide_console() -> Console:
+    """Stdout; where it is not a terminal, wide enough that no cell is cut."""
+    return Console() if sys.stdout.isatty() else Console(width=400)
+
+
+def narrow_table(*headings: str) -> Table:
+    """A table without frame; keys and statuses are never cut."""
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, no_wrap=heading in ("key", "status"))
+    return table
+
+
+def words(value: Any) -> str:
+    """A value of a config as a table shows it.
+
+    >>> words({"name": "CC", "tau": 0.1}), words(3)
+    ('CC(tau=0.1)', '3')
+    """
+    if isinstance(value, dict):
+        options = ", ".join(f"{name}={words(item)}" for name, item in value.items() if name != "name")
+        return f"{value['name']}({options})" if "name" in value and options else str(value.get("name", options))
+    return str(value)
+
+
+def runs_table(records: Sequence[RunRecord]) -> Table:
+    """A line per run; of the config, what tells most runs apart."""
+    paths = {"rule": "rule.name", "attack": "attack.name", "network": "network.name", "seed": "seed"}
+    table = narrow_table("key", *paths, "rounds", "accuracy", "loss", "status")
+    for run in records:
+        fields, final = flatten(run.config), run.final
+        rounds = run.rounds if run.rounds is not None else fields.get("rounds", "")
+        accuracy = f"{100 * final['accuracy']:.2f}" if "accuracy" in final else ""
+        loss = f"{final['loss']:.4g}" if "loss" in final else ""
+        cells = [words(fields.get(path, "")) for path in paths.values()]
+        table.add_row(run.key[:12], *cells, f"{rounds}", accuracy, loss, run.status)
+    return table
+
+
+def number(value: float | None) -> float | str | None:
+    """A number for JSON, which lacks NaN and infinity: those are words."""
+    return value if value is None or math.isfinite(value) else repr(value)
+
+
+def as_object(run: RunRecord) -> dict[str, Any]:
+    """A run as `--json` prints it."""
+    fields = ("key", "status", "rounds", "seconds", "started", "ended", "failure", "config")
+    final = {name: number(value) for name, value in run.final.items()}
+    return {**{name: getattr(run, name) for name in fields}, "final": final}
+
+
+def print_objects(objects: Iterable[dict[str, Any]]) -> None:
+    """A JSON list on stdout, an object per line: indented, many thousand runs would take seconds."""
+    print("[" + ",\n ".join(json.dumps(item, allow_nan=False) for item in objects) + "]")

@@ -1,0 +1,133 @@
+"""Options that several verbs have, each said once, and how their values are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from byzmesh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from byzmesh.networks import Network
+
+STORE = Path("runs.db")
+"""The store that verbs read and write unless told otherwise."""
+
+Config = Annotated[Path, typer.Argument(help="YAML file of the run; see examples/.", show_default=False)]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a key, e.g. --set rule.tau=0.1 (repeatable).")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+
+StorePath = Annotated[Path, typer.Option("--store", help="Store of runs.")]
+NewStorePath = Annotated[Path, typer.Option("--store", help="Store of runs; made if there is none.")]
+Key = Annotated[str, typer.Argument(help="Key of a run, or a unique beginning of it.", show_default=False)]
+Keys = Annotated[list[str], typer.Argument(help="Keys of runs, or unique beginnings.", show_default=False)]
+Where = Annotated[
+    list[str] | None, typer.Option("--where", help="Only runs with this config value, e.g. rule.name=IOS; repeatable.")
+]
+Status = Annotated[
+    str | None,
+    typer.Option("--status", help="Only runs that are planned, running, finished, diverged, failed or interrupted."),
+]
+
+Rows = Annotated[str, typer.Option("--rows", help="Config keys of the rows, e.g. rule or rule,rule.tau.")]
+Columns = Annotated[str, typer.Option("--columns", help="Config keys of the columns, e.g. attack or network.")]
+Metric = Annotated[str, typer.Option("--metric", help="accuracy, worst_accuracy, loss, consensus_error, ...")]
+Last = Annotated[int, typer.Option("--last", help="A run's value is the mean of its last so many evaluations.")]
+
+Workers = Annotated[int | None, typer.Option("--workers", help="Processes on this machine (default: one per core).")]
+Dask = Annotated[str | None, typer.Option("--dask", help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs once more.")]
+Compute = Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what the store holds.")]
+
+Param = Annotated[list[str] | None, typer.Option("--param", help="Parameter of the topology, e.g. k=6; repeatable.")]
+Byzantine = Annotated[str | None, typer.Option("--byzantine", help="Who lies: none, ids as 7,9, or how many.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Of random topologies, placements and the search.")]
+
+
+def names(text: str) -> list[str]:
+    """Names between commas.
+
+    >>> names("IOS, FABA"), names("")
+    (['IOS', 'FABA'], [])
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def parse_where(settings: list[str] | None) -> dict[str, Any]:
+    """Filters `KEY=VALUE`, the values read as YAML.
+
+    >>> parse_where(["rule.name=IOS", "seed=3", "step.a=1e-3", "network.byzantine=[7, 9]"])
+    {'rule.name': 'IOS', 'seed': 3, 'step.a': 0.001, 'network.byzantine': [7, 9]}
+    """
+    import math
+
+    import yaml
+
+    where: dict[str, Any] = {}
+    for setting in settings or ():
+        path, equals, text = setting.partition("=")
+        if not equals or not path:
+            raise ConfigError(f"--where takes KEY=VALUE such as rule.name=IOS, got {setting!r}")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise ConfigError(f"--where {path}: {text!r} is not a value; quote it") from None
+        if isinstance(value, str):
+            try:
+                # YAML takes 1e-3 for a word.
+                number = float(value)
+                value = number if math.isfinite(number) else value
+            except ValueError:
+                pass
+        where[path] = value
+    return where
+
+
+def values_of(pairs: list[str] | None) -> dict[str, Any]:
+    """Options written as name=value; values are read as YAML, so that 6 is a number.
+
+    >>> values_of(["k=6", "centre=own"])
+    {'k': 6, 'centre': 'own'}
+    """
+    import yaml
+
+    found = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"an option must be written name=value, got {pair!r}")
+        found[name.strip()] = yaml.safe_load(value)
+    return found
+
+
+def liars_of(text: str | None) -> Any:
+    """Liars as written: none, a number of them, or ids with commas.
+
+    >>> liars_of("7,9"), liars_of("2"), liars_of("none")
+    ([7, 9], 2, 'none')
+    """
+    if text is None or text == "none":
+        return text
+    parts = names(text)
+    if not all(part.isdigit() for part in parts):
+        raise ConfigError(f"byzantine must be none, ids as 7,9, or a number of liars, got {text!r}")
+    ids = [int(part) for part in parts]
+    return ids if "," in text else ids[0]
+
+
+def network_of(
+    text: str, params: list[str] | None, byzantine: str | None, weights: str | None, seed: int | None
+) -> Network:
+    """The network that the arguments name: a config's, a graph file's or a topology's."""
+    from byzmesh.config.yaml import read_yaml
+    from byzmesh.networks import Network
+
+    config = text.endswith((".yaml", ".yml"))
+    spec: Any = read_yaml(text).get("network") if config else text
+    folder = Path(text).parent if config else Path()
+    chosen = {"byzantine": liars_of(byzantine), "weights": weights, "seed": seed}
+    return Network.from_spec(spec, folder=folder, **chosen, **values_of(params))

@@ -1,0 +1,93 @@
+"""How far a sweep is, for the verbs that compute many runs: live in a terminal, else a line per run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from rich.console import Console
+
+from byzmesh.store import RunRecord
+from byzmesh.sweeps.queue import Backlog, Show
+
+QUIET_SECONDS = 60.0
+"""Where there is no terminal: how long nothing may be said."""
+
+
+def clock(seconds: float) -> str:
+    """A length of time.
+
+    >>> clock(0.26), clock(3725.0)
+    ('0.3 s', '1:02:05')
+    """
+    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
+
+
+def describe(record: RunRecord) -> str:
+    """A run that ended, in a few words."""
+    config = record.config
+    parts = [record.key[:12], config["rule"]["name"], config["attack"]["name"], f"seed {config['seed']}", record.status]
+    if record.status == "failed":
+        parts.append((record.failure or "").strip().split("\n")[-1])
+    elif "accuracy" in record.final:
+        parts.append(f"accuracy {100 * record.final['accuracy']:.2f}%")
+    return "  ".join(parts)
+
+
+def standing(backlog: Backlog) -> str:
+    """How far a sweep is, in a line."""
+    done = backlog.count("finished") + backlog.count("diverged")
+    left = backlog.seconds_left
+    parts = [f"{done}/{len(backlog.keys)} done", f"{len(backlog.running)} running", f"{backlog.count('failed')} failed"]
+    if backlog.elsewhere:
+        parts.append(f"{len(backlog.elsewhere)} elsewhere")
+    parts.append(f"{backlog.rounds_per_second:,.0f} rounds/s")
+    parts.append(f"{'?' if left is None else clock(left)} left")
+    return "  ".join(parts)
+
+
+@contextmanager
+def progress() -> Iterator[Show]:
+    """A live line in a terminal; elsewhere a line for each run that ended. All on stderr."""
+    console = Console(stderr=True)
+    warned = 0
+
+    def new_warnings(backlog: Backlog) -> list[str]:
+        nonlocal warned
+        fresh = list(backlog.warnings)[warned:]
+        warned = len(backlog.warnings)
+        return fresh
+
+    if sys.stderr.isatty():
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        with Progress(BarColumn(), TextColumn("{task.description}"), console=console) as bar:
+            task = bar.add_task("", total=1.0)
+
+            def live(backlog: Backlog, record: RunRecord | None) -> None:
+                for text in new_warnings(backlog):
+                    bar.console.print(f"warning: {text}", markup=False)
+                if record is not None:
+                    bar.console.print(describe(record), highlight=False, markup=False)
+                bar.update(task, completed=backlog.share, description=standing(backlog))
+
+            yield live
+        return
+    said = time.monotonic()
+
+    def plain(backlog: Backlog, record: RunRecord | None) -> None:
+        nonlocal said
+        for text in new_warnings(backlog):
+            print(f"warning: {text}", file=sys.stderr, flush=True)
+        if record is not None:
+            print(f"{len(backlog.ended)}/{len(backlog.keys)}  {describe(record)}", file=sys.stderr, flush=True)
+        elif time.monotonic() - said > QUIET_SECONDS:
+            print(standing(backlog), file=sys.stderr, flush=True)
+        else:
+            return
+        said = time.monotonic()
+
+    yield plain

@@ -1,0 +1,25 @@
+"""The command line in this process."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from byzmesh.cli import app
+
+
+def run(*arguments: object, **options: Any) -> Result:
+    """A command and what it printed; mistakes are raised as they reach `main`."""
+    told = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+    if told.exception is not None and not isinstance(told.exception, SystemExit):
+        raise told.exception
+    return told
+
+
+def as_json(*arguments: object) -> Any:
+    """What a command prints as JSON."""
+    told = run(*arguments, "--json")
+    assert told.exit_code == 0, told.output
+    return json.loads(told.stdout)

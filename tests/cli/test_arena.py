@@ -1,0 +1,30 @@
+"""`byzmesh arena`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from byzmesh.studies.arena.grid import Selection, bouts, fight
+from tests.cli.commands import run
+
+
+def test_it_shows_what_the_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    fight(bouts(Selection(rules=("Reprieve",), attacks=("alie",), rounds=2)), tmp_path / "runs.db", workers=1)
+    chosen = ("--rules", "Reprieve", "--attacks", "alie", "--rounds", "2", "--store", "runs.db", "--out", "out")
+    shown = run("arena", "--no-run", *chosen)
+    assert shown.exit_code == 0, shown.output
+    assert "Leaderboard" in shown.stdout and "Reprieve" in shown.stdout
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "leaderboard.md",
+        "leaderboard.tex",
+        "arena.csv",
+        "report.html",
+    }
+
+
+def test_the_command_explains_mistakes(tmp_path: Path) -> None:
+    wrong = run("arena", "tables", "--against", tmp_path / "missing.csv")
+    assert wrong.exit_code == 2 and "missing.csv" in wrong.stderr

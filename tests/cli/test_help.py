@@ -1,0 +1,44 @@
+"""What every verb has: help with an example, a light module; and nothing heavy is loaded to say so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from byzmesh.cli import verbs
+from tests.cli.commands import run
+
+COMMANDS = [
+    [name, *rest]
+    for name, module in verbs().items()
+    for rest in ([[command.name or command.callback.__name__] for command in module.app.registered_commands]
+                 if hasattr(module, "app") else [[]])
+]  # fmt: skip
+HEAVY = ("numba", "scipy", "matplotlib", "networkx", "torch", "byzmesh.simulation", "byzmesh.sweeps")
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_has_an_example(words: list[str]) -> None:
+    shown = " ".join(run(*words, "--help").stdout.replace("│", " ").split())
+    assert f"Example: byzmesh {' '.join(words)}" in shown
+
+
+def test_verbs_keep_their_order_and_have_one_each() -> None:
+    order = [module.ORDER for module in verbs().values()]
+    assert order == sorted(set(order))
+    assert list(verbs())[:2] == ["run", "show"] and {"runs", "peers"} < set(verbs())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["runs", "list"]], ids=" ".join)
+def test_nothing_heavy_is_loaded(words: list[str], filled: Path) -> None:
+    code = (
+        "import json, sys\nfrom byzmesh.cli import main\ntry:\n    main()\n"
+        "except SystemExit:\n    json.dump(sorted(sys.modules), sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=filled)
+    assert "IOS" in done.stdout or "Usage" in done.stdout
+    assert set(HEAVY) & set(json.loads(done.stderr)) == set()

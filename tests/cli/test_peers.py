@@ -1,0 +1,52 @@
+"""`byzmesh keygen`, `peers` and `peer`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from byzmesh.errors import ConfigError
+from byzmesh.peers.network_file import load_network
+from tests.cli.commands import run
+from tests.peers.networks import free_ports, make_network
+
+
+def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
+    run("keygen", tmp_path / "keys", "--peers", 5)
+    config = {"network": {"name": "ring", "n": 5}, "rule": "weimean", "problem": "quadratic", "rounds": 20}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(config))
+    (tmp_path / "hosts.yaml").write_text(
+        yaml.safe_dump({peer: f"127.0.0.1:{port}" for peer, port in enumerate(free_ports(5))})
+    )
+    path = tmp_path / "network.yaml"
+    words = ["plan", tmp_path / "run.yaml", "--host-map", tmp_path / "hosts.yaml"]
+    done = run("peers", *words, "--keys", tmp_path / "keys", "--out", path)
+    assert done.exit_code == 0, done.output
+    assert load_network(path).rounds == 20
+    with pytest.raises(ConfigError, match="--local"):
+        run("peers", "launch", path)
+    done = run("peers", "launch", path, "--local", "--out", tmp_path / "out", "--store", tmp_path / "s.db")
+    assert done.exit_code == 0, done.output
+    assert "stored as" in done.output and "moved up" in done.output
+
+
+def test_one_peer_by_its_command_ends_on_sigterm(tmp_path: Path) -> None:
+    make_network(
+        tmp_path, 2, edges=[[0, 1]], rule="weimean", problem="quadratic", timeouts={"round": 0.05, "start": 0.05}
+    )
+    code = (
+        "import sys; from pathlib import Path; from byzmesh.cli.peer import command; "
+        "command(Path(sys.argv[1]), 0, Path(sys.argv[2]), out=Path(sys.argv[3]))"
+    )
+    words = [str(tmp_path / "network.yaml"), str(tmp_path / "peer0.key"), str(tmp_path / "out")]
+    with subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert '"evaluated"' in process.stderr.readline()
+        process.terminate()
+        rest = process.stderr.read()
+    assert process.returncode == 0 and '"left"' in rest
+    assert (tmp_path / "out" / "peer0.ckpt").exists()

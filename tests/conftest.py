@@ -1,0 +1,50 @@
+"""A small data set, and a store of runs over it that ended in every way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byzmesh.config.grid import read_grid
+from byzmesh.store import open_store
+from byzmesh.sweeps.sweep import sweep
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set of 400 samples of 20 features in 4 classes."""
+    draw = np.random.default_rng(0)
+    labels = draw.integers(0, 4, 400)
+    features = draw.standard_normal((4, 20))[labels] + draw.standard_normal((400, 20))
+    path = tmp_path_factory.mktemp("data") / "samples.npz"
+    np.savez(path, train_x=features[:300], train_y=labels[:300], test_x=features[300:], test_y=labels[300:])
+    return path
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
+    """Folder of a store with finished, diverged, failed and planned runs, their grid and their event files."""
+    folder = tmp_path_factory.mktemp("filled")
+    grid = {
+        "base": {
+            "problem": {"name": "softmax", "data": str(samples)},
+            "network": "paper/two-castle",
+            "rounds": 20,
+            "evaluate_every": 5,
+        },
+        "cases": {
+            "good": {"rule": "ios", "attack": "alie"},
+            "wild": {"rule": "mean", "step": 1e30},
+            "never": {"rule": "krum", "f": 9},
+        },
+        "axes": {"seed": [0, 1]},
+    }
+    (folder / "grid.yaml").write_text(json.dumps(grid))
+    points = read_grid(folder / "grid.yaml")
+    sweep([point.config for point in points[:5]], folder / "runs.db", workers=1, tensorboard=folder / "events")
+    with open_store(folder / "runs.db") as store:
+        store.plan(points[5].config)
+    return folder
