@@ -27,7 +27,7 @@ from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file, save_network
 from byzmesh.peers.node import bind_share
 from byzmesh.rules.base import Inbox
-from byzmesh.rules.gram.strategy import Pool
+from byzmesh.rules.gram.pool import Pool
 from byzmesh.training.local import local_update
 from byzmesh.training.schedules import schedule
 

@@ -27,7 +27,7 @@ from byzmesh.peers.metrics_page import Page
 from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.problems import Task
-from byzmesh.rules.gram.pool import to_host
+from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 from byzmesh.training.local import local_update
 from byzmesh.training.schedules import schedule

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.types import Booleans
+from byzmesh.types import Array, Booleans
 
 _WORK = {"float32": "float32", "float64": "float64", "float16": "float32", "bfloat16": "float32"}
 
@@ -81,3 +81,21 @@ class Bridge:
             return array.astype(self.dtype, copy=False)
         tensor = self.torch.from_numpy(np.ascontiguousarray(array)) if self.here else array
         return tensor.to(self.dtype)
+
+
+def to_host(array: Any) -> Array:
+    """Any array as NumPy."""
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+    return np.asarray(array)
+
+
+def from_host(array: Array, like: Any) -> Any:
+    """A NumPy array in the type, dtype and device of another array."""
+    if isinstance(like, np.ndarray):
+        return array.astype(like.dtype, copy=False)
+    from array_api_compat import array_namespace, device
+
+    return array_namespace(like).asarray(array, dtype=like.dtype, device=device(like))

@@ -17,8 +17,8 @@ import numpy as np
 
 from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, settle
 from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.gram.products import mix
 from byzmesh.rules.gram.rule import block_of, keep_own
-from byzmesh.rules.gram.strategy import mix
 from byzmesh.types import Booleans, Floats, Integers
 
 Mixed = tuple[Floats, Floats, Booleans]

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.gram.products import inner_blocks, mix
 from byzmesh.rules.gram.rule import anchored
-from byzmesh.rules.gram.strategy import inner_blocks, mix
 from byzmesh.rules.ranks import sign_histogram
 from byzmesh.types import Booleans, Floats
 

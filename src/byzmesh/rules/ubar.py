@@ -6,8 +6,8 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.gram.products import mix, tie_tolerance
 from byzmesh.rules.gram.rule import block_of
-from byzmesh.rules.gram.strategy import mix, tie_tolerance
 from byzmesh.rules.nearest import pick_least
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
-from byzmesh.rules.gram.strategy import mix
+from byzmesh.rules.gram.products import mix
 
 
 @rules.register("WeiMean", aliases=("mean", "weighted-mean", "average"))

@@ -27,7 +27,7 @@ from byzmesh.networks import Network
 from byzmesh.problems.base import Task
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.base import Rule
-from byzmesh.rules.gram.pool import from_host, to_host
+from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
 from byzmesh.simulation.trials import trials

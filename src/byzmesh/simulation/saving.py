@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzmesh.errors import DataError
-from byzmesh.rules.gram.pool import from_host, to_host
+from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from byzmesh.attacks.base import Scene, Weigh
 from byzmesh.rules.base import Block, Rule
-from byzmesh.rules.gram.strategy import tie_tolerance
+from byzmesh.rules.gram.products import tie_tolerance
 from byzmesh.simulation.exchange import Exchange
 from byzmesh.types import Floats, Integers
 

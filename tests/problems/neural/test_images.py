@@ -53,10 +53,10 @@ def test_wrong_augmentations() -> None:
         bound(augment=["flop"])
     with pytest.raises(ConfigError, match="augmentation shift: pixels must be a whole number of at least 1"):
         bound(augment=[{"name": "shift", "pixels": 0}])
-    for wrong, words in (([3], "augment must list names"), ("flip", "augment must be a list")):
+    for wrong, words in (([3], "augmentation must be a name or a mapping"), ("flip", "augment must be a list")):
         with pytest.raises(ConfigError, match=words):
             bound(augment=wrong)
-    with pytest.raises(ConfigError, match="augment must list names"):
+    with pytest.raises(ConfigError, match="augmentation must be a name or a mapping"):
         augmentations.build(3)
 
 

@@ -31,7 +31,8 @@ from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.peers.wire import Format
 from byzmesh.rules.base import Inbox
-from byzmesh.rules.gram.pool import Pool, to_host
+from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.interop import to_host
 from byzmesh.training.local import local_update
 
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG

@@ -16,28 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from byzmesh.compiled import over_parts
+from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.block_kernels import center_columns
-from byzmesh.rules.gram.pool import Pool, from_host, to_host
 from byzmesh.rules.gram.slots import lift_combinations, sums_to_one
 from byzmesh.rules.gram.small_kernels import centred_mix, centred_products
+from byzmesh.rules.interop import from_host, to_host
 from byzmesh.types import Floats
 
-CHUNK = 8192
-"""Columns centred and multiplied at a time by BLAS: nothing of the size of the pool is copied."""
-
-SMALL = 40
-"""Up to this many rows our own fused kernels beat BLAS, which is made for square products."""
+if TYPE_CHECKING:
+    from byzmesh.rules.gram.pool import Pool
 
 FAR = 10.0
 """Times the median of the own models' peaks, from which a model does not count in the centre."""
-
-COLUMNS = 1 << 16
-"""Columns for which a second thread pays."""
 
 LARGEST = 1e140
 """Scales count no more than this in distances, so that squares stay finite."""
@@ -45,7 +40,7 @@ LARGEST = 1e140
 _HUGE = {np.dtype(np.float32): 1e15, np.dtype(np.float64): LARGEST}
 
 
-class Frame:
+class Basis:
     """The centred basis of a pool and the matrix that lifts basis coordinates to pool rows."""
 
     def __init__(self, pool: Pool) -> None:
@@ -61,8 +56,9 @@ class Frame:
         """Rows M of the basis: the dense rows and, if combinations need it, the centre."""
         self.plain = pool.top <= _HUGE[pool.dtype]
         """Whether all rows are finite and none is so large that its square could overflow."""
-        few = self.height <= SMALL and isinstance(pool.own, np.ndarray) and count > 0
-        self.small = self.plain and few and self._together
+        usual = self.plain and count > 0 and isinstance(pool.own, np.ndarray)
+        self.fused = usual and strategy.prefers_fused(self.height) and self._together
+        """Whether the fused kernels for small pools serve: all rows usual, and few."""
 
     @cached_property
     def _together(self) -> bool:
@@ -103,8 +99,8 @@ class Frame:
         if not isinstance(own, np.ndarray):
             yield 0, columns, *self._basis_elsewhere
             return
-        for start in range(0, columns, CHUNK):
-            stop = min(columns, start + CHUNK)
+        for start in range(0, columns, strategy.CHUNK):
+            stop = min(columns, start + strategy.CHUNK)
             basis = np.empty((self.height, stop - start), own.dtype)
             centre = np.empty(stop - start, own.dtype)
             center_columns(
@@ -132,7 +128,7 @@ class Frame:
     def gram(self) -> Floats:
         """(M, M) inner products of the basis rows."""
         total = np.zeros((self.height, self.height))
-        if not self.small:
+        if not self.fused:
             for _, _, basis, _ in self.chunks():
                 total += to_host(basis @ basis.T)
             return total
@@ -143,7 +139,7 @@ class Frame:
             centred_products(own, messages, anchors, self.centre_row, part.start, part.stop, share)
             return share
 
-        return sum(over_parts(work, own.shape[1], COLUMNS), total)
+        return sum(over_parts(work, own.shape[1], strategy.COLUMNS), total)
 
     def lift(self, scale: Floats) -> Floats:
         """(P, M) with y_p - c = lift[p] @ basis, for the basis rows' scale."""
@@ -168,7 +164,7 @@ class Frame:
         total = matrix.sum(axis=1)
         if not (self.plain and self.pool.combination is None):
             matrix = matrix @ self.lift(self.scale)
-        if self.small:
+        if self.fused:
             if self.centre_row:
                 total = total + matrix[:, -1]
             out = np.empty((len(matrix), own.shape[1]), own.dtype)
@@ -177,7 +173,7 @@ class Frame:
             def work(part: slice) -> None:
                 centred_mix(own, self.messages, self.anchors, weights, sums, part.start, part.stop, out)
 
-            over_parts(work, own.shape[1], COLUMNS)
+            over_parts(work, own.shape[1], strategy.COLUMNS)
             return out
         weights, sums = from_host(matrix, own), from_host(total[:, None], own)
         parts = [weights @ basis + sums * centre for _, _, basis, centre in self.chunks()]

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from byzmesh.rules.gram.basis import Basis
 from byzmesh.rules.gram.block_kernels import mix_rows, peak_bits
 from byzmesh.rules.gram.slots import combination_peaks, scatter
+from byzmesh.rules.interop import from_host, to_host
 from byzmesh.types import Booleans, Floats, Integers
-
-if TYPE_CHECKING:
-    from byzmesh.rules.gram.basis import Frame
 
 
 def peaks(rows: Any) -> Floats:
@@ -44,24 +42,6 @@ def _peaks_elsewhere(rows: Any) -> Floats:
         return np.zeros(0)
     top = to_host(xp.max(xp.abs(rows), axis=1)).astype(np.float64)
     return np.where(np.isfinite(top), top, np.inf)
-
-
-def to_host(array: Any) -> npt.NDArray[Any]:
-    """Any array as NumPy."""
-    if isinstance(array, np.ndarray):
-        return array
-    if hasattr(array, "detach"):
-        array = array.detach().cpu()
-    return np.asarray(array)
-
-
-def from_host(array: npt.NDArray[Any], like: Any) -> Any:
-    """A NumPy array in the type, dtype and device of another array."""
-    if isinstance(like, np.ndarray):
-        return array.astype(like.dtype, copy=False)
-    from array_api_compat import array_namespace, device
-
-    return array_namespace(like).asarray(array, dtype=like.dtype, device=device(like))
 
 
 @dataclass(frozen=True)
@@ -152,17 +132,11 @@ class Pool:
         return array_namespace(self.own).concat(parts, axis=0)
 
     @cached_property
-    def frame(self) -> Frame:
-        """Basis and lift of the full Gram matrix."""
-        from byzmesh.rules.gram.basis import Frame
-
-        return Frame(self)
+    def basis(self) -> Basis:
+        """The centred basis of the rows, from which the full Gram matrix and all mixtures come."""
+        return Basis(self)
 
     @cached_property
     def inner(self) -> Floats:
         """(P, P) inner products of the centred rows; zero where a row is not usable."""
-        return self.frame.inner()
-
-    def prefers_blocks(self, receivers: int, slots: int) -> bool:
-        """Whether separate K x K blocks cost less than the full Gram matrix."""
-        return isinstance(self.own, np.ndarray) and receivers * slots * slots * 4 < self.size * self.size
+        return self.basis.inner()

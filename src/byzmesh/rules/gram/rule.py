@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, no_state, settle
-from byzmesh.rules.gram.strategy import inner_blocks, mix, tie_tolerance
+from byzmesh.rules.gram.products import inner_blocks, mix, tie_tolerance
 from byzmesh.types import Booleans, Floats, Integers
 
 

@@ -1,64 +1,44 @@
-"""From inboxes to inner products, and from coefficients back to models.
+"""Which way a product is computed: the one place that chooses.
 
-Small or dense networks use one Gram matrix of the whole pool (basis.py). On large sparse networks that would be mostly
-unused; there each receiver's K x K block is computed by itself, O(R K^2 D).
+    pool of few rows          fused kernels (small_kernels.py), centred on the way: nothing of the pool's size is built
+    larger, dense network     BLAS on chunks of columns of the centred basis (basis.py)
+    large, sparse network     a K x K block per receiver (block_kernels.py); a full Gram matrix would be mostly unused
+    arrays on another device  array-API operations on the whole basis
+
+The ways give the same decisions and the same numbers within rounding; within one way results are bit for bit the same.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byzmesh.compiled import over_parts
-from byzmesh.rules.gram.basis import LARGEST, power_of_two
-from byzmesh.rules.gram.block_kernels import mix_rows, neighbourhood_products
-from byzmesh.rules.gram.pool import Pool
-from byzmesh.rules.gram.slots import gather_blocks, scatter
-from byzmesh.types import Booleans, Floats, Integers
+if TYPE_CHECKING:
+    from byzmesh.rules.gram.pool import Pool
+
+FUSED_ROWS = 40
+"""Up to this many rows our own fused kernels beat BLAS, which is made for square products."""
+
+CHUNK = 8192
+"""Columns centred and multiplied at a time by BLAS: nothing of the size of the pool is copied."""
+
+COLUMNS = 1 << 16
+"""Columns for which a second thread pays."""
 
 RECEIVERS = 64
 """Receivers for which a second thread pays."""
 
-_TIE = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-12}
+
+def prefers_fused(rows: int) -> bool:
+    """Whether the fused kernels are faster for a basis of this many rows.
+
+    >>> prefers_fused(12), prefers_fused(1000)
+    (True, False)
+    """
+    return rows <= FUSED_ROWS
 
 
-def tie_tolerance(dtype: Any) -> float:
-    """Relative difference of squared distances that rounding alone can make."""
-    return _TIE[np.dtype(dtype)]
-
-
-def inner_blocks(pool: Pool, index: Integers, present: Booleans) -> Floats:
-    """(R, K, K) inner products <y_i - own, y_j - own> of each receiver's slots; zero where a slot is absent."""
-    receivers, slots = index.shape
-    out = np.empty((receivers, slots, slots))
-    if not pool.prefers_blocks(receivers, slots):
-        gather_blocks(pool.inner, index, present, out)
-        return out
-    anchors = pool.own[:0] if pool.anchors is None else pool.anchors
-    scale = np.where(pool.usable, power_of_two(pool.peak, pool.dtype), 1.0)
-    messages, factor, capped = pool.dense_messages(), 1.0 / scale, np.minimum(scale, LARGEST)
-
-    def work(part: slice) -> None:
-        neighbourhood_products(pool.own, messages, anchors, index[part], present[part], factor, capped, out[part])
-
-    over_parts(work, receivers, RECEIVERS)
-    return out
-
-
-def mix(pool: Pool, index: Integers, coefficient: Floats) -> Any:
-    """(R, D) sum_k coefficient[r, k] * y_{index[r, k]}: from coefficients to models."""
-    receivers, slots = index.shape
-    if pool.prefers_blocks(receivers, slots):
-        out = np.empty((receivers, pool.own.shape[1]), pool.own.dtype)
-        anchors = pool.own[:0] if pool.anchors is None else pool.anchors
-        messages = pool.dense_messages()
-
-        def work(part: slice) -> None:
-            mix_rows(pool.own, messages, anchors, index[part], coefficient[part], True, out[part])
-
-        over_parts(work, receivers, RECEIVERS)
-        return out
-    matrix = np.zeros((receivers, pool.size))
-    scatter(index, coefficient, matrix)
-    return pool.frame.mix(matrix)
+def prefers_blocks(pool: Pool, receivers: int, slots: int) -> bool:
+    """Whether separate K x K blocks cost less than the full Gram matrix."""
+    return isinstance(pool.own, np.ndarray) and receivers * slots * slots * 4 < pool.size * pool.size
