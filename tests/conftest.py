@@ -1,20 +1,37 @@
-"""A small data set, and a store of runs over it that ended in every way."""
+"""What several rooms share: a small data set, grids over it, and no process left behind."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from byzmesh.config.grid import read_grid
 from byzmesh.store import open_store
 from byzmesh.sweeps.sweep import sweep
+from tests.processes import STARTED
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind():
+    """A test that fails half-way must not leave its sweeps running."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def samples(tmp_path_factory) -> Path:
     """A data set of 400 samples of 20 features in 4 classes."""
     draw = np.random.default_rng(0)
     labels = draw.integers(0, 4, 400)
@@ -48,3 +65,23 @@ def filled(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
     with open_store(folder / "runs.db") as store:
         store.plan(points[5].config)
     return folder
+
+
+@pytest.fixture
+def grid_file(tmp_path, samples):
+    """Writes a grid over the small data set and returns its path."""
+
+    def write(name: str = "grid.yaml", rounds: int = 50, **parts: Any) -> Path:
+        base = {
+            "problem": {"name": "softmax", "data": str(samples), "batch": 8},
+            "network": "paper/two-castle",
+            "attack": "gaussian",
+            "rounds": rounds,
+            "evaluate_every": max(rounds // 10, 1),
+            **parts.pop("base", {}),
+        }
+        path = tmp_path / name
+        path.write_text(yaml.safe_dump({"base": base, **parts}, sort_keys=False))
+        return path
+
+    return write

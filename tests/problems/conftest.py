@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byzmesh.problems import Dataset
-
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -32,9 +30,3 @@ def small_file(tmp_path: Path) -> Path:
         test_labels=generator.integers(0, 3, 20),
     )
     return path
-
-
-def dense_inputs(data: Dataset, picks: np.ndarray, part: str = "train") -> np.ndarray:
-    """The scaled features of samples in float64."""
-    x = data.train_x if part == "train" else data.test_x
-    return np.asarray(data.scale * x[picks].astype(np.float64) + data.offset)

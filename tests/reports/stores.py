@@ -1,72 +1,10 @@
-"""A store with made-up results, so that rendering can be tested without a single round of training."""
+"""Stores with made-up runs, so that tables can be tested without a single round of training."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from byzmesh.networks import network
-from byzmesh.store import Store, config_key, open_store
-from byzmesh.studies.paper.cells import Cell, cells
-from byzmesh.studies.paper.published import published
-from byzmesh.studies.paper.results import Entry
-
-OFFSETS = (0.0, 0.12, -0.31, 0.7, -0.9, 2.5, -7.0)
-"""Ours minus published, in turn over the cells: every colour of a report occurs."""
-DIVERGED, FAILED, WAITING = ("DRSA", "alie"), ("Krum", "isolation"), ("GeoMed", "gaussian")
-PROVENANCE = {"version": "1.2.3", "revision": "abc", "python": "3.11", "platform": "Linux", "processor": "x86_64",
-              "packages": {"numpy": "2.0"}, "host": "secret-machine"}  # fmt: skip
-
-
-def entry(cell: Cell) -> Entry:
-    """The cell as a report knows it."""
-    return Entry(cell.target, cell.rule, cell.attack, config_key(cell.config), cell.variant)
-
-
-def made_up(path: Path, target: str = "table-3", rules: Sequence[str] = (), seeds: int = 1) -> list[Entry]:
-    """Fill a store with results beside the published ones of a table; its entries."""
-    chosen = [cell for cell in cells(target, seeds=seeds) if not rules or cell.rule in rules]
-    with open_store(path) as store:
-        for number, cell in enumerate(chosen):
-            key = store.plan(cell.config)
-            if (cell.rule, cell.attack) == WAITING:
-                continue
-            if (cell.rule, cell.attack) == FAILED:
-                store.fail(
-                    key, "f = 9 is infeasible for rule Krum at worker 3 with 10 neighbours", provenance=PROVENANCE
-                )
-                continue
-            status = "diverged" if (cell.rule, cell.attack) == DIVERGED else "finished"
-            theirs = published()[cell.target, cell.rule, cell.attack]
-            final = min(max(theirs.accuracy + OFFSETS[number % len(OFFSETS)], 0.0), 100.0) / 100.0
-            error = theirs.consensus_error.value * {"<": 0.3, ">": 4.0, "": 1.4}[theirs.consensus_error.side]
-            rounds = np.arange(0, 20_500, 500.0)
-            rise = 1.0 - 0.5 * 0.8 ** np.arange(len(rounds) - 10)
-            series = {
-                "round": rounds,
-                "accuracy": np.concatenate([final * rise, np.full(10, final)]),
-                "loss": 2.0 - final + 0 * rounds,
-                "consensus_error": error * (1.0 + np.exp(-rounds / 1_000))[::-1][::-1],
-                "disagreement": 30.0 * error + 0 * rounds,
-            }
-            edges = _edges(cell) if cell.rule in ("IOS", "FABA", "Krum") and cell.attack != "none" else None
-            store.finish(key, status, series, edges=edges, rounds=20_000, seconds=12.5 + number, provenance=PROVENANCE)
-    return [entry(cell) for cell in chosen]
-
-
-def _edges(cell: Cell) -> np.ndarray:
-    """Liars are cut nine times in ten, honest ones never."""
-    net = network(cell.config["network"]["name"])
-    return np.array(
-        [
-            (sender, receiver, 900 if sender in net.byzantine else 0, 1000)
-            for receiver in net.honest.tolist()
-            for sender in net.neighbours(receiver).tolist()
-        ]
-    )
+from byzmesh.store import Store
 
 
 def config(rule: str = "IOS", attack: str = "none", seed: int = 0, **more: Any) -> dict[str, Any]:

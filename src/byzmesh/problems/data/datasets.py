@@ -29,7 +29,7 @@ from byzmesh.problems.data.idx import FILES, read_idx_folder
 from byzmesh.problems.data.user_files import read_table
 from byzmesh.registry import fold
 
-_EMBEDDED = Path(__file__).parent / "data" / "mnist"
+_EMBEDDED = Path(__file__).parent / "mnist"
 _SYSTEM = Path("/usr/share/datasets")
 """Where Debian's packages put data sets."""
 _DENSE = ("train_x", "train_y", "test_x", "test_y")

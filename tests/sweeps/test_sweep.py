@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -17,21 +16,7 @@ from byzmesh.sweeps.dask import Tls
 from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
-from tests.experiments.conftest import alive, children, command, results, start, statuses
-
-PATIENCE = 120.0
-
-
-def wait_for(condition, process=None):
-    """Look again and again, but not for ever, nor after the process has ended."""
-    pause = threading.Event()
-    for _ in range(int(PATIENCE / 0.02)):
-        if condition():
-            return
-        if process is not None and process.poll() is not None:
-            pytest.fail(f"the sweep ended early: {process.communicate()}")
-        pause.wait(0.02)
-    pytest.fail("waited in vain")
+from tests.processes import PATIENCE, alive, children, command, results, start, statuses, wait_for
 
 
 def configs(path):

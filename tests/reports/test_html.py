@@ -15,7 +15,7 @@ from byzmesh.store import open_store
 from byzmesh.studies.paper.report import Reproduction, report, sections
 from byzmesh.studies.paper.results import collect
 from tests.reports.browser import Page
-from tests.reports.stores import made_up
+from tests.studies.paper.stores import made_up
 
 pytestmark = pytest.mark.xdist_group("browser")
 

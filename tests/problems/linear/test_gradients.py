@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.problems import Dataset, dataset, problem
+from byzmesh.problems import Dataset, dataset
 from byzmesh.problems.data.datasets import nonzero
 from byzmesh.problems.linear.products import rows_of
-from byzmesh.problems.linear.task import LinearTask
-from tests.problems.conftest import dense_inputs
+from tests.problems.linear.reference import bound, dense_inputs, reference
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 PROBLEMS: list[tuple[str, dict[str, Any]]] = [
@@ -30,29 +29,6 @@ PROBLEMS: list[tuple[str, dict[str, Any]]] = [
     ("least-squares", {}),
     ("least-squares", {"classes": None, "partition": "shards"}),
 ]
-
-
-def reference(name: str, x: np.ndarray, labels: np.ndarray, model: np.ndarray) -> tuple[np.ndarray, float]:
-    """Gradient and loss of one batch, by the formulas."""
-    outputs = len(model) // (x.shape[1] + 1)
-    inputs = np.hstack([x, np.ones((len(x), 1))])
-    scores = inputs @ model.reshape(-1, outputs)
-    if name == "softmax":
-        logs = scores - scores.max(axis=1, keepdims=True)
-        logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
-        delta, loss = np.exp(logs) - np.eye(outputs)[labels], -logs[np.arange(len(x)), labels].mean()
-    elif name == "logistic":
-        y = labels[:, None]
-        delta, loss = 1 / (1 + np.exp(-scores)) - y, np.mean(np.logaddexp(0, scores) - y * scores)
-    else:
-        delta, loss = scores - labels[:, None], 0.5 * np.mean((scores - labels[:, None]) ** 2)
-    return (inputs.T @ delta / len(x)).ravel(), float(loss)
-
-
-def bound(name: str, options: dict[str, Any], **given: Any) -> LinearTask:
-    task = problem(name, **options).bind(**given)
-    assert isinstance(task, LinearTask)
-    return task
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -11,8 +11,7 @@ import pytest
 from byzmesh.errors import ConfigError
 from byzmesh.problems import dataset, problem, problems
 from byzmesh.problems.linear.task import LinearTask
-from tests.problems.conftest import dense_inputs
-from tests.problems.test_gradients import bound, reference
+from tests.problems.linear.reference import bound, dense_inputs, reference
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

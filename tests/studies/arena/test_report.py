@@ -24,7 +24,7 @@ from byzmesh.studies.arena.report import (
     write_columns,
 )
 from byzmesh.studies.paper.results import Reading, collect
-from tests.reports.stores import made_up
+from tests.studies.paper.stores import made_up
 
 
 def reading(rule: str, attack: str, accuracy: float, **more: object) -> Reading:

@@ -14,8 +14,8 @@ from byzmesh.peers.drill.drill import Drill
 from byzmesh.peers.drill.launch import collect
 from byzmesh.peers.drill.liars import Coalition, heard_scene
 from byzmesh.simulation.exchange import scene_of
+from tests.peers.drill.simulated import simulation_of
 from tests.peers.networks import two_castle
-from tests.peers.simulated import simulation_of
 
 LIARS = [7, 9]
 ROUNDS = 25

@@ -16,7 +16,7 @@ from byzmesh.problems import dataset
 from byzmesh.problems.data.cache import cache_dir, cached
 from byzmesh.problems.data.datasets import _SOURCES, nonzero
 from byzmesh.problems.data.idx import FILES, read_idx
-from tests.problems.test_gradients import bound
+from tests.problems.linear.reference import bound
 
 
 def write_idx(path: Path, array: np.ndarray, packed: bool = True) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -11,57 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byzmesh.rules import ranks as selection
-from byzmesh.rules.ranks import sorting_networks as networks
+from byzmesh.rules import ranks
+from byzmesh.rules.ranks import array_api
 from tests.rules.oracles import mean_near_median
-
-
-def run(steps: Any, places: Any, values: np.ndarray) -> np.ndarray:
-    """A program on columns (n, lanes) -> (wanted, lanes), by the definition of a step."""
-    lines: dict[int, np.ndarray] = {-1 - wire: column for wire, column in enumerate(values)}
-    for a, b, low, high in steps.tolist():
-        least, largest = np.minimum(lines[a], lines[b]), np.maximum(lines[a], lines[b])
-        for target, result in ((low, least), (high, largest)):
-            if target != networks.NOWHERE:
-                assert target not in (a, b)
-                lines[target] = result
-    return np.array([lines[place] for place in places.tolist()]).reshape(-1, values.shape[1])
-
-
-def zeros_and_ones(size: int) -> np.ndarray:
-    """(size, 2^size): a network that sorts all of these sorts everything."""
-    return np.array(list(itertools.product([0, 1], repeat=size))).T
-
-
-@pytest.mark.parametrize("size", range(1, 12))
-def test_sorting_programs_by_the_zero_one_principle(size: int) -> None:
-    values = zeros_and_ones(size)
-    assert np.array_equal(run(*networks.sorting(size), values), np.sort(values, axis=0))
-
-
-@pytest.mark.parametrize("size", range(1, 12))
-def test_selecting_programs_by_the_zero_one_principle(size: int) -> None:
-    values = zeros_and_ones(size)
-    ordered = np.sort(values, axis=0)
-    for lower in range(size):
-        for upper in range(lower + 1, size + 1):
-            for halves, wanted in (
-                (networks.peeling(size, lower, upper)),
-                (list(networks.merging(size)), list(range(lower, upper))),
-            ):
-                pruned = networks.pruned(halves, size, wanted, ordered=False)
-                chosen = run(*networks.program(pruned, size, wanted), values)
-                assert np.array_equal(np.sort(chosen, axis=0), ordered[lower:upper]), (lower, upper)
-
-
-def test_pruning_pays() -> None:
-    def stored(program: Any) -> int:
-        return int((program[0][:, 2:] >= 0).sum())
-
-    assert stored(networks.selecting(11, 5, 6)) <= 48
-    assert stored(networks.selecting(10, 2, 8)) <= 42
-    assert stored(networks.sorting(11)) == 76
-
 
 Case = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -83,21 +34,21 @@ PATHS = ["compiled", "pair", "numpy", "torch"]
 def through(path: str, function: str, rows: np.ndarray, *arguments: Any, **options: Any) -> np.ndarray:
     """The function by one of the paths: compiled on one or two arrays, or the array path with NumPy or torch."""
     if path == "compiled":
-        return getattr(selection, function)(rows, *arguments, **options)
+        return getattr(ranks, function)(rows, *arguments, **options)
     cut = len(rows) // 2
     if path == "pair":
-        return getattr(selection, function)((rows[:cut], rows[cut:]), *arguments, **options)
+        return getattr(ranks, function)((rows[:cut], rows[cut:]), *arguments, **options)
     if path == "numpy":
         if function == "rank_mean":
             index, present, lower, upper = arguments
             ranked = present.copy()
             ranked[:, 0] &= not options.get("apart", False)
             arguments, options = (index, ranked, lower, upper), {"apart": options.get("apart", False)}
-        return getattr(selection.rank_arrays, function)(rows[:cut], rows[cut:], *arguments, **options)
+        return getattr(array_api, function)(rows[:cut], rows[cut:], *arguments, **options)
     tensors = (torch.from_numpy(rows[:cut]), torch.from_numpy(rows[cut:]))
     if function.startswith("sign"):
         arguments = (*arguments[:-1], torch.from_numpy(arguments[-1]))
-    result = getattr(selection, function)(tensors, *arguments, **options)
+    result = getattr(ranks, function)(tensors, *arguments, **options)
     if function == "sign_histogram":
         return result
     assert isinstance(result, torch.Tensor)
@@ -154,17 +105,17 @@ def test_signs(path: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("largest", [400, 399])
 def test_many_values(largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "LARGEST_NETWORK", largest)
+    monkeypatch.setattr(ranks, "LARGEST_NETWORK", largest)
     count = 400
     rows = np.random.default_rng(0).normal(size=(count, 130)).astype(np.float32)
     index = np.stack([np.arange(count), np.roll(np.arange(count), 1)])
     present = np.ones((2, count), bool)
     present[1, 5:] = False
     held = present.sum(axis=1)
-    median = selection.rank_mean(rows, index, present, (held - 1) // 2, held // 2 + 1)
+    median = ranks.rank_mean(rows, index, present, (held - 1) // 2, held // 2 + 1)
     assert median[0] == pytest.approx(np.median(rows.astype(np.float64), axis=0), rel=2e-7)
     assert np.array_equal(median[1], np.median(rows[index[1, :5]], axis=0))
-    near = selection.near_median_mean(rows, index, present, held - 2)
+    near = ranks.near_median_mean(rows, index, present, held - 2)
     assert near[0, 0] == pytest.approx(mean_near_median(rows[:, 0], count - 2), rel=1e-5, abs=1e-7)
 
 
@@ -197,7 +148,7 @@ def test_equal_values_return_exactly_that_value_in_float32() -> None:
     for count in range(1, 12):
         rows = np.tile(value, (count, 1))
         index, present = np.arange(count)[None, :], np.ones((1, count), bool)
-        result = selection.rank_mean(rows, index, present, np.array([0]), np.array([count]))
+        result = ranks.rank_mean(rows, index, present, np.array([0]), np.array([count]))
         assert np.array_equal(result[0], value)
 
 
@@ -207,8 +158,8 @@ def test_inputs_may_be_read_only_and_are_not_changed() -> None:
     for array in (rows, index, present):
         array.flags.writeable = False
     held = present.sum(axis=1)
-    selection.rank_mean((rows[:4], rows[4:].copy()), index, present, held // 2, held // 2 + 1)
-    selection.near_median_mean(rows, index, present, held)
-    selection.sign_sum(rows, index, present, rows[:3])
-    selection.sign_histogram(rows, index, present, rows[:3])
+    ranks.rank_mean((rows[:4], rows[4:].copy()), index, present, held // 2, held // 2 + 1)
+    ranks.near_median_mean(rows, index, present, held)
+    ranks.sign_sum(rows, index, present, rows[:3])
+    ranks.sign_histogram(rows, index, present, rows[:3])
     assert np.array_equal(rows, before)

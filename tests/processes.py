@@ -1,15 +1,14 @@
-"""Grids over the small data set, and the command line as users call it."""
+"""The command line as users call it, in processes of its own, and what it leaves in a store."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from byzmesh.store import open_store
 
@@ -38,17 +37,6 @@ def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     )
     STARTED.append(process)
     return process
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left_behind():
-    """A test that fails half-way must not leave its sweeps running."""
-    yield
-    while STARTED:
-        process = STARTED.pop()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
 
 
 def results(path: Path) -> dict[str, Any]:
@@ -93,21 +81,16 @@ def children(pid: int) -> list[int]:
     return found
 
 
-@pytest.fixture
-def grid_file(tmp_path, samples):
-    """Writes a grid over the small data set and returns its path."""
+PATIENCE = 120.0
 
-    def write(name: str = "grid.yaml", rounds: int = 50, **parts: Any) -> Path:
-        base = {
-            "problem": {"name": "softmax", "data": str(samples), "batch": 8},
-            "network": "paper/two-castle",
-            "attack": "gaussian",
-            "rounds": rounds,
-            "evaluate_every": max(rounds // 10, 1),
-            **parts.pop("base", {}),
-        }
-        path = tmp_path / name
-        path.write_text(yaml.safe_dump({"base": base, **parts}, sort_keys=False))
-        return path
 
-    return write
+def wait_for(condition, process=None):
+    """Look again and again, but not for ever, nor after the process has ended."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE / 0.02)):
+        if condition():
+            return
+        if process is not None and process.poll() is not None:
+            pytest.fail(f"the sweep ended early: {process.communicate()}")
+        pause.wait(0.02)
+    pytest.fail("waited in vain")

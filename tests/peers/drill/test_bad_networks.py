@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.network_file import network_file, save_network
-from tests.peers.lossy import Proxy, netem_namespace
+from tests.peers.drill.lossy import Proxy, netem_namespace
 from tests.peers.networks import free_ports, make_network
 
 ROUNDS = 15

@@ -7,8 +7,8 @@ import pytest
 
 from byzmesh.peers.drill.drill import Drill
 from byzmesh.peers.node import bind_share
+from tests.peers.drill.simulated import final_models, simulation_of
 from tests.peers.networks import two_castle
-from tests.peers.simulated import final_models, simulation_of
 
 PATIENT = {"grace": 30.0, "round": 60.0}
 ALL = {"shares": 12, "share": {}}

@@ -11,7 +11,7 @@ from byzmesh.studies.paper.agreement import compare, count
 from byzmesh.studies.paper.readme import readme
 from byzmesh.studies.paper.results import Reading, read_results
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAPER = ROOT / "reports" / "paper"
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from byzmesh.errors import ConfigError
 from byzmesh.problems import dataset, partitions
 from byzmesh.problems.data.split import Split, draw_batches, split_samples
-from tests.problems.test_gradients import bound
+from tests.problems.linear.reference import bound
 
 SPECS: list[Any] = ["iid", "one-class", {"name": "shards", "k": 3}, {"name": "dirichlet", "alpha": 0.1}, "quantity"]
 

@@ -7,8 +7,7 @@ import signal
 import subprocess
 
 from byzmesh.store import open_store
-from tests.experiments.conftest import command, results, start
-from tests.experiments.test_sweep import wait_for
+from tests.processes import command, results, start, wait_for
 
 KILLS = 5
 

@@ -16,8 +16,7 @@ from byzmesh.store import open_store
 from byzmesh.sweeps.dask import Tls
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
-from tests.experiments.conftest import command, results, start, statuses
-from tests.experiments.test_sweep import wait_for
+from tests.processes import command, results, start, statuses, wait_for
 
 
 class Cluster:

@@ -1,50 +1,23 @@
-"""Rendering is exact: golden files, read by a person before they were committed.
-
-BYZMESH_GOLDEN=write pytest tests/reports/test_rendering.py writes them anew; then read the difference.
-"""
+"""The paper's tables and its README as they are written (golden files: tests/golden.py)."""
 
 from __future__ import annotations
 
-import io
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from byzmesh.errors import DataError
-from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
-from byzmesh.reports.text_table import Grid, GridCell, to_latex, to_markdown, to_rich
-from byzmesh.store import Store, open_store
+from byzmesh.reports.text_table import GridCell, to_latex, to_markdown
+from byzmesh.store import open_store
 from byzmesh.studies.paper import tables as paper_tables
 from byzmesh.studies.paper.readme import readme
 from byzmesh.studies.paper.results import COLUMNS, Reading, collect, other_seeds, read_results, write_results
-from tests.reports.stores import made_up
+from tests.golden import check, terminal
+from tests.studies.paper.stores import made_up
 
 GOLDEN = Path(__file__).parent / "golden"
+
 RULES = ("NoComm", "WeiMean", "GeoMed", "Krum", "SimRew", "DRSA", "IOS")
-
-
-def check(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("BYZMESH_GOLDEN") == "write":
-        path.write_text(text, "utf-8")
-    assert text == path.read_text("utf-8")
-
-
-def terminal(grid: Grid) -> str:
-    out = io.StringIO()
-    Console(file=out, width=150, force_terminal=False).print(to_rich(grid))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    path = tmp_path_factory.mktemp("rendering") / "runs.db"
-    made_up(path, rules=RULES)
-    with open_store(path, readonly=True) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +30,17 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> list[Reading]:
 
 def test_accuracy_table(readings: list[Reading]) -> None:
     grid = paper_tables.accuracy_grid("table-3", readings)
-    check("table-3.md", to_markdown(grid))
-    check("table-3.tex", to_latex(grid))
-    check("table-3.txt", terminal(grid))
+    check(GOLDEN / "table-3.md", to_markdown(grid))
+    check(GOLDEN / "table-3.tex", to_latex(grid))
+    check(GOLDEN / "table-3.txt", terminal(grid))
 
 
 def test_consensus_error_table(readings: list[Reading]) -> None:
-    check("table-3-ce.md", to_markdown(paper_tables.error_grid("table-3", readings)))
+    check(GOLDEN / "table-3-ce.md", to_markdown(paper_tables.error_grid("table-3", readings)))
 
 
 def test_readme(readings: list[Reading]) -> None:
-    check("README.md", readme(readings, "## Why\n\nBecause.\n"))
+    check(GOLDEN / "README.md", readme(readings, "## Why\n\nBecause.\n"))
 
 
 def test_other_seeds_that_the_store_holds_stand_beside_the_first(tmp_path: Path) -> None:
@@ -88,7 +61,7 @@ def test_other_seeds_that_the_store_holds_stand_beside_the_first(tmp_path: Path)
 
 def test_results_file(readings: list[Reading], tmp_path: Path) -> None:
     path = write_results(tmp_path / "results.csv", readings)
-    check("results.csv", path.read_text("utf-8"))
+    check(GOLDEN / "results.csv", path.read_text("utf-8"))
     assert path.read_text("utf-8").startswith(
         "table,rule,attack,published_accuracy,accuracy,published_consensus_error,consensus_error,disagreement,"
         "rounds,seed\n"
@@ -112,12 +85,6 @@ def test_results_file_of_other_columns_is_refused(tmp_path: Path) -> None:
     assert len(COLUMNS) == 10
 
 
-def test_sweep_table(store: Store) -> None:
-    table = pivot(store, "rule", "attack")
-    check("sweep.txt", terminal(pivot_grid(table)))
-    check("sweep.csv", pivot_csv(table))
-
-
 def test_misjudged_and_figure_4_tables() -> None:
     def reading(target: str, variant: str, accuracy: float, **more: object) -> Reading:
         return Reading(target, "IOS", "alie", 0, 50_000, accuracy, 1e-6, 1e-5, variant=variant, **more)  # type: ignore[arg-type]
@@ -129,10 +96,10 @@ def test_misjudged_and_figure_4_tables() -> None:
         reading("misjudged-f", "octopus, max", 89.2),
     ]
     (grid,) = paper_tables.misjudged_grids(misjudged)
-    check("misjudged-f.md", to_markdown(grid))
+    check(GOLDEN / "misjudged-f.md", to_markdown(grid))
     assert [cell.tone for cell in grid.rows[0][1]] == ["far-below", "same", "infeasible", "same"]
     figure = paper_tables.figure_4_grid([reading("figure-4", "2 liars", 90.0), reading("figure-4", "10 liars", 12.0)])
-    check("figure-4.md", to_markdown(figure))
+    check(GOLDEN / "figure-4.md", to_markdown(figure))
 
 
 def test_table_1() -> None:
@@ -147,10 +114,3 @@ def test_table_1() -> None:
     assert by_rule["CooMed"][-2].text == "refuted"
     reasons = paper_tables.table_1_reasons(rows)
     assert rows[0].rca.reason in to_markdown(reasons)
-
-
-def test_special_letters() -> None:
-    grid = Grid("x", "50% & more_", "a|b", ("c",), (("r", (GridCell("<1 ± 2", "5%"),)),))
-    assert r"50\% \& more\_" in to_latex(grid)
-    assert r"\shortstack[r]{$<$1 $\pm$ 2\\{\scriptsize 5\%}}" in to_latex(grid)
-    assert "a\\|b" in to_markdown(grid)

@@ -1,0 +1,51 @@
+"""Schedules against their formulas."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from byzmesh.errors import ConfigError
+from byzmesh.training.schedules import schedule, schedules
+
+
+@pytest.mark.parametrize(
+    ("spec", "formula"),
+    [
+        (0.3, lambda k: 0.3),
+        (2, lambda k: 2.0),
+        ({"name": "constant", "a": 0.2}, lambda k: 0.2),
+        ("inverse-sqrt", lambda k: 0.9 / math.sqrt(k + 1)),
+        ({"name": "inverse-sqrt", "a": 0.5, "b": 4}, lambda k: 0.5 / math.sqrt(k + 4)),
+        ({"name": "inverse", "a": 3, "b": 10}, lambda k: 3 / (k + 10)),
+        ({"name": "step-decay", "a": 1.0, "factor": 0.5, "every": 10}, lambda k: 0.5 ** (k // 10)),
+    ],
+)
+def test_schedules_follow_their_formulas(spec: Any, formula: Any) -> None:
+    rate = schedule(spec)
+    for k in (0, 1, 9, 10, 11, 25, 49_999):
+        assert rate(k) == pytest.approx(formula(k))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (0, "a of schedule constant must be a positive number, got 0"),
+        (float("nan"), "a of schedule constant must be a positive number, got nan"),
+        (True, "schedule must be a number, a name or a mapping"),
+        ({"a": 1}, "a mapping with a name"),
+        ({"name": "inverse-sqrt", "b": -1}, "b of schedule inverse-sqrt must be a positive number, got -1"),
+        ({"name": "step", "every": 2.5}, "every of schedule step must be a whole number of rounds, got 2.5"),
+        ({"name": "invers"}, "unknown schedule 'invers': did you mean 'inverse'"),
+        ({"name": "inverse", "c": 1}, "schedule inverse has no option 'c'"),
+    ],
+)
+def test_schedule_mistakes_are_named(spec: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        schedule(spec)
+
+
+def test_schedules_are_listed() -> None:
+    assert schedules.names() == ["constant", "inverse", "inverse-sqrt", "step"]
