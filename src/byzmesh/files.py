@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from byzmesh.errors import ConfigError
 
@@ -61,6 +61,21 @@ def folder(path: str | Path, *, option: str = "--out") -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"folder {path} cannot be made ({error.strerror}); give another {option}") from None
+    return path
+
+
+def save_figure(figure: Any, path: str | Path) -> Path:
+    """Write a matplotlib figure in the format of the path's ending; the same data give the same file."""
+    import matplotlib
+
+    path = Path(path)
+    # Without these the file would hold the date and random ids.
+    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "byzmesh"}):
+            figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
     return path
 
 

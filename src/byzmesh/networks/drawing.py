@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
+from byzmesh.files import save_figure
 from byzmesh.networks.positions import circle
 from byzmesh.types import Floats
 
@@ -79,14 +80,7 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
     legend = figure.legend(handles, labels, loc="lower center", ncols=2, frameon=False, title=title)
     for handle in legend.legend_handles:
         handle.set_sizes([70.0])  # type: ignore[union-attr]
-    # Without these the file would hold the date and random ids.
-    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "byzmesh"}):
-            figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
-    return path
+    return save_figure(figure, path)
 
 
 def positions(network: Network) -> Floats:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
+from byzmesh.files import save_figure
 from byzmesh.reports.aggregation import PERCENT
 from byzmesh.store import Store
 
@@ -150,21 +151,7 @@ def draw_charts(charts: Iterable[Chart], path: Path) -> Path:
     if shared:
         handles = [Line2D([], [], **_style(place, panels[0][0].marks)) for place in range(len(names))]
         figure.legend(handles, names, loc="outside lower center", ncols=min(3 * columns, len(names)), frameon=False)
-    return save(figure, path)
-
-
-def save(figure: Any, path: Path) -> Path:
-    """Write a figure; the same data give the same file."""
-    import matplotlib
-
-    # Without these the file would hold the date and random ids.
-    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "byzmesh"}):
-            figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
-    return path
+    return save_figure(figure, path)
 
 
 def _drawable(values: Sequence[float], logarithmic: bool) -> list[float]:
