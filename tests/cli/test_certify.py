@@ -74,7 +74,7 @@ def test_design(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["certify", "two-castle", "--param", "k"], "must be written name=value"),
+        (["certify", "two-castle", "--param", "k"], "--param takes KEY=VALUE"),
         (["certify", "two-castle", "--byzantine", "x"], "byzantine must be none, ids"),
         (["certify", "two-castel"], "unknown topology"),
         (["design", "--f", "1"], "either a network"),

@@ -38,7 +38,7 @@ def test_mistakes_in_filters_are_named(filled: Path) -> None:
     store = ("--store", filled / "runs.db")
     with pytest.raises(UnknownName, match=r"did you mean 'rule\.name'\?"):
         run("runs", "list", *store, "--where", "rule.nam=IOS")
-    with pytest.raises(ConfigError, match="takes KEY=VALUE"):
+    with pytest.raises(ConfigError, match=r"--where takes KEY=VALUE, got 'seed'; write it as seed=VALUE"):
         run("runs", "list", *store, "--where", "seed")
     with pytest.raises(ConfigError, match="did you mean 'failed'"):
         run("runs", "list", *store, "--status", "faild")

@@ -57,53 +57,6 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def parse_where(settings: list[str] | None) -> dict[str, Any]:
-    """Filters `KEY=VALUE`, the values read as YAML.
-
-    >>> parse_where(["rule.name=IOS", "seed=3", "step.a=1e-3", "network.byzantine=[7, 9]"])
-    {'rule.name': 'IOS', 'seed': 3, 'step.a': 0.001, 'network.byzantine': [7, 9]}
-    """
-    import math
-
-    import yaml
-
-    where: dict[str, Any] = {}
-    for setting in settings or ():
-        path, equals, text = setting.partition("=")
-        if not equals or not path:
-            raise ConfigError(f"--where takes KEY=VALUE such as rule.name=IOS, got {setting!r}")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise ConfigError(f"--where {path}: {text!r} is not a value; quote it") from None
-        if isinstance(value, str):
-            try:
-                # YAML takes 1e-3 for a word.
-                number = float(value)
-                value = number if math.isfinite(number) else value
-            except ValueError:
-                pass
-        where[path] = value
-    return where
-
-
-def values_of(pairs: list[str] | None) -> dict[str, Any]:
-    """Options written as name=value; values are read as YAML, so that 6 is a number.
-
-    >>> values_of(["k=6", "centre=own"])
-    {'k': 6, 'centre': 'own'}
-    """
-    import yaml
-
-    found = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ConfigError(f"an option must be written name=value, got {pair!r}")
-        found[name.strip()] = yaml.safe_load(value)
-    return found
-
-
 def liars_of(text: str | None) -> Any:
     """Liars as written: none, a number of them, or ids with commas.
 
@@ -123,11 +76,11 @@ def network_of(
     text: str, params: list[str] | None, byzantine: str | None, weights: str | None, seed: int | None
 ) -> Network:
     """The network that the arguments name: a config's, a graph file's or a topology's."""
-    from byzmesh.config.yaml import read_yaml
+    from byzmesh.config.yaml import parse_settings, read_yaml
     from byzmesh.networks import Network
 
     config = text.endswith((".yaml", ".yml"))
     spec: Any = read_yaml(text).get("network") if config else text
     folder = Path(text).parent if config else Path()
     chosen = {"byzantine": liars_of(byzantine), "weights": weights, "seed": seed}
-    return Network.from_spec(spec, folder=folder, **chosen, **values_of(params))
+    return Network.from_spec(spec, folder=folder, **chosen, **parse_settings("--param", params))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import Byzantine, Json, Param, Seed, network_of, values_of
+from byzmesh.cli._options import Byzantine, Json, Param, Seed, network_of
 
 if TYPE_CHECKING:
     from byzmesh.theory.certificate import Certificate
@@ -43,6 +43,7 @@ def command(
 
     Example: byzmesh certify paper/two-castle --rule ios --f exact
     """
+    from byzmesh.config.yaml import parse_settings
     from byzmesh.theory.certificate import certify
     from byzmesh.theory.search.climb import default_budget
 
@@ -60,7 +61,7 @@ def command(
         step=step,
         rounds=rounds,
         gap=gap,
-        **values_of(option),
+        **parse_settings("--option", option),
     )
     if witness is not None and told.search is not None and told.search.witness is not None:
         told.search.witness.save(witness)

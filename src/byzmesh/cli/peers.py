@@ -104,14 +104,10 @@ def parse_attack(text: str) -> dict[str, Any]:
     >>> parse_attack("gaussian:std=30,mean=plain")
     {'name': 'gaussian', 'std': 30, 'mean': 'plain'}
     """
-    import yaml
+    from byzmesh.config.yaml import parse_settings
 
     name, _, rest = text.partition(":")
-    pairs = [word.partition("=") for word in names(rest)]
-    for key, sign, _ in pairs:
-        if not sign:
-            raise ConfigError(f"--attack options must be key=value, got {key!r}")
-    return {"name": name, **{key: yaml.safe_load(value) for key, _, value in pairs}}
+    return {"name": name, **parse_settings("--attack", names(rest))}
 
 
 def require_local(local: bool) -> None:

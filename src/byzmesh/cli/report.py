@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, Columns, Last, Metric, Rows, StorePath, Where, parse_where
+from byzmesh.cli._options import STORE, Columns, Last, Metric, Rows, StorePath, Where
 
 ORDER = 90
 
@@ -26,12 +26,13 @@ def command(
 
     Example: byzmesh report --store runs.db --rows rule --columns attack --out report.html
     """
+    from byzmesh.config.yaml import parse_settings
     from byzmesh.reports.pivot import pivot
     from byzmesh.reports.sweep import sweep_report
     from byzmesh.reports.writing import write_report
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        table = pivot(opened, rows, columns, metric=metric, last=last, where=parse_where(where))
+        table = pivot(opened, rows, columns, metric=metric, last=last, where=parse_settings("--where", where))
         write_report(sweep_report(opened, table, title), out)
     typer.echo(f"{out} written")

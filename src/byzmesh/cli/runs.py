@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import STORE, Json, Key, Keys, Status, StorePath, Where, parse_where
+from byzmesh.cli._options import STORE, Json, Key, Keys, Status, StorePath, Where
 
 if TYPE_CHECKING:
     from byzmesh.store import Comparison, RunRecord, Store
@@ -34,11 +34,12 @@ def list_runs(
     Example: byzmesh runs list --store runs.db --where rule.name=IOS --where seed=0 --status finished
     """
     from byzmesh.cli._console import as_object, print_objects
+    from byzmesh.config.yaml import parse_settings
     from byzmesh.store import open_store
 
     most = (None if as_json else MOST_LINES) if limit is None else limit or None
     with open_store(store, readonly=True) as opened:
-        found = opened.list(parse_where(where), status, most)
+        found = opened.list(parse_settings("--where", where), status, most)
     if as_json:
         print_objects(as_object(run) for run in found)
     else:
@@ -91,11 +92,12 @@ def delete(
 
     Example: byzmesh runs delete --status failed --yes
     """
+    from byzmesh.config.yaml import parse_settings
     from byzmesh.store import open_store
     from byzmesh.sweeps.checkpoints import delete_runs, find_runs
 
     with open_store(store) as opened:
-        chosen = find_runs(opened, keys or (), parse_where(where), status)
+        chosen = find_runs(opened, keys or (), parse_settings("--where", where), status)
         if not yes:
             typer.confirm(f"Delete {len(chosen)} runs from {store}?", abort=True)
         delete_runs(opened, chosen)
@@ -114,10 +116,11 @@ def export(
 
     Example: byzmesh runs export runs.csv --status finished
     """
+    from byzmesh.config.yaml import parse_settings
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        opened.export(path, format, where=parse_where(where), status=status)
+        opened.export(path, format, where=parse_settings("--where", where), status=status)
     typer.echo(f"{path} written")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, Columns, Last, Metric, Rows, StorePath, Where, parse_where
+from byzmesh.cli._options import STORE, Columns, Last, Metric, Rows, StorePath, Where
 
 ORDER = 70
 
@@ -25,6 +25,7 @@ def command(
     Example: byzmesh table --store runs.db --rows rule --columns attack --format latex > table.tex
     """
     from byzmesh.cli._console import wide_console
+    from byzmesh.config.yaml import parse_settings
     from byzmesh.errors import ConfigError, nearest
     from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
     from byzmesh.reports.text_table import to_latex, to_markdown, to_rich
@@ -33,7 +34,7 @@ def command(
     if format not in ("text", "markdown", "latex", "csv"):
         raise ConfigError(f"--format {format!r} is unknown: {nearest(format, ('text', 'markdown', 'latex', 'csv'))}")
     with open_store(store, readonly=True) as opened:
-        table = pivot(opened, rows, columns, metric=metric, last=last, where=parse_where(where))
+        table = pivot(opened, rows, columns, metric=metric, last=last, where=parse_settings("--where", where))
     if format == "text":
         wide_console().print(to_rich(pivot_grid(table)))
     elif format == "csv":

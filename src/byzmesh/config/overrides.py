@@ -8,8 +8,7 @@ from typing import Any
 
 from byzmesh.config.keys import place
 from byzmesh.config.schema import resolve
-from byzmesh.config.yaml import parse_value, read_yaml
-from byzmesh.errors import ConfigError
+from byzmesh.config.yaml import parse_settings, read_yaml
 
 
 def override(config: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
@@ -19,11 +18,8 @@ def override(config: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
     {'rule': {'name': 'cc', 'tau': 0.1}, 'rounds': 10}
     """
     result = dict(config)
-    for setting in settings:
-        path, equals, value = setting.partition("=")
-        if not equals or not path:
-            raise ConfigError(f"--set takes KEY=VALUE such as rule.tau=0.1, got {setting!r}")
-        place(result, path, parse_value(value))
+    for path, value in parse_settings("--set", settings).items():
+        place(result, path, value)
     return result
 
 

@@ -5,7 +5,7 @@ and it takes `1e-3`, without a dot, for a word.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,29 @@ def parse_value(text: str) -> Any:
         return yaml.load(text, _Strict)
     except yaml.YAMLError as error:
         raise ConfigError(f"{text!r} is not a value: {getattr(error, 'problem', None) or error}") from error
+
+
+def parse_settings(option: str, settings: Iterable[str] | None) -> dict[str, Any]:
+    """What words `KEY=VALUE` say; each value is read as it would stand in a file.
+
+    option  where the words were given, for messages
+
+    >>> parse_settings("--set", ["rule.tau=1e-3", "network.byzantine=[7, 9]"])
+    {'rule.tau': 0.001, 'network.byzantine': [7, 9]}
+    >>> parse_settings("--param", ["k"])
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: --param takes KEY=VALUE, got 'k'; write it as k=VALUE
+    """
+    values = {}
+    for setting in settings or ():
+        key, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals or not key:
+            raise ConfigError(f"{option} takes KEY=VALUE, got {setting!r}; write it as {key or 'KEY'}=VALUE")
+        try:
+            values[key] = parse_value(text)
+        except ConfigError as error:
+            raise ConfigError(f"{option} {key}: {error}") from error
+    return values
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
