@@ -103,9 +103,11 @@ def everything(kind: str) -> list[dict[str, Any]]:
     if kind in ("rules", "attacks", "topologies"):
         items = {"rules": list_rules, "attacks": list_attacks, "topologies": list_topologies}[kind]()
     else:
-        items = Listing(_listed(entry) for entry in _parts_of_problems()[kind].entries())
+        items = Listing(_listed(entry) for entry in _registries()[kind].entries())
     from byzmesh.problems.neural.modules import FROM_DATA
 
+    # arguments that are not a user's choice
+    filled_in = {"modules": FROM_DATA, "weights": ("adjacency",)}.get(kind, ())
     rows = []
     for item in items:
         row = {
@@ -114,7 +116,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
             "options": {
                 name: None if value is inspect.Parameter.empty else value
                 for name, value in item.options.items()
-                if kind != "modules" or name not in FROM_DATA
+                if name not in filled_in
             },
             "summary": item.summary,
         }
@@ -122,12 +124,22 @@ def everything(kind: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _parts_of_problems() -> dict[str, Registry[Any]]:
+def _registries() -> dict[str, Registry[Any]]:
+    """What has no listing of its own: what networks, problems and step sizes are made of."""
+    from byzmesh.networks.weights import schemes
     from byzmesh.problems import partitions, problems
     from byzmesh.problems.neural.augment import augmentations
     from byzmesh.problems.neural.modules import modules
+    from byzmesh.training.schedules import schedules
 
-    return {"problems": problems, "partitions": partitions, "modules": modules, "augmentations": augmentations}
+    return {
+        "weights": schemes,
+        "problems": problems,
+        "partitions": partitions,
+        "modules": modules,
+        "augmentations": augmentations,
+        "schedules": schedules,
+    }
 
 
 def printable(kind: str, rows: list[dict[str, Any]]) -> Any:

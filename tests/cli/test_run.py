@@ -188,13 +188,6 @@ def test_show_writes_out_every_default(config: Path) -> None:
     assert shown["network"]["byzantine"] == [7, 9]
 
 
-@pytest.mark.parametrize("kind", ["rules", "attacks", "topologies", "problems", "partitions", "profiles"])
-def test_list(kind: str) -> None:
-    rows = json.loads(byzmesh("list", kind, "--json").stdout)
-    assert len(rows) >= 2 and all("name" in row for row in rows)
-    assert rows[0]["name"].split()[0] in byzmesh("list", kind).stdout
-
-
 def test_draw(tmp_path: Path) -> None:
     done = byzmesh("draw", "paper/octopus", "--out", str(tmp_path / "octopus.svg"))
     assert done.returncode == 0 and "12 workers, 2 of them lying" in done.stdout

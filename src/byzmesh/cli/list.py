@@ -18,10 +18,12 @@ class Kind(StrEnum):
     rules = "rules"
     attacks = "attacks"
     topologies = "topologies"
+    weights = "weights"
     problems = "problems"
     partitions = "partitions"
     modules = "modules"
     augmentations = "augmentations"
+    schedules = "schedules"
     profiles = "profiles"
 
 
@@ -29,7 +31,7 @@ def command(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     as_json: Json = False,
 ) -> None:
-    """List rules, attacks, topologies, problems and what they are made of, with their options.
+    """List rules, attacks, networks, problems, step sizes and what they are made of, with their options.
 
     Example: byzmesh list rules
     """
