@@ -19,6 +19,7 @@ from byzmesh._version import __version__
 from byzmesh.attacks import Attack, Forged, View, attack
 from byzmesh.catalogue import (
     list_attacks,
+    list_metrics,
     list_rules,
     list_topologies,
     register_attack,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from byzmesh.sweeps.build import prepare, simulate
     from byzmesh.sweeps.certificates import estimate_constants
     from byzmesh.theory.certificate import certify
+    from byzmesh.training.metrics import Evaluation, Metric, register_metric
 
 _LAZY = {
     "BadMessage": "rules.aggregate",
@@ -54,6 +56,9 @@ _LAZY = {
     "Problem": "problems.base",
     "Run": "simulation.engine",
     "Simulation": "simulation.engine",
+    "Evaluation": "training.metrics",
+    "Metric": "training.metrics",
+    "register_metric": "training.metrics",
     "certify": "theory.certificate",
     "estimate_constants": "sweeps.certificates",
     "forge": "simulation.exchange",
@@ -81,8 +86,10 @@ __all__ = [
     "Attack",
     "BadMessage",
     "Block",
+    "Evaluation",
     "Forged",
     "Inbox",
+    "Metric",
     "Network",
     "Outcome",
     "Problem",
@@ -100,6 +107,7 @@ __all__ = [
     "forge",
     "gram_rule",
     "list_attacks",
+    "list_metrics",
     "list_rules",
     "list_topologies",
     "network",
@@ -108,6 +116,7 @@ __all__ = [
     "prepare",
     "problem",
     "register_attack",
+    "register_metric",
     "register_rule",
     "register_topology",
     "rule",

@@ -1,4 +1,4 @@
-"""What there is: rules, attacks and topologies with their options, and the doors for third parties' own."""
+"""What there is: rules, attacks, topologies and metrics, and the doors for third parties' own."""
 
 from __future__ import annotations
 
@@ -23,21 +23,31 @@ class Listed:
     uses_f: bool | None = None
     feasible: str = ""
     """Condition on f for d neighbours (S = d + 1), rules only."""
+    unit: str = ""
+    direction: str = ""
+    """Which way is better: up, down or none; metrics only, as are unit and scale."""
+    scale: str = ""
+
+
+HEADINGS = {"feasible": "feasible f", "direction": "better", "summary": "what it does"}
+"""Headings of columns that are not called as their field."""
 
 
 class Listing(list[Listed]):
     """A list of `Listed` that prints as a table."""
 
     def __repr__(self) -> str:
-        rows = [(item.name, ", ".join(item.aliases), _options(item), item.feasible, item.summary) for item in self]
-        rows.insert(0, ("name", "aliases", "options", "feasible f", "what it does"))
-        if not any(row[3] for row in rows[1:]):
-            rows = [(row[0], row[1], row[2], "", row[4]) for row in rows]
-        widths = [max(len(row[column]) for row in rows) for column in range(4)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0]) if width or cell) for row in rows
-        ]
-        return "\n".join(line.rstrip() for line in lines)
+        columns = {
+            "name": [item.name for item in self],
+            "aliases": [", ".join(item.aliases) for item in self],
+            "options": [_options(item) for item in self],
+            **{field: [getattr(item, field) for item in self] for field in ("feasible", "unit", "direction", "scale")},
+            "summary": [item.summary for item in self],
+        }
+        shown = [[HEADINGS.get(name, name), *cells] for name, cells in columns.items() if any(cells)]
+        widths = [max(map(len, cells)) for cells in shown]
+        rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in zip(*shown))
+        return "\n".join(row.rstrip() for row in rows)
 
 
 def _options(item: Listed) -> str:
@@ -90,6 +100,24 @@ def list_topologies() -> Listing:
     return Listing(_listed(entry) for entry in registry.entries())
 
 
+def list_metrics() -> Listing:
+    """All metrics: names, unit, which way is better, linear or log scale.
+
+    >>> [(item.name, item.unit, item.direction) for item in list_metrics()][:2]
+    [('accuracy', 'percent', 'up'), ('average_accuracy', 'percent', 'up')]
+    """
+    from byzmesh.training.metrics import metrics as registry
+
+    entries = [(entry, registry.build(entry.name)) for entry in registry.entries()]
+    return Listing(
+        _listed(entry, unit=metric.unit, direction=metric.direction, scale=metric.scale) for entry, metric in entries
+    )
+
+
+_FACTS = {"rules": ("uses_f", "feasible"), "metrics": ("unit", "direction", "scale")}
+"""Further columns of a kind of thing."""
+
+
 def everything(kind: str) -> list[dict[str, Any]]:
     """A kind of thing as plain rows for the command line: name, options and what it does.
 
@@ -100,8 +128,9 @@ def everything(kind: str) -> list[dict[str, Any]]:
         from byzmesh.training.profiles import PROFILES
 
         return [{"name": name, "options": dict(options)} for name, options in PROFILES.items()]
-    if kind in ("rules", "attacks", "topologies"):
-        items = {"rules": list_rules, "attacks": list_attacks, "topologies": list_topologies}[kind]()
+    lists = {"rules": list_rules, "attacks": list_attacks, "topologies": list_topologies, "metrics": list_metrics}
+    if kind in lists:
+        items = lists[kind]()
     else:
         items = Listing(_listed(entry) for entry in _registries()[kind].entries())
     from byzmesh.problems.neural.modules import FROM_DATA
@@ -120,7 +149,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
             },
             "summary": item.summary,
         }
-        rows.append(row | ({"uses_f": item.uses_f, "feasible": item.feasible} if kind == "rules" else {}))
+        rows.append(row | {field: getattr(item, field) for field in _FACTS.get(kind, ())})
     return rows
 
 
@@ -148,9 +177,10 @@ def printable(kind: str, rows: list[dict[str, Any]]) -> Any:
     from rich.table import Table
 
     table = Table(title=kind, title_justify="left")
-    headings = [heading for heading in ("name", "aliases", "options", "feasible", "summary") if heading in rows[0]]
+    known = ("name", "aliases", "options", "feasible", "unit", "direction", "scale", "summary")
+    headings = [heading for heading in known if any(row.get(heading) for row in rows)]
     for heading in headings:
-        table.add_column({"feasible": "feasible f", "summary": "what it does"}.get(heading, heading))
+        table.add_column(HEADINGS.get(heading, heading))
     for row in rows:
         options = ", ".join(name if value is None else f"{name}={value}" for name, value in row["options"].items())
         cells = {**row, "options": options, "aliases": ", ".join(row.get("aliases", []))}

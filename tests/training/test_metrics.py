@@ -1,55 +1,145 @@
-"""Metrics against their formulas."""
+"""Metrics: what an evaluation records, how a series is shown, and which evaluations a run's value is the mean of."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from byzmesh.training.metrics import consensus_error, disagreement, spread, summarise
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    workers=st.integers(1, 12),
-    dimension=st.sampled_from([1, 5, 511, 512, 513, 2000]),
-    centre=st.sampled_from([0.0, 1.0, 1e4]),
-    width=st.sampled_from([1.0, 1e-4]),
-    dtype=st.sampled_from(["float32", "float64"]),
-    seed=st.integers(0, 99),
+from byzmesh.errors import ConfigError, UnknownName
+from byzmesh.problems import problem
+from byzmesh.training.metrics import (
+    ALWAYS,
+    Evaluation,
+    Metric,
+    asked_for,
+    canonical_measures,
+    last_evaluations,
+    mean_of_last,
+    metric_of,
+    metrics,
+    register_metric,
+    summarise,
 )
-def test_spread_equals_numpy(workers: int, dimension: int, centre: float, width: float, dtype: str, seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    models = (centre + width * generator.normal(size=(workers, dimension))).astype(dtype)
-    variance = models.astype(np.float64).var(axis=0)
-    error, gap = spread(models)
-    assert error == pytest.approx(np.linalg.norm(variance), rel=1e-9, abs=1e-24 * centre**2)
-    assert gap == pytest.approx(variance.sum(), rel=1e-9, abs=1e-24 * centre**2)
-    assert (consensus_error(models), disagreement(models)) == (error, gap)
-    assert error <= gap * (1 + 1e-12)
-    assert gap <= math.sqrt(dimension) * error * (1 + 1e-12)
+
+TASK = problem("quadratic", dimension=2).bind(workers=2)
+ALL_WAYS = [metrics.build(name) for name in ALWAYS]
 
 
-def test_disagreement_is_the_mean_squared_distance_to_the_mean() -> None:
-    models = np.random.default_rng(3).normal(size=(7, 40))
-    expected = np.mean(np.sum((models - models.mean(axis=0)) ** 2, axis=1))
-    assert disagreement(models) == pytest.approx(expected)
-    assert spread(np.repeat(models[:1], 4, axis=0)) == pytest.approx((0.0, 0.0), abs=1e-30)
-    models[2, 3] = np.nan
-    assert math.isnan(disagreement(models))
+def evaluation(**measures: list[float]) -> Evaluation:
+    found = {name: np.array(values) for name, values in measures.items()}
+    return Evaluation(round=3, models=np.array([[0.0, 0.0], [2.0, 0.0]]), measures=found, task=TASK)
 
 
-def test_summary_of_an_evaluation() -> None:
-    models = np.array([[0.0, 0.0], [2.0, 0.0]])
-    summary = summarise({"accuracy": np.array([0.2, 0.8]), "loss": np.array([1.0, 3.0])}, models)
-    assert summary == {
-        "accuracy": 0.5,
-        "worst_accuracy": 0.2,
-        "loss": 2.0,
-        "consensus_error": 1.0,
-        "disagreement": 1.0,
+def test_what_is_recorded_unasked_and_in_which_order() -> None:
+    summary = summarise(evaluation(accuracy=[0.2, 0.8], loss=[1.0, 3.0], backdoor=[0.0, 1.0]), ALL_WAYS)
+    assert list(summary.items()) == [
+        ("accuracy", 0.5),
+        ("loss", 2.0),
+        ("backdoor", 0.5),
+        ("worst_accuracy", 0.2),
+        ("consensus_error", 1.0),
+        ("disagreement", 1.0),
+    ]
+    assert list(summarise(evaluation(loss=[1.0]), ALL_WAYS)) == ["loss", "consensus_error", "disagreement"]
+
+
+def test_a_metric_may_give_several_series_and_must_give_numbers() -> None:
+    at = evaluation(loss=[1.0, 3.0])
+
+    def metric(value: Any) -> Metric:
+        return Metric(name="mine", compute=lambda at: value)
+
+    assert asked_for(at, [metric(2), metric({"mine_a": 1, "mine_b": np.float32(0.5)})]) == {
+        "mine": 2.0,
+        "mine_a": 1.0,
+        "mine_b": 0.5,
     }
-    assert set(summarise({"loss": np.array([1.0])}, models)) == {"loss", "consensus_error", "disagreement"}
+    with pytest.raises(ConfigError, match="metric mine has no value for this problem and rule; take it out of measure"):
+        asked_for(at, [metric(None)])
+    with pytest.raises(ConfigError, match="metric mine must give a number, a mapping of names to numbers, or None"):
+        asked_for(at, [metric([1.0, 2.0])])
+
+
+def test_shared_work_is_done_once_and_only_if_asked_for() -> None:
+    calls: list[str] = []
+
+    def exchange() -> tuple[Any, Any]:
+        calls.append("exchange")
+        return np.ones((2, 2)), None
+
+    at = Evaluation(round=1, models=np.zeros((2, 2)), measures={}, task=TASK, exchange=exchange)
+    assert not calls
+    assert at.sent is not None and at.coefficients is None and at.sent is at.sent
+    assert calls == ["exchange"]
+    assert at.average.dtype == np.float64 and at.average.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "my-metric"}, "name 'my-metric' must be letters, digits and underscores"),
+        ({"name": "round"}, "not 'round'"),
+        ({"unit": "%"}, "metric mine: unit must be one of '', 'percent', got '%'"),
+        ({"direction": "left"}, "direction must be one of 'up', 'down', 'none', got 'left'"),
+        ({"scale": "logarithmic"}, "scale must be one of 'linear', 'log', got 'logarithmic'"),
+    ],
+)
+def test_mistakes_in_a_metric_are_named(change: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        register_metric(**{"name": "mine", **change})(lambda at: 0.0)  # type: ignore[arg-type]
+
+
+def test_names_in_a_config() -> None:
+    assert canonical_measures(["gradient", "Class-Accuracy", "loss", "gradient"]) == ["class_accuracy", "gradient"]
+    with pytest.raises(UnknownName, match="unknown metric 'gradiant': did you mean 'gradient'"):
+        canonical_measures(["gradiant"])
+
+
+def test_how_series_are_shown() -> None:
+    assert metric_of("accuracy").text(0.91666) == "91.67%"
+    assert metric_of("consensus_error").text(3.214e-8) == "3.214e-08"
+    assert metric_of("class_accuracy_7").unit == "percent"
+    unknown = metric_of("perplexity")
+    assert (unknown.label, unknown.scale, unknown.direction, unknown.unit) == ("perplexity", "linear", "none", "")
+    assert metric_of("lossy").unit == "" and not metric_of("lossy").overview, "no family of a metric called loss"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "every", "last", "expected"),
+    [
+        (50_000, 500, None, list(range(45_500, 50_001, 500))),  # the published cells: the last 10 of 100
+        (150_000, 500, None, list(range(145_500, 150_001, 500))),  # a tenth would be 30
+        (20, 1, None, [19, 20]),
+        (100, 50, None, [100]),
+        (100, 50, 10, [50, 100]),  # asked for 10, there are two beside the start
+        (10, 4, None, [10]),  # 0, 4, 8, 10
+        (0, 1, None, [0]),  # nothing but the start
+        (20, 1, 3, [18, 19, 20]),
+    ],
+)
+def test_last_evaluations(rounds: int, every: int, last: int | None, expected: list[int]) -> None:
+    evaluated = np.unique([*range(0, rounds + 1, every), rounds])
+    assert evaluated[last_evaluations(evaluated, last)].tolist() == expected
+
+
+@given(rounds=st.integers(0, 500), every=st.integers(1, 100), last=st.none() | st.integers(1, 30))
+def test_the_start_never_counts_and_something_always_does(rounds: int, every: int, last: int | None) -> None:
+    evaluated = np.unique([*range(0, rounds + 1, every), rounds])
+    chosen = evaluated[last_evaluations(evaluated, last)]
+    assert len(chosen) >= 1 and chosen[-1] == rounds and (rounds == 0 or chosen[0] > 0)
+    if last is None:
+        assert len(chosen) <= 10 and (len(chosen) == 1 or (10 * chosen > 9 * rounds).all())
+    else:
+        assert len(chosen) == max(1, min(last, len(evaluated) - 1))
+
+
+def test_mean_of_last_leaves_out_what_was_not_measured() -> None:
+    assert mean_of_last([math.nan, math.nan, 3.0], [0, 50, 100], last=2) == 3.0
+    assert math.isnan(mean_of_last([math.nan, math.nan], [0, 50]))
+    with pytest.raises(ConfigError, match="last must be at least 1 evaluation, got 0"):
+        mean_of_last([1.0], [0], last=0)

@@ -25,13 +25,14 @@ class Kind(StrEnum):
     augmentations = "augmentations"
     schedules = "schedules"
     profiles = "profiles"
+    metrics = "metrics"
 
 
 def command(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     as_json: Json = False,
 ) -> None:
-    """List rules, attacks, networks, problems, step sizes and what they are made of, with their options.
+    """List rules, attacks, networks, problems, step sizes, what they are made of, and metrics, with their options.
 
     Example: byzmesh list rules
     """

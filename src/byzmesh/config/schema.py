@@ -22,6 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+import byzmesh.simulation.certificate_metrics  # noqa: F401
 from byzmesh.attacks.base import attacks
 from byzmesh.config.canonical import canonical_network, plain
 from byzmesh.errors import ConfigError, UnknownOption, nearest
@@ -32,6 +33,7 @@ from byzmesh.problems.neural.modules import canonical_module
 from byzmesh.registry import Registry
 from byzmesh.rules.base import rules
 from byzmesh.training.local import local_update
+from byzmesh.training.metrics import canonical_measures
 from byzmesh.training.profiles import profile
 from byzmesh.training.schedules import as_spec, schedules
 from byzmesh.training.variance import check_variance, separate
@@ -121,7 +123,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
                 "seed": given.get("seed", 0),
                 "dtype": given.get("dtype", defaults["dtype"]),
                 "threads": given.get("threads", 1),
-                "measure": sorted(set(_measures(given.get("measure", [])))),
+                "measure": canonical_measures(_measures(given.get("measure", []))),
             }
         )
     )

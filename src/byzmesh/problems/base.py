@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -81,6 +81,15 @@ class Task(Protocol):
 
     def draw(self, path: str | Path) -> None:
         """Picture of what each row holds."""
+        ...
+
+
+@runtime_checkable
+class Classifies(Protocol):
+    """A task whose test set has classes."""
+
+    def class_accuracy(self, models: Array) -> Floats:
+        """(K, C) accuracy of K models (K, D) on the test samples of each class; NaN for a class that has none."""
         ...
 
 

@@ -13,7 +13,7 @@ these, and a resumed run equals an uninterrupted one bit for bit (same CPU type 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 
 from byzmesh.attacks.base import Attack, Forged, View
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, UnknownName, nearest
 from byzmesh.networks import Network
 from byzmesh.problems.base import Task
 from byzmesh.rules.aggregate import check_feasible
@@ -32,27 +32,19 @@ from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
 from byzmesh.simulation.trials import trials
 from byzmesh.training.local import LocalUpdate
-from byzmesh.training.metrics import summarise
+from byzmesh.training.metrics import ALWAYS, Evaluation, Setting, asked_for, mean_of_last, metrics, summarise
 from byzmesh.training.schedules import Schedule
 from byzmesh.training.variance import estimator
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
-MEASURES = ("gradient", "certificate")
-"""Measures on request: `gradient` is the squared gradient norm at the average model (Theorem 1's left side),
-`certificate` holds each evaluation's round against the theory (the caller passes `inspect`)."""
-
-Inspect = Callable[[Any, Any, Any], Mapping[str, float]]
-"""(what was sent (N, D), models after (N, D), coefficients (N, K) or None), honest rows -> metrics by name.
-
-Before the first round all three are None; the names must be the same then."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """What a simulation gave.
 
-    metrics  name -> (E,) array over the evaluations: `round`, `accuracy`, `worst_accuracy`, `loss`, `consensus_error`
-             (the paper's CE), `disagreement` (H), on request `gradient`
+    metrics  name -> (E,) array over the evaluations: `round`, `accuracy`, `loss`, `worst_accuracy`, `consensus_error`
+             (the paper's CE), `disagreement` (H), and what `measure` asked for
     workers  name -> (E, N) the same per honest worker, where a measure has that
     models   (N, D) final models of the honest workers, in the order of `network.honest`
     edges    how often each neighbour was cut and how much it counted; None for coordinate-wise rules
@@ -68,9 +60,14 @@ class Run:
     rounds: int
     seconds: float
 
-    def final(self, name: str = "accuracy", last: int = 10) -> float:
-        """Mean of a metric over the last evaluations, as the paper's tables do."""
-        return float(np.mean(self.metrics[name][-last:]))
+    def final(self, name: str = "accuracy", last: int | None = None) -> float:
+        """Mean of a metric over the last evaluations, as in every table: see `training.metrics.last_evaluations`.
+
+        last  this many of them; default: those in the last tenth of the rounds, at most 10
+        """
+        if name not in self.metrics:
+            raise UnknownName(f"the run has no metric {name!r}: {nearest(name, self.metrics)}")
+        return mean_of_last(self.metrics[name], self.metrics["round"], last)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {self.metrics[name][-1]:.4g}" for name in self.metrics if name != "round")
@@ -98,8 +95,6 @@ class Simulation:
     measure: tuple[str, ...] = ()
     variance: Mapping[str, Any] = field(default_factory=dict)
     """Variance reduction of the gradients: `variance` and `refresh` of `training.estimator`; none if empty."""
-    inspect: Inspect | None = None
-    """Further metrics of an evaluation, from the exchange of its round: see `Inspect`."""
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,9 +102,8 @@ class Simulation:
             raise ConfigError(
                 f"rounds must be at least 0 and evaluate_every at least 1, got {self.rounds} and {self.evaluate_every}"
             )
-        for name in self.measure:
-            if name not in MEASURES:
-                raise ConfigError(f"measure must be among {', '.join(MEASURES)}, got {name!r}")
+        self.always = [metrics.build(name) for name in ALWAYS]
+        self.asked = [metrics.build(name) for name in self.measure]
         keep_memory()
         honest = self.network.honest
         bound = self.network.bounds(self.f)
@@ -127,6 +121,7 @@ class Simulation:
             acting = self.network
             self.task_row = self.honest_row = np.arange(len(honest))
             self.bound = bound
+        self.setting = Setting(network=self.network, rule=self.rule, bound=bound)
         self.exchange = Exchange(acting)
         self.scene = scene_of(self.network)
         self.estimator = estimator(self.task, self.task_row, **self.variance, seed=self.seed)
@@ -153,7 +148,7 @@ class Simulation:
         self.counts: EdgeCounts | None = None
         self.series: dict[str, list[float]] = {}
         self.per_worker: dict[str, list[Any]] = {}
-        self.last: tuple[Any, Any, Any] = (None, None, None)
+        self.last: tuple[Any, Any] = (None, None)
 
     def step(self) -> bool:
         """One round; False if an honest model is not finite any more, which ends the run."""
@@ -184,7 +179,7 @@ class Simulation:
             return False
         outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
         self.models = _apart(outcome.models, self.gradient)
-        self.last = (sent, outcome.models, outcome.coefficients)
+        self.last = (sent, outcome.coefficients)
         if outcome.coefficients is not None:
             if self.counts is None:
                 self.counts = EdgeCounts(self.exchange)
@@ -221,21 +216,29 @@ class Simulation:
         """The metrics of the honest models now, appended to the series."""
         honest = self.models[self.honest_row]
         measures = self.task.evaluate(honest)
-        honest = to_host(honest)
-        record = {"round": float(self.round), **summarise(measures, honest)}
-        if "gradient" in self.measure:
-            mean = honest.mean(axis=0, dtype=np.float64).astype(honest.dtype)
-            record["gradient"] = float(np.sum(self.task.full_gradient(mean) ** 2))
-        if self.inspect is not None:
-            record |= self.inspect(*(part if part is None else to_host(part)[self.honest_row] for part in self.last))
+        at = Evaluation(
+            round=self.round,
+            models=to_host(honest),
+            measures=measures,
+            task=self.task,
+            setting=self.setting,
+            exchange=self._exchanged,
+        )
+        record = {"round": float(self.round), **summarise(at, self.always)}
         if not all(np.isfinite(value) for value in record.values()):
             self.status = DIVERGED
             return {}
+        record |= asked_for(at, self.asked)
         for name, value in record.items():
             self.series.setdefault(name, []).append(value)
         for name, values in measures.items():
             self.per_worker.setdefault(name, []).append(np.asarray(values, np.float64))
         return record
+
+    def _exchanged(self) -> tuple[Any, Any]:
+        """What the honest workers sent in the last round, and how much each slot of their inboxes counted."""
+        sent, coefficients = (part if part is None else to_host(part)[self.honest_row] for part in self.last)
+        return sent, coefficients
 
     def advance(self) -> dict[str, float]:
         """The evaluation at round 0, or one round with its evaluation if one is due: the metrics, or nothing."""
@@ -266,14 +269,14 @@ class Simulation:
     def result(self) -> Run:
         """What there is so far."""
         return Run(
-            self.config,
-            {name: np.array(values) for name, values in self.series.items()},
-            {name: np.array(values) for name, values in self.per_worker.items()},
-            to_host(self.models)[self.honest_row],
-            None if self.counts is None else self.counts.edges(self.network.byzantine),
-            self.status,
-            self.round,
-            self.seconds,
+            config=self.config,
+            metrics={name: np.array(values) for name, values in self.series.items()},
+            workers={name: np.array(values) for name, values in self.per_worker.items()},
+            models=to_host(self.models)[self.honest_row],
+            edges=None if self.counts is None else self.counts.edges(self.network.byzantine),
+            status=self.status,
+            rounds=self.round,
+            seconds=self.seconds,
         )
 
     def save(self, path: str | Path) -> None:

@@ -11,7 +11,6 @@ from byzmesh.networks import Network
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Run, Simulation
-from byzmesh.sweeps.certificates import inspector
 from byzmesh.training.local import local_update
 from byzmesh.training.schedules import schedule
 from byzmesh.training.variance import separate
@@ -48,7 +47,6 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         threads=config["threads"],
         measure=tuple(config["measure"]),
         variance=variance,
-        inspect=inspector(network, rule, config["f"]) if "certificate" in config["measure"] else None,
         config=config,
     )
 
@@ -80,8 +78,9 @@ def simulate(**config: Any) -> Run:
     step      step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
     local     weight decay, momentum, `steps` per round, `clip`, variance reduction (`saga`, `lsvrg`; default decay
               0.01, one step, none of the others)
-    measure   "gradient" to record the squared gradient norm at the average model, "certificate" to hold the round of
-              each evaluation against the theory (contraction, its violations, chi^2 of what was mixed)
+    measure   metrics to record beside accuracy, loss and consensus: names of `bm.list_metrics()`, e.g. "gradient",
+              "average_accuracy", "class_accuracy", or "certificate", which holds the round of each evaluation against
+              the theory (contraction, its violations, chi^2 of what was mixed)
     profile   "paper": the settings behind the published numbers
 
     >>> import byzmesh as bm

@@ -7,37 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.networks import Network
 from byzmesh.problems.base import Problem, problems
-from byzmesh.rules.base import Rule
-from byzmesh.simulation.engine import Inspect
 from byzmesh.theory import constants
-from byzmesh.theory.contraction import proved_contraction
-from byzmesh.theory.measured import round_report
-from byzmesh.theory.mixing import virtual_mixing
-
-
-def inspector(network: Network, rule: Rule, f: Any) -> Inspect:
-    """What `measure: [certificate]` records at each evaluation.
-
-    contraction  largest realised ||x_n after - x_bar_n|| / max_m ||x_m before - x_bar_n|| over the honest workers
-    violations   workers whose contraction is above the proved bound
-    chi2         of the empirical mixing matrix, for rules with coefficients
-    """
-    mixing = virtual_mixing(network, rule).matrix
-    proof = proved_contraction(network, rule, network.bounds(f))
-    slots = network.layout.sender.shape[1]
-    names = ("contraction", "violations") if rule.coordinatewise else ("contraction", "violations", "chi2")
-
-    def inspect(before: Any, after: Any, coefficients: Any) -> Mapping[str, float]:
-        if before is None:
-            return dict.fromkeys(names, 0.0)
-        held = None if coefficients is None else coefficients[:, :slots]
-        report = round_report(network, before, after, held, mixing, proof)
-        record = {"contraction": float(report.ratio.max()), "violations": float(len(report.violations))}
-        return record if held is None else record | {"chi2": report.chi2}
-
-    return inspect
 
 
 def estimate_constants(

@@ -15,7 +15,7 @@ from byzmesh.peers.drill.chaos import Chaos, check_kinds
 from byzmesh.peers.drill.drill import Drill
 from byzmesh.store import open_store, this_process
 from byzmesh.training.checkpoint import load_checkpoint
-from byzmesh.training.metrics import spread
+from byzmesh.training.spread import spread
 
 Watch = Callable[[Drill], None]
 _CALM = 0.9

@@ -116,6 +116,18 @@ class LinearTask:
         over_parts(work, len(models), 2, self.threads)
         return {"accuracy": accuracy, "loss": loss} if self.has_accuracy else {"loss": loss}
 
+    def class_accuracy(self, models: Array) -> Floats:
+        """(K, C) accuracy of models (K, D) on the test samples of each class; NaN for a class that has none."""
+        models = np.ascontiguousarray(models, self.dtype)
+        classes = np.arange(self.outputs) if self.outputs > 1 else np.unique(self.test_target)
+        found = np.full((len(models), len(classes)), np.nan)
+        for column, label in enumerate(classes):
+            of_class = self.test_target == label
+            picks, labels = self.test_picks[of_class][None], self.test_target[of_class][None]
+            for k in range(len(models) if picks.size else 0):
+                found[k : k + 1, column] = self._measure(self.test, picks, labels, models[k : k + 1])[1]
+        return found
+
     def _measure(self, rows: Rows, picks: Array, labels: Array, models: Array) -> tuple[Floats, Floats]:
         scores = np.empty((*picks.shape, self.outputs), self.dtype)
         rows.forward(picks, models, scores)

@@ -171,6 +171,21 @@ class TorchTask:
             found["backdoor"] = fooled / max(1, others)
         return found
 
+    def class_accuracy(self, models: Array) -> Floats:
+        """(K, C) accuracy of models (K, D) on the test samples of each class; NaN for a class that has none."""
+        import torch
+
+        there = self._in(models)
+        right, total = np.zeros((len(there), self.classes)), np.zeros(self.classes)
+        with self._running(), _evaluating(self.skeleton), torch.inference_mode(), borrowed(self.skeleton) as parameters:
+            for x, y in self.samples.test():
+                total += np.bincount(y.cpu().numpy(), minlength=self.classes)
+                for place, vector in enumerate(there):
+                    self._point(parameters, vector)
+                    seen = y[self.skeleton(x).argmax(dim=1) == y]
+                    right[place] += np.bincount(seen.cpu().numpy(), minlength=self.classes)
+        return np.divide(right, total, out=np.full_like(right, np.nan), where=total > 0)
+
     def _point(self, parameters: list[Any], vector: Any) -> None:
         for parameter, view in zip(parameters, self.layout.views(vector).values(), strict=True):
             parameter.data = view

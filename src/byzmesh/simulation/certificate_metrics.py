@@ -1,0 +1,69 @@
+"""Metrics that hold the round of an evaluation against the theory; all three by `measure: [certificate]`.
+
+They come in by an entry point of `byzmesh.metrics`, as a third party's do: training knows nothing of theory. Theory is
+imported when one of them is computed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from byzmesh.training.metrics import Evaluation, Setting, register_metric
+from byzmesh.types import Floats
+
+if TYPE_CHECKING:
+    from byzmesh.theory.contraction import Proof
+    from byzmesh.theory.measured import RoundReport
+
+
+@register_metric("contraction", direction="down", alone=False)
+def contraction(at: Evaluation) -> float | None:
+    """Largest realised ||x_n after - xbar_n|| / max_m ||x_m before - xbar_n|| over the honest workers."""
+    report = at.once(_report)
+    return 0.0 if report is None else float(report.ratio.max())
+
+
+@register_metric("violations", direction="down", alone=False)
+def violations(at: Evaluation) -> float | None:
+    """Honest workers whose contraction is above the proved bound."""
+    report = at.once(_report)
+    return 0.0 if report is None else float(len(report.violations))
+
+
+@register_metric("chi2", direction="down", alone=False)
+def chi2(at: Evaluation) -> float | None:
+    """chi^2 of the empirical mixing matrix, of rules that mix by coefficients."""
+    report = at.once(_report)
+    if at.setting is None or at.setting.rule.coordinatewise:
+        return None
+    return 0.0 if report is None else report.chi2
+
+
+@register_metric("certificate", alone=False)
+def certificate(at: Evaluation) -> dict[str, float]:
+    """The round against the theory: contraction, violations and, where the rule mixes by coefficients, chi2."""
+    found = {metric.__name__: metric(at) for metric in (contraction, violations, chi2)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _report(at: Evaluation) -> RoundReport | None:
+    """The last round against what is proved; None before the first."""
+    from byzmesh.theory.measured import round_report
+
+    if at.setting is None:
+        return None
+    mixing, proof = at.setting.once(_promise)
+    if at.sent is None:
+        return None
+    network, held = at.setting.network, at.coefficients
+    slots = network.layout.sender.shape[1]
+    return round_report(network, at.sent, at.models, None if held is None else held[:, :slots], mixing, proof)
+
+
+def _promise(setting: Setting) -> tuple[Floats, Proof]:
+    """Virtual mixing matrix (N, N) and proved contraction."""
+    from byzmesh.theory.contraction import proved_contraction
+    from byzmesh.theory.mixing import virtual_mixing
+
+    network, rule = setting.network, setting.rule
+    return virtual_mixing(network, rule).matrix, proved_contraction(network, rule, setting.bound)

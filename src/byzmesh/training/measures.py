@@ -1,0 +1,83 @@
+"""The metrics that come with byzmesh and need nothing but models and task.
+
+Kernels are imported where they are used: a table of stored runs asks for a metric's title, not for its value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from byzmesh.training.metrics import Evaluation, register_metric
+
+
+@register_metric("accuracy", unit="percent", direction="up", overview=True)
+def accuracy(at: Evaluation) -> float | None:
+    """Fraction of the test set that an honest model gets right, the mean over the honest workers."""
+    return _mean(at, "accuracy")
+
+
+@register_metric("loss", direction="down", overview=True)
+def loss(at: Evaluation) -> float | None:
+    """Mean loss on the test set, the mean over the honest workers."""
+    return _mean(at, "loss")
+
+
+@register_metric("backdoor", direction="down")
+def backdoor(at: Evaluation) -> float | None:
+    """Fraction of stamped test images that are taken for the backdoor's target; recorded under that attack."""
+    return _mean(at, "backdoor")
+
+
+@register_metric("worst_accuracy", unit="percent", direction="up", alone=False)
+def worst_accuracy(at: Evaluation) -> float | None:
+    """Accuracy of the worst honest worker."""
+    return float(np.min(at.measures["accuracy"])) if "accuracy" in at.measures else None
+
+
+@register_metric("average_accuracy", unit="percent", direction="up", alone=False)
+def average_accuracy(at: Evaluation) -> float | None:
+    """Accuracy of the average of the honest models."""
+    return float(at.task.evaluate(at.average[None])["accuracy"][0]) if "accuracy" in at.measures else None
+
+
+@register_metric("class_accuracy", unit="percent", direction="up")
+def class_accuracy(at: Evaluation) -> dict[str, float] | None:
+    """Accuracy per class of the test set, the mean over the honest workers: class_accuracy_0, class_accuracy_1, ..."""
+    from byzmesh.problems.base import Classifies
+
+    if "accuracy" not in at.measures or not isinstance(at.task, Classifies):
+        return None
+    means = at.task.class_accuracy(at.models).mean(axis=0)
+    return {f"class_accuracy_{label}": float(mean) for label, mean in enumerate(means)}
+
+
+@register_metric(
+    "consensus_error", direction="down", scale="log", title="consensus error CE", alone=False, overview=True
+)
+def consensus_error(at: Evaluation) -> float:
+    """CE, the paper's column: norm of the vector of per-coordinate variances of the honest models."""
+    return at.once(_spread)[0]
+
+
+@register_metric("disagreement", direction="down", scale="log", title="disagreement H", alone=False)
+def disagreement(at: Evaluation) -> float:
+    """H: mean squared distance of the honest models to their average."""
+    return at.once(_spread)[1]
+
+
+@register_metric(
+    "gradient", direction="down", scale="log", title="squared gradient norm at the average model", alone=False
+)
+def gradient(at: Evaluation) -> float:
+    """Squared norm of the whole loss's gradient at the average model: the left side of Theorem 1."""
+    return float(np.sum(at.task.full_gradient(at.average) ** 2))
+
+
+def _mean(at: Evaluation, name: str) -> float | None:
+    return float(np.mean(at.measures[name])) if name in at.measures else None
+
+
+def _spread(at: Evaluation) -> tuple[float, float]:
+    from byzmesh.training.spread import spread
+
+    return spread(at.models)
