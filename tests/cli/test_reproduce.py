@@ -114,8 +114,8 @@ def test_a_failed_run_is_an_error_and_an_infeasible_bound_is_not(tmp_path: Path)
     where = ["--no-run", "--store", str(tmp_path / "runs.db"), "--out", str(tmp_path / "out"), "--rules", "Krum"]
     with open_store(tmp_path / "runs.db") as store:
         refused, broken = (store.plan(choose("misjudged-f", rules=("Krum",))[place].config) for place in (0, 1))
-        store.fail(refused, "f = 1 is infeasible for rule Krum at worker 8 with 1 neighbours: ...")
+        store.fail(refused, "infeasible", "f = 1 is infeasible for rule Krum at worker 8 with 1 neighbours: ...")
         assert run.invoke(app, ["reproduce", "misjudged-f", *where]).exit_code == 0
-        store.fail(broken, "the disk is full")
+        store.fail(broken, "bug", "the disk is full")
     done = run.invoke(app, ["reproduce", "misjudged-f", *where])
     assert done.exit_code == 1 and "1 runs failed, e.g. the disk is full; again: --retry-failed" in done.output

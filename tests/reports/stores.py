@@ -16,7 +16,7 @@ def put(store: Store, value: float, status: str = "finished", **fields: Any) -> 
     key = store.plan(config(**fields))
     series: dict[str, list[float]] = {"round": [0, 1, 2], "accuracy": [0.0, value, value], "loss": [3.0, 2.0, 1.0]}
     if status == "failed":
-        store.fail(key, "it broke")
+        store.fail(key, "bug", "it broke")
     elif status != "planned":
         store.finish(key, status, series, rounds=2)
     return key

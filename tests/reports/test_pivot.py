@@ -81,7 +81,7 @@ def test_summary_counts_everything_once(values: list[float], diverged: int, fail
 
     class Run:
         def __init__(self, key: str, status: str) -> None:
-            self.key, self.status, self.failure = key, status, "why"
+            self.key, self.status, self.failure, self.failure_kind = key, status, "why", "bug"
 
     runs = [Run(str(number), "finished") for number in range(len(values))]
     runs += [Run("x", "diverged")] * diverged + [Run("y", "failed")] * failed

@@ -83,6 +83,51 @@ def test_migration_from_version_1(tmp_path):
     assert tables == {"runs", "series", "edges", "fields", "run_fields"}
 
 
+LATER = ("failure_kind", "asked", "again", "code")
+"""Columns that stores of version 2 did not have at first."""
+
+
+def test_a_store_without_later_columns_is_read_as_it_is_and_completed_when_written(tmp_path):
+    path = tmp_path / "runs.db"
+    failures = [
+        "f = 1 is infeasible for rule Krum at worker 8",
+        "the process that computed this run died",
+        "no such file",
+    ]
+    with open_store(path) as store:
+        for seed, text in enumerate(failures):
+            store.fail(store.plan({"seed": seed}), "bug", text)
+        done = store.plan(OLD)
+        store.finish(done, "finished", {"loss": [1.0]})
+        store._connection.execute("PRAGMA journal_mode = DELETE")
+    with sqlite3.connect(path) as connection:
+        for name in LATER:
+            connection.execute(f"ALTER TABLE runs DROP COLUMN {name}")
+    before = path.read_bytes()
+    for readonly in (True, False):
+        with open_store(path, readonly=readonly) as store:
+            kinds = ["infeasible", "killed", "config", None]
+            assert [(run.failure_kind, run.code) for run in store.list()] == [(kind, {}) for kind in kinds]
+            assert [run.key for run in store.list({"rule.name": "IOS"}, current=True)] == [done]
+            assert store.get(done[:9]).settled and store.compare([done]).final == {"loss": (1.0,)}
+        assert (path.read_bytes() == before) == readonly
+    with open_store(path) as store:
+        assert store.plan(OLD) == done
+
+
+def test_a_reader_sees_what_a_writer_completes_meanwhile(tmp_path):
+    path = tmp_path / "runs.db"
+    with open_store(path) as store:
+        key = store.plan(OLD)
+    with sqlite3.connect(path) as connection:
+        for name in LATER:
+            connection.execute(f"ALTER TABLE runs DROP COLUMN {name}")
+    with open_store(path, readonly=True) as reader:
+        with open_store(path) as store:
+            store.fail(key, "data", "no such file")
+        assert reader.get(key).failure_kind == "data"
+
+
 def test_a_failed_migration_leaves_the_old_store(tmp_path):
     path = tmp_path / "runs.db"
     version_1(path)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byzmesh.errors import ConfigError, StoreError, UnknownName
+from byzmesh.errors import ConfigError, StoreError, UnknownName, UnknownOption
 from byzmesh.store import Owner, config_key, open_store, this_process
 from byzmesh.store.provenance import provenance
 
@@ -55,8 +55,8 @@ def test_a_result_is_never_overwritten(store):
     key = store.plan(CONFIG)
     assert store.finish(key, "diverged", {"loss": [np.inf]})
     assert not store.finish(key, "finished", {"loss": [1.0]})
-    assert not store.fail(key, "too late")
-    assert not store.claim(key, this_process(), retry_failed=True)
+    assert not store.fail(key, "bug", "too late")
+    assert not store.claim(key, this_process())
     assert (store.get(key).status, store.get(key).final) == ("diverged", {"loss": np.inf})
 
 
@@ -65,13 +65,74 @@ def test_an_interrupted_run_goes_on_and_a_failed_one_only_on_request(store):
     store.claim(key, this_process())
     assert store.finish(key, "interrupted", {"loss": [3.0]}, rounds=10, owner=this_process())
     assert store.claim(key, this_process())
-    assert store.fail(key, "line one\nline two \udcff", owner=this_process())
-    assert store.get(key).failure == "line one\nline two ?"
+    assert store.fail(key, "data", "line one\nline two \udcff", owner=this_process())
+    assert (store.get(key).failure, store.get(key).failure_kind) == ("line one\nline two ?", "data")
     assert not store.claim(key, this_process())
-    assert store.claim(key, this_process(), retry_failed=True)
-    assert store.get(key).failure is None
+    store.plan_all([CONFIG], again=["failed"])
+    assert store.claim(key, this_process())
+    assert (store.get(key).failure, store.get(key).failure_kind) == (None, None)
     assert store.finish(key, "finished", {"accuracy": [0.5]}, owner=this_process())
     assert list(store.series(key)) == ["accuracy"]
+
+
+def test_the_same_config_by_other_code_is_another_run(store):
+    plain, first, second = (store.plan(CONFIG, code) for code in ({}, {"rule mine": "a"}, {"rule mine": "b"}))
+    assert (plain, first) == (config_key(CONFIG), config_key(CONFIG, {"rule mine": "a"}))
+    assert len({plain, first, second}) == 3
+    assert [run.code for run in store.list()] == [{}, {"rule mine": "a"}, {"rule mine": "b"}]
+    assert store.compare([first, second]).differing == {"rule mine": ("a", "b")}
+    with pytest.raises(ConfigError, match="code must map"):
+        store.plan(CONFIG, {"rule mine": 3})
+
+
+def test_current_is_the_code_last_planned(store):
+    first, second = (store.plan(CONFIG, {"rule mine": code}) for code in "ab")
+    other = store.plan({"seed": 4})
+    for key in (first, other):
+        store.finish(key, "finished", {"loss": [1.0]})
+    assert [run.key for run in store.list(current=True)] == [second, other]
+    assert [run.key for run in store.list(status="finished", current=True)] == [other]
+    assert [run.key for run in store.list(limit=1, current=True)] == [other]
+    assert store.list(limit=0, current=True) == []
+    assert store.plan(CONFIG, {"rule mine": "a"}) == first  # the edit was taken back
+    assert [run.key for run in store.list(current=True)] == [first, other]
+    assert len(store.list()) == len(store.frame(current=False)) == 3 and len(store.frame()) == 2
+
+
+def test_a_result_asked_for_again_stays_until_there_is_a_new_one(store):
+    key = store.plan(CONFIG)
+    store.finish(key, "finished", {"loss": [1.0]}, rounds=10, seconds=1.0)
+    store.plan_all([CONFIG], again=["failed"])
+    assert not store.claim(key, this_process())
+    store.plan_all([CONFIG], again=["finished", "diverged"])
+    assert not store.get(key).settled
+    for end in ("interrupted", "failed"):
+        assert store.claim(key, this_process()) and not store.claim(key, ELSEWHERE)
+        assert (store.get(key).status, store.get(key).leased) == ("finished", True)
+        if end == "failed":
+            assert store.fail(key, "memory", "no room", owner=this_process())
+        else:
+            assert store.finish(key, end, {"loss": [5.0]}, rounds=3, owner=this_process())
+        run = store.get(key)
+        assert (run.status, run.final, run.rounds, run.leased) == ("finished", {"loss": 1.0}, 10, False)
+        assert run.settled == (end == "failed")
+    assert store.get(key).failure_kind == "memory"
+    store.plan_all([CONFIG], again=["finished"])
+    assert store.claim(key, this_process())
+    assert store.finish(key, "diverged", {"loss": [2.0]}, rounds=20, seconds=0.5, owner=this_process())
+    run = store.get(key)
+    assert (run.status, run.final, run.rounds, run.failure, run.settled) == ("diverged", {"loss": 2.0}, 20, None, True)
+    assert run.ended >= run.started
+    with pytest.raises(ConfigError, match="'planned' cannot be computed again"):
+        store.plan_all([CONFIG], again=["planned"])
+
+
+def test_facts_and_kinds_that_there_are_not_are_refused(store):
+    key = store.plan(CONFIG)
+    with pytest.raises(UnknownOption, match="'round': did you mean 'rounds'"):
+        store.finish(key, "finished", {}, round=3)
+    with pytest.raises(ConfigError, match="'memori' is no kind of failure: did you mean 'memory'"):
+        store.fail(key, "memori", "no room")
 
 
 def test_a_lease_protects_and_runs_out(store):
@@ -82,7 +143,7 @@ def test_a_lease_protects_and_runs_out(store):
     assert store.claim(key, this_process())
     assert not store.heartbeat(key, ELSEWHERE)
     assert not store.finish(key, "finished", {"loss": [9.0]}, owner=ELSEWHERE)
-    assert not store.fail(key, "late", owner=ELSEWHERE)
+    assert not store.fail(key, "bug", "late", owner=ELSEWHERE)
     assert store.get(key).owner == this_process()
 
 

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from byzmesh.config.grid import expand
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, DataError, InfeasibleBound, MissingExtra
 from byzmesh.store import Owner, open_store
+from byzmesh.store.records import FAILURE_KINDS
 from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder, delete_runs, find_runs, tidy
+from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import Leases
-from byzmesh.sweeps.run import compute, failure_text
+from byzmesh.sweeps.run import compute
 
 # Rules with memory, liars with memory or draws, momentum: what a checkpoint must hold.
 HARD = [
@@ -96,7 +98,23 @@ def test_a_users_mistake_is_a_line_and_a_bug_is_a_trace():
         {}["missing"]
     except KeyError as error:
         text = failure_text(error)
-    assert "Traceback" in text and "test_computing.py" in text and "KeyError: 'missing'" in text
+    assert "Traceback" in text and "test_run.py" in text and "KeyError: 'missing'" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (InfeasibleBound(rule="Krum", worker=3, f=9, largest=1, neighbours=4), "infeasible"),
+        (MissingExtra("torch", "problem 'torch'"), "missing"),
+        (DataError("no data file"), "data"),
+        (ConfigError("f = 9 is too large"), "config"),
+        (MemoryError(), "memory"),
+        (type("OutOfMemoryError", (RuntimeError,), {})(), "memory"),
+        (ZeroDivisionError(), "bug"),
+    ],
+)
+def test_a_failure_has_a_kind(error, kind):
+    assert failure_kind(error) == kind and kind in FAILURE_KINDS
 
 
 def test_tidy_deletes_only_what_is_over(tmp_path):

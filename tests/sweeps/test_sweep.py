@@ -59,10 +59,37 @@ def test_failures_and_divergence_do_not_stop_the_others(grid_file, tmp_path):
     assert list(told.statuses.values()) == ["finished"] * 2 + ["failed"] * 2 + ["diverged"] * 2
     assert told.failed == list(told.statuses)[2:4]
     with open_store(store, readonly=True) as opened:
-        assert "f = 9 is infeasible for rule Krum at worker 0" in opened.get(told.failed[0]).failure
+        refused = opened.get(told.failed[0])
+        assert "f = 9 is infeasible for rule Krum at worker 0" in refused.failure
+        assert refused.failure_kind == "infeasible"
     assert sweep(written, store, workers=2).computed == 0
     again = sweep(written, store, workers=2, retry_failed=True)
     assert (again.computed, list(again.statuses.values())) == (2, list(told.statuses.values()))
+
+
+def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file, tmp_path):
+    written = configs(grid_file(axes={"seed": [0, 1]}))
+    store = tmp_path / "runs.db"
+    sweep(written, store, workers=2)
+    with open_store(store) as opened:
+        first, second = opened.list()
+        # a result that the code of today would not give
+        opened.plan_all([first.config], again=["finished"])
+        opened.finish(first.key, "diverged", {"loss": [9.0]})
+        opened.plan_all(written, again=["finished", "diverged"])
+        opened.claim(first.key, this_process())
+        assert opened.get(first.key).status == "diverged" and opened.series(first.key)["loss"] == [9.0]
+        opened.finish(first.key, "interrupted", {}, owner=this_process())
+    # what was asked for stays to be done, by any sweep
+    assert sweep(written, store, workers=2).computed == 2
+    assert sweep(written, store, workers=2).computed == 0
+    again = sweep(written, store, workers=2, recompute=True)
+    assert (again.computed, list(again.statuses.values())) == (2, ["finished", "finished"])
+    with open_store(store, readonly=True) as opened:
+        for config, before in zip(written, (first, second), strict=True):
+            after = opened.get(before.key)
+            assert (after.status, after.ended > before.ended) == ("finished", True)
+            assert opened.series(after.key)["loss"].tobytes() == compute(config).metrics["loss"].tobytes()
 
 
 def test_bad_arguments(tmp_path):

@@ -41,6 +41,9 @@ Last = Annotated[int, typer.Option("--last", help="A run's value is the mean of 
 Workers = Annotated[int | None, typer.Option("--workers", help="Processes on this machine (default: one per core).")]
 Dask = Annotated[str | None, typer.Option("--dask", help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs once more.")]
+Recompute = Annotated[
+    bool, typer.Option("--recompute", help="Compute all runs once more; old results stay until there are new ones.")
+]
 Compute = Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what the store holds.")]
 
 Param = Annotated[list[str] | None, typer.Option("--param", help="Parameter of the topology, e.g. k=6; repeatable.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, Dask, Json, NewStorePath, RetryFailed, Workers
+from byzmesh.cli._options import STORE, Dask, Json, NewStorePath, Recompute, RetryFailed, Workers
 from byzmesh.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def command(
     plan: Annotated[bool, typer.Option("--plan", help="Only list the runs, with an estimate of the time.")] = False,
     as_json: Json = False,
     retry_failed: RetryFailed = False,
+    recompute: Recompute = False,
     checkpoint: Annotated[float, typer.Option(help="Seconds between the checkpoints of a run.")] = 15.0,
     dask: Dask = None,
     tls_ca: Annotated[str | None, typer.Option(help="Certificate of the cluster's authority (PEM).")] = None,
@@ -47,7 +48,7 @@ def command(
 
     points = read_grid(grid)
     if plan:
-        planned = plan_runs(points, store, retry_failed=retry_failed)
+        planned = plan_runs(points, store, retry_failed=retry_failed, recompute=recompute)
         print_plan(planned, cores() if workers is None else workers, as_json=as_json)
         return
     with progress() as show:
@@ -58,6 +59,7 @@ def command(
             dask=dask,
             tls=tls_of(tls_ca, tls_cert, tls_key),
             retry_failed=retry_failed,
+            recompute=recompute,
             checkpoint_seconds=checkpoint,
             tensorboard=tensorboard,
             show=show,

@@ -35,6 +35,7 @@ class Summary:
     keys: tuple[str, ...] = ()
     failure: str = ""
     """Why the first failed one failed."""
+    failure_kind: str = ""
 
     @property
     def total(self) -> int:
@@ -49,7 +50,7 @@ class Summary:
         '2 diverged, 1 to run'
         """
         # A failed run says why on hover; "infeasible" is the one reason worth a word of its own.
-        failed = "infeasible" if "is infeasible for rule" in self.failure else "failed"
+        failed = "infeasible" if self.failure_kind == "infeasible" else "failed"
         counts = ((self.diverged, "diverged"), (self.failed, failed), (self.waiting, "to run"))
         if self.total == 1:
             return next((word for count, word in counts if count), "")
@@ -70,7 +71,7 @@ def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy",
         raise ConfigError(f"last must be at least 1 evaluation, got {last}")
     group = list(runs)
     values = [final(store, run, metric, last) for run in group if run.status == "finished"]
-    failures = [run.failure or "" for run in group if run.status == "failed"]
+    failures = [run for run in group if run.status == "failed"]
     diverged = sum(run.status == "diverged" for run in group)
     return Summary(
         float(np.mean(values)) if values else math.nan,
@@ -80,7 +81,8 @@ def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy",
         len(failures),
         len(group) - len(values) - diverged - len(failures),
         tuple(run.key for run in group),
-        failures[0] if failures else "",
+        failures[0].failure or "" if failures else "",
+        failures[0].failure_kind or "" if failures else "",
     )
 
 

@@ -46,7 +46,7 @@ def pivot(
     where: Mapping[str, Any] | None = None,
 ) -> Pivot:
     """The runs of a store as a table."""
-    runs = store.list(where)
+    runs = store.list(where, current=True)
     if not runs:
         raise ConfigError(f"store {store.path} has no runs to show; sweep into it first, or select less narrowly")
     leaves = {run.key: flatten(run.config) for run in runs}

@@ -1,6 +1,9 @@
-"""From a resolved config to its key, and to the flat fields that filters and tables use.
+"""From a resolved config, and the code that computes it, to a run's key; and to the flat fields that filters use.
 
-    key = SHA-256( canonical JSON )      canonical: sorted names, no spaces, ASCII, floats in their shortest exact form
+    key = SHA-256( JSON of the config )                      where all code is built in (`code` is empty)
+    key = SHA-256( JSON of the config, JSON of the code )    otherwise
+
+JSON is canonical: sorted names, no spaces, ASCII, floats in their shortest exact form.
 
 The order of names does not matter; every value does, and so does its type: `1`, `1.0`, `True` and `"1"` are four
 different values. Whoever resolves a config decides once whether a number is an integer or a float, and sticks to it.
@@ -13,10 +16,12 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from byzmesh.errors import ConfigError
 
+NO_CODE: Mapping[str, str] = MappingProxyType({})
 LONGEST_INDEXED = 64
 """Longer leaves (an edge list, say) are indexed by their hash."""
 
@@ -56,8 +61,8 @@ def canonical(config: Mapping[str, Any]) -> str:
     return dump(plain(config))
 
 
-def config_key(config: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a resolved config, 64 hex digits.
+def config_key(config: Mapping[str, Any], code: Mapping[str, str] = NO_CODE) -> str:
+    """The key of a run: SHA-256 of the canonical JSON of its config and, unless that is empty, of its code; 64 digits.
 
     >>> config_key({"seed": 3, "lr": 0.9})[:8]
     '716f903b'
@@ -65,12 +70,22 @@ def config_key(config: Mapping[str, Any]) -> str:
     '716f903b'
     >>> config_key({"lr": 0.9, "seed": 4})[:8] == config_key({"lr": 0.9, "seed": 3})[:8]
     False
+    >>> config_key({"lr": 0.9, "seed": 3}, {"rule mine": "5f1c"})[:8]
+    '14e778a0'
     """
-    return key_of(canonical(config))
+    return key_of(canonical(config), code_json(code))
 
 
-def key_of(text: str) -> str:
-    """The key of a config whose canonical JSON is known."""
+def code_json(code: Mapping[str, str]) -> str:
+    """Canonical JSON of the identities of code: part -> text."""
+    if not all(isinstance(part, str) and isinstance(identity, str) for part, identity in code.items()):
+        raise ConfigError(f"code must map names of parts to texts, got {dict(code)!r}")
+    return dump(dict(code))
+
+
+def key_of(config: str, code: str = "{}") -> str:
+    """The key of a run whose config and code are canonical JSON."""
+    text = config if code == "{}" else f"{config}\n{code}"
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 

@@ -1,114 +1,110 @@
-"""What the store hands out: a run, who computes it, and a comparison of runs.
+"""What the store hands out: a run, and a comparison of runs.
 
 A run is `planned`, then `running` under a lease, and ends as `finished`, `diverged`, `failed` or `interrupted`; an
 interrupted one may be claimed again.
+
+`RunRecord` is also where the columns of the table `runs` are declared, each once: the schema, the older stores that
+lack a column, reading, tables and exports all follow from its fields.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import os
-import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from byzmesh.store.owners import Owner, is_dead
+
 STATUSES = ("planned", "running", "finished", "diverged", "failed", "interrupted")
+ENDED = ("finished", "diverged")
+"""Results."""
+FAILURE_KINDS = ("infeasible", "config", "data", "missing", "memory", "killed", "changed", "bug")
+"""Why a run failed: f is larger than the rule can bear; a value of the config; a data set; an extra that is not
+installed; no memory left; its process died; the code or data are not those it was planned with; anything else."""
+
+_OLDER_KIND = """CASE WHEN failure IS NULL THEN NULL
+    WHEN failure LIKE '%is infeasible for rule%' THEN 'infeasible'
+    WHEN failure LIKE 'the process%died%' OR failure LIKE 'the workers%died%' THEN 'killed'
+    WHEN failure LIKE 'Traceback%' THEN 'bug' ELSE 'config' END"""
 
 
-@dataclass(frozen=True)
-class Owner:
-    """The process that computes a run.
+def column(sql: str, *, name: str = "", shown: bool = False, result: bool = False, older: str = "") -> Any:
+    """A field of `RunRecord` that is a column of the table `runs`.
 
-    `process` tells two processes of the same number apart: boot, process namespace and start time, empty where the
-    system does not say (then only the end of the lease shows that an owner died).
+    sql     type and default in the table
+    name    in the table, where it is not the field's
+    shown   whether tables and exports have it
+    result  whether it is a fact that `Store.finish` and `Store.fail` take by this name
+    older   for runs of a store that lacks the column: an SQL expression, if the default is not right for them
     """
-
-    host: str
-    pid: int
-    process: str = ""
+    described = {"sql": sql, "name": name, "shown": shown, "result": result, "older": older}
+    return field(repr=not name, metadata=described)
 
 
-def this_process() -> Owner:
-    """The owner that the calling process is.
-
-    >>> import os
-    >>> this_process().pid == os.getpid()
-    True
-    """
-    pid = os.getpid()
-    born = _born(pid)
-    return Owner(socket.gethostname(), pid, f"{_kernel()}/{born}" if born else "")
-
-
-def is_dead(owner: Owner) -> bool:
-    """Whether the owner was a process of this machine that has certainly ended; False where that cannot be known.
-
-    >>> is_dead(this_process()), is_dead(Owner("another-host", 1))
-    (False, False)
-    """
-    kernel, _, born = owner.process.rpartition("/")
-    if not born or owner.host != socket.gethostname() or kernel != _kernel():
-        return False
-    return _born(owner.pid) != born
-
-
-def _kernel() -> str:
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
-
-
-def _born(pid: int) -> str:
-    """Start time of a process in kernel ticks; empty if there is none, or only its unreaped remains."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    # The second field is the program's name in parentheses and may hold anything.
-    state, *rest = text.rpartition(")")[2].split()
-    return "" if state in "ZX" else rest[18]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """One run as stored. Times are seconds since 1970 (UTC); `seconds` is what the run took as its runner counted it.
 
-    `config`, `provenance` and `final` (the last value of each metric) are parsed on first use: a listing of many
-    thousand runs stays fast.
+    `config`, `code`, `provenance` and `final` are parsed on first use: a listing of many thousand runs stays fast.
     """
 
-    key: str
-    status: str
-    rounds: int | None
-    seconds: float | None
-    started: float | None
-    ended: float | None
-    owner: Owner | None
-    heartbeat: float | None
-    lease_until: float | None
-    failure: str | None
-    final_json: str = field(repr=False)
-    provenance_json: str = field(repr=False)
-    config_json: str = field(repr=False)
+    key: str = column("TEXT NOT NULL UNIQUE", shown=True)
+    status: str = column("TEXT NOT NULL", shown=True)
+    rounds: int | None = column("INTEGER", shown=True, result=True)
+    seconds: float | None = column("REAL", shown=True, result=True)
+    started: float | None = column("REAL", shown=True)
+    ended: float | None = column("REAL", shown=True)
+    owner_host: str | None = column("TEXT")
+    owner_pid: int | None = column("INTEGER")
+    owner_process: str | None = column("TEXT")
+    heartbeat: float | None = column("REAL")
+    lease_until: float | None = column("REAL")
+    failure: str | None = column("TEXT", shown=True)
+    """Why the run failed; of a run with a result, why computing it again did."""
+    failure_kind: str | None = column("TEXT", shown=True, older=_OLDER_KIND)
+    """One of `FAILURE_KINDS`."""
+    asked: float | None = column("REAL")
+    """When the run was last planned."""
+    again: int = column("INTEGER NOT NULL DEFAULT 0")
+    """1 if it is to be computed again although it ended."""
+    final_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="final")
+    provenance_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="provenance")
+    code_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="code")
+    config_json: str = column("TEXT NOT NULL", name="config")
+
+    @property
+    def owner(self) -> Owner | None:
+        """Who computes the run."""
+        if self.owner_host is None or self.owner_pid is None:
+            return None
+        return Owner(self.owner_host, self.owner_pid, self.owner_process or "")
 
     @property
     def leased(self) -> bool:
         """Whether somebody is computing the run: its lease has not run out and its owner is not known to be dead."""
-        if self.status != "running" or self.owner is None or self.lease_until is None:
+        if self.owner is None or self.lease_until is None:
             return False
         return self.lease_until > time.time() and not is_dead(self.owner)
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing to compute: it has a result or failed, and nobody asked for it again."""
+        return self.status in (*ENDED, "failed") and not self.again
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """The resolved config."""
         config: dict[str, Any] = json.loads(self.config_json)
         return config
+
+    @functools.cached_property
+    def code(self) -> dict[str, str]:
+        """What is not built in of the code and data that compute the run: part -> identity."""
+        code: dict[str, str] = json.loads(self.code_json)
+        return code
 
     @functools.cached_property
     def provenance(self) -> dict[str, Any]:
@@ -122,17 +118,26 @@ class RunRecord:
         return {name: float(value) for name, value in json.loads(self.final_json).items()}
 
 
-COLUMNS = (
-    "key, status, rounds, seconds, started, ended, owner_host, owner_pid, owner_process, heartbeat, lease_until, "
-    "failure, final, provenance, config"
-)
+FIELDS = tuple(item.name for item in fields(RunRecord))
+COLUMNS = {item.metadata["name"] or item.name: item.metadata for item in fields(RunRecord)}
+"""Name in the table -> what `column` was told, in the order of `FIELDS`."""
+SHOWN = tuple(name for name, told in COLUMNS.items() if told["shown"])
+RESULTS = tuple(name for name, told in COLUMNS.items() if told["result"])
 
 
 def record(row: tuple[Any, ...]) -> RunRecord:
     """A row of `COLUMNS` as a record."""
-    key, status, rounds, seconds, started, ended, host, pid, process, *rest = row
-    owner = None if host is None else Owner(host, pid, process)
-    return RunRecord(key, status, rounds, seconds, started, ended, owner, *rest)
+    return RunRecord(**dict(zip(FIELDS, row, strict=True)))
+
+
+def newest(runs: list[RunRecord]) -> list[RunRecord]:
+    """Of runs that differ in nothing but the code that computes them only the one last asked for, in the same order."""
+    last: dict[str, RunRecord] = {}
+    for run in runs:
+        other = last.get(run.config_json)
+        if other is None or (run.asked or 0.0) >= (other.asked or 0.0):
+            last[run.config_json] = run
+    return [run for run in runs if last[run.config_json] is run]
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,6 @@ class Comparison:
 
     keys: tuple[str, ...]
     differing: Mapping[str, tuple[Any, ...]]
-    """Config fields that are not the same in all of the runs."""
+    """Config fields, and parts of the code, that are not the same in all of the runs."""
     final: Mapping[str, tuple[float | None, ...]]
     """Last value of each metric."""

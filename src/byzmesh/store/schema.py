@@ -7,6 +7,10 @@
     fields      the distinct (path, value) pairs of all configs: few, because runs of a grid share most of them
     run_fields  which run has which of them; a filter is one range of this table
 
+A column that is new in `records.RunRecord` is added to an older store when that is opened for writing. When it is
+opened read-only, an expression stands for the column and the file stays as it is. That is no new version: older
+programs can still use such a store.
+
 Version 1 (before the first release) had `runs(key, status, config, failure, started, ended)` and one row per evaluation
 in `points(key, metric, position, value)`.
 """
@@ -24,31 +28,15 @@ import numpy as np
 
 from byzmesh.errors import StoreError
 from byzmesh.store.database import explained, transaction
+from byzmesh.store.records import COLUMNS
 from byzmesh.store.writing import FieldIds, index_fields, write_series
 
 VERSION = 2
 APPLICATION = 0x62797A6D
 """`byzm`: marks the file as ours."""
 
-TABLES = """
-CREATE TABLE runs (
-    id INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE,
-    status TEXT NOT NULL,
-    rounds INTEGER,
-    seconds REAL,
-    started REAL,
-    ended REAL,
-    owner_host TEXT,
-    owner_pid INTEGER,
-    owner_process TEXT,
-    heartbeat REAL,
-    lease_until REAL,
-    failure TEXT,
-    final TEXT NOT NULL DEFAULT '{}',
-    provenance TEXT NOT NULL DEFAULT '{}',
-    config TEXT NOT NULL
-);
+TABLES = f"""
+CREATE TABLE runs (id INTEGER PRIMARY KEY, {", ".join(f"{name} {told['sql']}" for name, told in COLUMNS.items())});
 CREATE INDEX runs_by_status ON runs (status);
 CREATE TABLE series (run INTEGER, name TEXT, data BLOB NOT NULL, PRIMARY KEY (run, name)) WITHOUT ROWID;
 CREATE TABLE edges (
@@ -64,7 +52,10 @@ def prepare(connection: sqlite3.Connection, path: Path, *, readonly: bool) -> No
     """Create the tables in a new file, migrate an older store, refuse a foreign file or a newer store."""
     with explained(path):
         version = _version(connection, path)
-        if version == VERSION:
+        if version == VERSION and not _missing(connection):
+            return
+        if readonly and version == VERSION:
+            _stand_in(connection)
             return
         if readonly:
             raise StoreError(f"store {path} has schema {version}; open it once without readonly=True to migrate it")
@@ -75,6 +66,7 @@ def prepare(connection: sqlite3.Connection, path: Path, *, readonly: bool) -> No
                 _create(connection)
             elif version == 1:
                 _migrate_from_1(connection)
+            _add(connection, _missing(connection))
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -89,6 +81,36 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
             f"store {path} has schema {version} and this byzmesh knows up to {VERSION}: pip install --upgrade byzmesh"
         )
     return version
+
+
+def _missing(connection: sqlite3.Connection) -> list[str]:
+    """Columns that the store is too old to have."""
+    there = {row[1] for row in connection.execute("PRAGMA main.table_info(runs)")}
+    return [name for name in COLUMNS if name not in there]
+
+
+def _stand_in(connection: sqlite3.Connection) -> None:
+    """A view in the place of the table that has all columns, for this connection alone."""
+    connection.execute("PRAGMA temp_store = MEMORY")
+    standing = (f"{_older(name)} AS {name}" for name in _missing(connection))
+    connection.execute(f"CREATE TEMP VIEW runs AS SELECT *, {', '.join(standing)} FROM main.runs")
+
+
+def _older(name: str) -> str:
+    """What a column is for runs that were stored before it was there."""
+    told = COLUMNS[name]
+    return told["older"] or told["sql"].partition(" DEFAULT ")[2] or "NULL"
+
+
+def _add(connection: sqlite3.Connection, names: Iterable[str]) -> None:
+    for name in names:
+        connection.execute(f"ALTER TABLE runs ADD COLUMN {name} {COLUMNS[name]['sql']}")
+        _fill(connection, name)
+
+
+def _fill(connection: sqlite3.Connection, name: str) -> None:
+    if COLUMNS[name]["older"]:
+        connection.execute(f"UPDATE runs SET {name} = {COLUMNS[name]['older']}")
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -107,6 +129,8 @@ def _migrate_from_1(connection: sqlite3.Connection) -> None:
         "SELECT key, CASE status WHEN 'running' THEN 'interrupted' ELSE status END, config, failure, started, ended "
         "FROM runs_1 ORDER BY rowid"
     )
+    for name in COLUMNS:
+        _fill(connection, name)
     known: FieldIds = {}
     for run, config in connection.execute("SELECT id, config FROM runs").fetchall():
         index_fields(connection, run, json.loads(config), known)

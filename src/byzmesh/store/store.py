@@ -3,22 +3,23 @@
     planned --claim--> running --finish--> finished | diverged | interrupted
                               \\--fail----> failed
 
-A run is its config: planning the same config twice is one run, and a result is never overwritten (delete it to compute
-it again). Several processes may work on one store: `claim` gives a run to exactly one of them, for the time of a lease
-that `heartbeat` extends; when the owner died or fell silent, the next claim takes the run over, and what the former
-owner may still send is turned away.
+A run is its config and the code that computes it: planning the same twice is one run, with one key. A result is
+replaced only if it was asked for again, and only by a new result. Several processes may work on one store: `claim`
+gives a run to exactly one of them, for the time of a lease that `heartbeat` extends; when the owner died or fell
+silent, the next claim takes the run over, and what the former owner may still send is turned away.
 
-The store does not know what a config or a metric means. It must lie on a disk of the machine whose processes use it,
-see `byzmesh.store.database`.
+The store does not know what a config, an identity of code or a metric means. It must lie on a disk of the machine whose
+processes use it, see `byzmesh.store.database`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.errors import ConfigError, StoreError, nearest
+from byzmesh.errors import ConfigError, StoreError, UnknownOption, nearest
 from byzmesh.store import reading, tables, writing
 from byzmesh.store.database import connect, explained, transaction
+from byzmesh.store.keys import NO_CODE
+from byzmesh.store.owners import Owner
 from byzmesh.store.provenance import provenance as gather_provenance
-from byzmesh.store.records import Comparison, Owner, RunRecord
+from byzmesh.store.records import ENDED, FAILURE_KINDS, RESULTS, Comparison, RunRecord
 from byzmesh.store.schema import prepare
 
 if TYPE_CHECKING:
@@ -104,28 +107,41 @@ class Store:
         with self._reading() as connection, transaction(connection, self.path):
             yield connection
 
-    def plan(self, config: Where) -> str:
-        """Add a run and return its key; a run that is there already, in whatever state, stays as it is."""
-        return self.plan_all([config])[0]
+    def plan(self, config: Where, code: Mapping[str, str] = NO_CODE) -> str:
+        """Add a run and return its key; a run that is there already, in whatever state, stays as it is.
 
-    def plan_all(self, configs: Iterable[Where]) -> Keys:
-        """Add many runs in one transaction; their keys in the order given."""
+        code  what is not built in of the code and data that compute it: part -> identity
+        """
+        return self.plan_all([config], [code])[0]
+
+    def plan_all(
+        self, configs: Iterable[Where], codes: Iterable[Mapping[str, str]] | None = None, *, again: Collection[str] = ()
+    ) -> Keys:
+        """Add many runs in one transaction; their keys in the order given.
+
+        codes  as of `plan`, one for each config; none by default
+        again  statuses (`finished`, `diverged`, `failed`) whose runs are to be computed again; this stays noted until
+               they are
+        """
+        for status in again:
+            if status not in (*ENDED, "failed"):
+                raise ConfigError(
+                    f"status = {status!r} cannot be computed again: {nearest(status, (*ENDED, 'failed'))}"
+                )
         with self._writing() as connection:
-            return writing.add_runs(connection, configs)
+            return writing.add_runs(connection, configs, codes, again)
 
-    def claim(
-        self, key: str, owner: Owner, lease_seconds: float = LEASE_SECONDS, *, retry_failed: bool = False
-    ) -> bool:
+    def claim(self, key: str, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> bool:
         """Take a run for computing: True for exactly one caller, who then holds it for `lease_seconds`.
 
-        Free are runs that are planned or interrupted, running ones whose lease ran out or whose owner is a process of
-        this machine that ended, and, with `retry_failed`, failed ones. Leases go by the wall clock: a lease should be
-        much longer than the clock may be set forward.
+        Free are runs that are planned, interrupted or asked for again, and those whose lease ran out or whose owner is
+        a process of this machine that ended. Leases go by the wall clock: a lease should be much longer than the clock
+        may be set forward. A result that is computed again stays to be seen until there is a new one.
         """
         if not lease_seconds > 0:
             raise ConfigError(f"lease_seconds = {lease_seconds} must be positive; {LEASE_SECONDS:.0f} is the default")
         with self._writing() as connection:
-            return writing.take(connection, key, owner, lease_seconds, retry_failed=retry_failed)
+            return writing.take(connection, key, owner, lease_seconds)
 
     def heartbeat(self, key: str, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> bool:
         """Extend the lease; False if the run is no longer this owner's, who should then stop computing it."""
@@ -139,10 +155,9 @@ class Store:
         metrics: Mapping[str, npt.ArrayLike],
         *,
         edges: npt.ArrayLike | None = None,
-        rounds: int | None = None,
-        seconds: float | None = None,
         owner: Owner | None = None,
         provenance: Mapping[str, Any] | None = None,
+        **facts: Any,
     ) -> bool:
         """Store what came out, all or nothing; True if it was stored.
 
@@ -151,50 +166,39 @@ class Store:
         edges       (E, 4) integers: sender, receiver, rounds in which the receiver cut it, rounds counted
         owner       given: stored only if the run is (still) this owner's; None: no such check
         provenance  of the process that computed; this process's if not given
+        facts       `rounds`, `seconds`: the columns of `RunRecord` that are declared as results
 
-        A run that is already finished or diverged stays as it is, and the answer is False.
+        A run that is finished or diverged and was not asked for again stays as it is, and the answer is False.
         """
-        endings = (*writing.ENDED, "interrupted")
+        endings = (*ENDED, "interrupted")
         if status not in endings:
             raise ConfigError(f"status = {status!r} cannot end a run: {nearest(status, endings)}")
         series = {name: writing.checked_series(name, values) for name, values in metrics.items()}
         links = writing.checked_edges(edges)
-        facts = gather_provenance() if provenance is None else provenance
+        values = {"status": status, "failure": None, "failure_kind": None, **_checked(facts, provenance)}
         with self._writing() as connection:
-            run = writing.end_run(
-                connection, key, status, owner=owner, rounds=rounds, seconds=seconds, failure=None, provenance=facts
-            )
-            if run is None:
-                return False
-            writing.write_series(connection, run, series)
-            writing.write_edges(connection, run, links)
-            return True
+            return writing.end_run(connection, key, owner, values, series, links)
 
     def fail(
         self,
         key: str,
+        kind: str,
         text: str,
         *,
-        rounds: int | None = None,
-        seconds: float | None = None,
         owner: Owner | None = None,
         provenance: Mapping[str, Any] | None = None,
+        **facts: Any,
     ) -> bool:
-        """Record that a run failed and why; arguments and answer as of `finish`."""
-        facts = gather_provenance() if provenance is None else provenance
-        failure = text.encode("utf-8", "replace").decode()
+        """Record that a run failed, of what kind (`records.FAILURE_KINDS`) and why; all else as of `finish`.
+
+        A run that had a result and was computed again keeps it; the reason is noted beside it.
+        """
+        if kind not in FAILURE_KINDS:
+            raise ConfigError(f"kind = {kind!r} is no kind of failure: {nearest(kind, FAILURE_KINDS)}")
+        why = {"failure": text.encode("utf-8", "replace").decode(), "failure_kind": kind}
+        values = {"status": "failed", **why, **_checked(facts, provenance)}
         with self._writing() as connection:
-            run = writing.end_run(
-                connection,
-                key,
-                "failed",
-                owner=owner,
-                rounds=rounds,
-                seconds=seconds,
-                failure=failure,
-                provenance=facts,
-            )
-            return run is not None
+            return writing.end_run(connection, key, owner, values)
 
     def delete(self, *keys: str) -> None:
         """Remove runs (keys or unique prefixes) with all that belongs to them; a run being computed is refused."""
@@ -211,13 +215,24 @@ class Store:
         with self._reading() as connection:
             return reading.locate(connection, key)[1]
 
-    def list(self, where: Where | None = None, status: str | None = None, limit: int | None = None) -> Records:
+    def list(
+        self,
+        where: Where | None = None,
+        status: str | None = None,
+        limit: int | None = None,
+        *,
+        current: bool = False,
+    ) -> Records:
         """Runs in the order of planning, filtered by config fields (`{"rule.name": "IOS", "seed": 3}`) and status.
 
-        `limit` keeps the latest ones. A field that no run has is an error that names the nearest one.
+        limit    keeps the latest ones
+        current  of runs that differ in nothing but the code that computes them only the one last planned: what a table
+                 may average
+
+        A field that no run has is an error that names the nearest one.
         """
         with self._reading() as connection:
-            return reading.select(connection, where, status, limit)
+            return reading.select(connection, where, status, limit, current=current)
 
     def series(self, key: str) -> dict[str, npt.NDArray[np.float64]]:
         """All metric series of a run, bit for bit as they were stored."""
@@ -235,12 +250,15 @@ class Store:
             ).fetchall()
         return np.array(rows, np.int64).reshape(-1, 4)
 
-    def frame(self, where: Where | None = None, status: str | None = None) -> pandas.DataFrame:
-        """One row per run: key, status, the config's fields, the last value of each metric; see `tables.frame`."""
-        return tables.frame(self.list(where, status))
+    def frame(self, where: Where | None = None, status: str | None = None, *, current: bool = True) -> pandas.DataFrame:
+        """One row per run: key, status, the config's fields, the last value of each metric; see `tables.frame`.
+
+        current  as of `list`; False shows the runs of older code too
+        """
+        return tables.frame(self.list(where, status, current=current))
 
     def compare(self, keys: Iterable[str]) -> Comparison:
-        """In which config fields the runs differ, and their final metrics side by side."""
+        """In which config fields and in which code the runs differ, and their final metrics side by side."""
         return tables.compare([self.get(key) for key in keys])
 
     def export(
@@ -250,11 +268,24 @@ class Store:
         *,
         where: Where | None = None,
         status: str | None = None,
+        current: bool = True,
     ) -> None:
-        """Write runs to a CSV, JSON or Parquet file (by its ending unless `format` is given); see `tables.export`."""
+        """Write runs to a CSV, JSON or Parquet file (by its ending unless `format` is given); see `tables.export`.
+
+        current  as of `list`; False writes the runs of older code too
+        """
         target = Path(path).absolute()
         chosen = tables.choose_format(target, format)
-        tables.export(self.list(where, status), target, chosen, self.series)
+        tables.export(self.list(where, status, current=current), target, chosen, self.series)
+
+
+def _checked(facts: Mapping[str, Any], provenance: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The columns of facts about how a run ended; an unknown one is an error that names the nearest."""
+    for name in facts:
+        if name not in RESULTS:
+            raise UnknownOption(f"a run's end has no fact {name!r}: {nearest(name, RESULTS)}")
+    origin = gather_provenance() if provenance is None else dict(provenance)
+    return {**dict.fromkeys(RESULTS), **facts, "provenance": json.dumps(origin, default=str)}
 
 
 def _reopen(path: Path, readonly: bool) -> Store:

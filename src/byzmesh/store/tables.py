@@ -13,24 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from byzmesh.errors import ConfigError, MissingExtra, StoreError, nearest
 from byzmesh.store.keys import dump, flatten
-from byzmesh.store.records import Comparison, RunRecord
+from byzmesh.store.records import SHOWN, Comparison, RunRecord
 
 if TYPE_CHECKING:
     import pandas
 
 FORMATS = ("csv", "json", "parquet")
-FIXED = ("key", "status", "rounds", "seconds", "started", "ended", "failure")
 
 
 def frame(records: Sequence[RunRecord]) -> pandas.DataFrame:
-    """One row per run: `FIXED`, one column per config field (dotted path), one per metric (its last value).
+    """One row per run: `SHOWN`, one column per config field (dotted path), one per metric (its last value).
 
     A config field whose name is taken by a fixed column is called `config.NAME`, a metric whose name is taken
     `final.NAME`. Lists are shown as JSON text, so that one can group by them.
     """
     import pandas
 
-    columns: dict[str, list[Any]] = {name: [getattr(run, name) for run in records] for name in FIXED}
+    columns: dict[str, list[Any]] = {name: [getattr(run, name) for run in records] for name in SHOWN}
     settings: dict[str, list[Any]] = defaultdict(lambda: [None] * len(records))
     finals: dict[str, list[float]] = defaultdict(lambda: [math.nan] * len(records))
     for line, run in enumerate(records):
@@ -46,8 +45,8 @@ def frame(records: Sequence[RunRecord]) -> pandas.DataFrame:
 
 
 def compare(records: Sequence[RunRecord]) -> Comparison:
-    """Which config fields differ between the runs, and their final metrics."""
-    leaves = [flatten(run.config) for run in records]
+    """Which config fields and which code differ between the runs, and their final metrics."""
+    leaves = [{**flatten(run.config), **run.code} for run in records]
     paths = sorted({path for fields in leaves for path in fields})
     # As canonical text: 1, 1.0 and True are equal in Python and different in a config.
     differing = {
@@ -109,8 +108,9 @@ def _write_json(records: Sequence[RunRecord], path: Path, series: Callable[[str]
     with path.open("w", encoding="utf-8") as file:
         # Run by run: the series of a large store need not fit into memory.
         for line, run in enumerate(records):
-            entry = {name: getattr(run, name) for name in FIXED} | {
+            entry = {name: getattr(run, name) for name in SHOWN} | {
                 "config": run.config,
+                "code": run.code,
                 "provenance": run.provenance,
                 "final": {name: _number(value) for name, value in run.final.items()},
                 "series": {

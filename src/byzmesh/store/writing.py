@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.store.keys import canonical, flatten, indexed, key_of
+from byzmesh.store.keys import NO_CODE, canonical, code_json, flatten, indexed, key_of
+from byzmesh.store.owners import Owner
 from byzmesh.store.reading import locate
-from byzmesh.store.records import Owner, RunRecord
+from byzmesh.store.records import ENDED, RunRecord
 from byzmesh.types import Floats, Integers
 
 FieldIds = dict[tuple[str, int | float | str], int]
 
-ENDED = ("finished", "diverged")
-"""Results: never overwritten."""
 
-
-def add_runs(connection: sqlite3.Connection, configs: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Plan the runs that are not there yet; the keys of all."""
+def add_runs(
+    connection: sqlite3.Connection,
+    configs: Iterable[Mapping[str, Any]],
+    codes: Iterable[Mapping[str, str]] | None,
+    again: Collection[str],
+) -> list[str]:
+    """Plan the runs that are not there yet, mark those to be computed again; the keys of all."""
     keys: list[str] = []
     known: FieldIds = {}
-    for config in configs:
-        text = canonical(config)
-        keys.append(key_of(text))
+    now = time.time()
+    marked = ", ".join(f"'{status}'" for status in again)
+    for config, code in zip(configs, itertools.repeat(NO_CODE) if codes is None else codes):
+        text, code_text = canonical(config), code_json(code)
+        keys.append(key_of(text, code_text))
         added = connection.execute(
-            "INSERT OR IGNORE INTO runs (key, status, config) VALUES (?, 'planned', ?)", (keys[-1], text)
+            "INSERT OR IGNORE INTO runs (key, status, asked, config, code) VALUES (?, 'planned', ?, ?, ?)",
+            (keys[-1], now, text, code_text),
         )
         if added.rowcount:
             index_fields(connection, int(added.lastrowid or 0), json.loads(text), known)
+        else:
+            connection.execute(
+                f"UPDATE runs SET asked = ?, again = again OR status IN ({marked}) WHERE key = ?", (now, keys[-1])
+            )
     return keys
+
+
+def change(connection: sqlite3.Connection, run: int, **values: Any) -> None:
+    """Set columns of a run's row."""
+    names = ", ".join(f"{name} = ?" for name in values)
+    connection.execute(f"UPDATE runs SET {names} WHERE id = ?", (*values.values(), run))
 
 
 def index_fields(connection: sqlite3.Connection, run: int, config: Mapping[str, Any], known: FieldIds) -> None:
@@ -49,52 +66,58 @@ def index_fields(connection: sqlite3.Connection, run: int, config: Mapping[str, 
     connection.executemany("INSERT INTO run_fields VALUES (?, ?)", [(known[pair], run) for pair in pairs])
 
 
-def take(connection: sqlite3.Connection, key: str, owner: Owner, lease_seconds: float, *, retry_failed: bool) -> bool:
+def take(connection: sqlite3.Connection, key: str, owner: Owner, lease_seconds: float) -> bool:
     """Give the run to the owner if it is free."""
     row, run = locate(connection, key)
-    free = run.status in ("planned", "interrupted") or (retry_failed and run.status == "failed")
-    if free or (run.status == "running" and not run.leased):
-        now = time.time()
-        connection.execute(
-            "UPDATE runs SET status = 'running', started = ?, ended = NULL, failure = NULL, owner_host = ?, "
-            "owner_pid = ?, owner_process = ?, heartbeat = ?, lease_until = ? WHERE id = ?",
-            (now, owner.host, owner.pid, owner.process, now, now + lease_seconds, row),
-        )
-        return True
-    return False
+    if run.settled or run.leased:
+        return False
+    now = time.time()
+    if run.status not in ENDED:  # a result stays until there is a new one
+        change(connection, row, status="running", started=now, ended=None, failure=None, failure_kind=None)
+    held = {"owner_host": owner.host, "owner_pid": owner.pid, "owner_process": owner.process}
+    change(connection, row, **held, heartbeat=now, lease_until=now + lease_seconds)
+    return True
 
 
 def extend(connection: sqlite3.Connection, key: str, owner: Owner, lease_seconds: float) -> bool:
     """Extend the lease if the run is the owner's."""
     row, run = locate(connection, key)
-    if run.status != "running" or run.owner != owner:
+    if run.owner != owner:
         return False
     now = time.time()
-    connection.execute("UPDATE runs SET heartbeat = ?, lease_until = ? WHERE id = ?", (now, now + lease_seconds, row))
+    change(connection, row, heartbeat=now, lease_until=now + lease_seconds)
     return True
 
 
 def end_run(
     connection: sqlite3.Connection,
     key: str,
-    status: str,
-    *,
     owner: Owner | None,
-    rounds: int | None,
-    seconds: float | None,
-    failure: str | None,
-    provenance: Mapping[str, Any],
-) -> int | None:
-    """Set how the run ended and give it free; its row id, None if it has a result or is another owner's."""
-    run, found = locate(connection, key)
-    if found.status in ENDED or (owner is not None and (found.status != "running" or found.owner != owner)):
-        return None
-    connection.execute(
-        "UPDATE runs SET status = ?, ended = ?, rounds = ?, seconds = ?, failure = ?, provenance = ?, "
-        "owner_host = NULL, owner_pid = NULL, owner_process = NULL, heartbeat = NULL, lease_until = NULL WHERE id = ?",
-        (status, time.time(), rounds, seconds, failure, json.dumps(dict(provenance), default=str), run),
-    )
-    return run
+    values: Mapping[str, Any],
+    metrics: Mapping[str, Floats] | None = None,
+    edges: Integers | None = None,
+) -> bool:
+    """Set how the run ended (`values` by column, `status` among them) and give it free; True if that was done.
+
+    Nothing is done if the run has a result that nobody asked for again, or is another owner's.
+    """
+    row, run = locate(connection, key)
+    status = values["status"]
+    if (run.status in ENDED and not run.again) or (owner is not None and run.owner != owner):
+        return False
+    free = dict.fromkeys(("owner_host", "owner_pid", "owner_process", "heartbeat", "lease_until"))
+    change(connection, row, **free, again=run.again if status == "interrupted" else 0)
+    if run.status in ENDED and status not in ENDED:
+        # Computing it again came to nothing: the result stays, beside the reason.
+        change(connection, row, failure=values["failure"], failure_kind=values["failure_kind"])
+        return True
+    now = time.time()
+    began = {"started": now - (values.get("seconds") or 0.0)} if run.status in ENDED else {}
+    change(connection, row, **values, **began, ended=now)
+    if metrics is not None and edges is not None:
+        write_series(connection, row, metrics)
+        write_edges(connection, row, edges)
+    return True
 
 
 def write_series(connection: sqlite3.Connection, run: int, metrics: Mapping[str, Floats]) -> None:
@@ -107,7 +130,7 @@ def write_series(connection: sqlite3.Connection, run: int, metrics: Mapping[str,
     # JSON has no NaN or infinity: those are written as strings, which float() reads back.
     last = {name: float(values[-1]) for name, values in metrics.items() if len(values)}
     final = {name: value if math.isfinite(value) else repr(value) for name, value in last.items()}
-    connection.execute("UPDATE runs SET final = ? WHERE id = ?", (json.dumps(final), run))
+    change(connection, run, final=json.dumps(final))
 
 
 def write_edges(connection: sqlite3.Connection, run: int, edges: Integers) -> None:

@@ -17,9 +17,10 @@ from typing import Any
 
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
 from byzmesh.store.provenance import provenance
+from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import Leases
 from byzmesh.sweeps.queue import Backlog
-from byzmesh.sweeps.run import INTERRUPTED, Result, compute, failure_text, store_result
+from byzmesh.sweeps.run import INTERRUPTED, Result, compute, store_result
 
 CONNECT_SECONDS = 20.0
 LEAST_SUBMITTED = 32
@@ -41,6 +42,7 @@ class Tls:
 class Failure:
     """A run that failed on a worker."""
 
+    kind: str
     text: str
     provenance: dict[str, Any]
 
@@ -62,7 +64,7 @@ def remote(config: Mapping[str, Any], stop: str) -> Result | Failure:
     try:
         return compute(config, go_on)
     except Exception as error:
-        return Failure(failure_text(error), provenance())
+        return Failure(failure_kind(error), failure_text(error), provenance())
 
 
 def run_on_cluster(backlog: Backlog, address: str, tls: Tls | None) -> None:
@@ -101,7 +103,7 @@ class _Jobs:
         else:
             enough = LEAST_SUBMITTED
         while len(self.keys) < enough and (key := self.backlog.next()) is not None:
-            if not self.leases.take(key, retry_failed=self.backlog.retry_failed):
+            if not self.leases.take(key):
                 self.backlog.taken(key)
                 continue
             config = self.backlog.store.get(key).config
@@ -125,7 +127,8 @@ class _Jobs:
         key = self.keys.pop(future)
         error = future.exception() if future.status == "error" else None
         if isinstance(error, KilledWorker):
-            answer: Result | Failure = Failure(f"the workers that computed this run died: {error}", provenance())
+            text = f"the workers that computed this run died: {error}"
+            answer: Result | Failure = Failure("killed", text, provenance())
         elif error is not None:
             raise ByzmeshError(
                 f"the cluster cannot compute runs ({_root(error)}); install the same byzmesh on all of its workers"
@@ -134,7 +137,8 @@ class _Jobs:
             answer = future.result()
         store, owner = self.backlog.store, self.leases.owner
         if isinstance(answer, Failure):
-            stored, status = store.fail(key, answer.text, owner=owner, provenance=answer.provenance), "failed"
+            stored = store.fail(key, answer.kind, answer.text, owner=owner, provenance=answer.provenance)
+            status = "failed"
         else:
             stored, status = store_result(store, key, answer, owner), answer.status
         self.leases.drop(key)

@@ -21,10 +21,9 @@ from byzmesh.errors import ByzmeshError, StoreError
 from byzmesh.networks import Network
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
-from byzmesh.store import open_store
+from byzmesh.store import ENDED, open_store
 from byzmesh.store.keys import dump
 from byzmesh.sweeps.build import build
-from byzmesh.sweeps.queue import ENDED
 
 WARM_UP_ROUNDS = 3
 TIMED_SECONDS = 0.1
@@ -59,7 +58,9 @@ class Pace:
         return float(config["rounds"] * self.round + evaluations * self.evaluation)
 
 
-def plan(points: Sequence[Point], store: str | Path | None = None, *, retry_failed: bool = False) -> list[Planned]:
+def plan(
+    points: Sequence[Point], store: str | Path | None = None, *, retry_failed: bool = False, recompute: bool = False
+) -> list[Planned]:
     """The runs of a grid with their status in the store and an estimate of their time; nothing is written."""
     known = _statuses(points, store)
     paces: dict[str, Pace | str] = {}
@@ -68,7 +69,7 @@ def plan(points: Sequence[Point], store: str | Path | None = None, *, retry_fail
     planned = []
     for point in points:
         status = known.get(point.key, "planned")
-        if status in ENDED or (status == "failed" and not retry_failed):
+        if not recompute and (status in ENDED or (status == "failed" and not retry_failed)):
             planned.append(Planned(point.key, status, point.label, point.config, 0.0))
             continue
         kind = _kind(point.config)

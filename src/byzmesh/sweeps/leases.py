@@ -36,9 +36,9 @@ class Leases:
         self._over.set()
         self._thread.join()
 
-    def take(self, key: str, *, retry_failed: bool = False) -> bool:
+    def take(self, key: str) -> bool:
         """Claim a run and hold it; False if it is not free."""
-        if not self.store.claim(key, self.owner, self.seconds, retry_failed=retry_failed):
+        if not self.store.claim(key, self.owner, self.seconds):
             return False
         with self._lock:
             self.lost.discard(key)

@@ -13,7 +13,7 @@ from typing import Any
 
 from byzmesh.errors import ByzmeshError, StoreError
 from byzmesh.store import this_process
-from byzmesh.sweeps.queue import ENDED, Backlog
+from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.worker import Orders, serve
 
 MOST_DEATHS = 3
@@ -110,12 +110,12 @@ class Pool:
             )
         if key is None:
             return
-        if self.deaths[key] < MOST_DEATHS or self.backlog.store.get(key).status in ENDED:
+        if self.deaths[key] < MOST_DEATHS or self.backlog.store.get(key).settled:
             self.backlog.again(key)
             return
         text = f"the process that computed this run died {MOST_DEATHS} times (exit code {code}); out of memory?"
-        if self.backlog.store.claim(key, this_process(), retry_failed=True):
-            self.backlog.store.fail(key, text, owner=this_process())
+        if self.backlog.store.claim(key, this_process()):
+            self.backlog.store.fail(key, "killed", text, owner=this_process())
             self.backlog.end(key, "failed")
         else:
             self.backlog.taken(key)

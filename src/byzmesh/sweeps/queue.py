@@ -7,9 +7,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from byzmesh.store import RunRecord, Store
+from byzmesh.store import ENDED, RunRecord, Store
 
-ENDED = ("finished", "diverged")
 LOOK_SECONDS = 0.5
 """How often a sweep looks at runs that another one is computing."""
 
@@ -29,7 +28,6 @@ class Backlog:
 
     store: Store
     keys: Sequence[str]
-    retry_failed: bool
     show: Show = lambda backlog, record: None
     waiting: deque[str] = field(default_factory=deque)
     running: set[str] = field(default_factory=set)
@@ -43,7 +41,7 @@ class Backlog:
     def __post_init__(self) -> None:
         for key in self.keys:
             record = self.store.get(key)
-            if record.status in ENDED or (record.status == "failed" and not self.retry_failed):
+            if record.settled:
                 self.ended[key] = record.status
             else:
                 self.waiting.append(key)
@@ -86,7 +84,11 @@ class Backlog:
         self.ended[key] = status
         if status in ENDED:
             self.at(key, self.rounds[key])
-        self.show(self, self.store.get(key))
+        record = self.store.get(key)
+        if status == "failed" and record.status in ENDED:
+            reason = (record.failure or "").strip().split("\n")[-1]
+            self.warnings[f"run {key[:12]} failed when computed again, its former result stays: {reason}"] = None
+        self.show(self, record)
 
     def look(self) -> None:
         """See from time to time what became of the runs that others compute."""
@@ -98,7 +100,7 @@ class Backlog:
 
     def _settle(self, key: str) -> None:
         record = self.store.get(key)
-        if record.status in (*ENDED, "failed"):
+        if record.settled:
             self.end(key, record.status)
         elif not record.leased:
             self.elsewhere.discard(key)

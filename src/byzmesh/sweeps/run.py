@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.compiled import limit_threads
-from byzmesh.errors import ByzmeshError
 from byzmesh.simulation.engine import RUNNING, Simulation
 from byzmesh.store import Store
 from byzmesh.store.provenance import provenance
@@ -81,10 +79,3 @@ def store_result(store: Store, key: str, result: Result, owner: Any) -> bool:
         owner=owner,
         provenance=result.provenance,
     )
-
-
-def failure_text(error: BaseException) -> str:
-    """What the store keeps of a failure: one line where it is the user's to mend, the whole trace otherwise."""
-    if isinstance(error, ByzmeshError):
-        return str(error)
-    return "".join(traceback.format_exception(error)).rstrip()

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.errors import ConfigError
-from byzmesh.store import RunRecord, open_store
+from byzmesh.store import ENDED, RunRecord, open_store
 from byzmesh.sweeps.checkpoints import CHECKPOINT_SECONDS, tidy
 from byzmesh.sweeps.dask import Tls, run_on_cluster
 from byzmesh.sweeps.processes import Pool
-from byzmesh.sweeps.queue import ENDED, Backlog, Show
+from byzmesh.sweeps.queue import Backlog, Show
 from byzmesh.sweeps.tensorboard import check_tensorboard, write_events
 from byzmesh.sweeps.worker import Orders
 
@@ -52,6 +52,7 @@ def sweep(
     dask: str | None = None,
     tls: Tls | None = None,
     retry_failed: bool = False,
+    recompute: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     tensorboard: str | Path | None = None,
     show: Show = lambda backlog, record: None,
@@ -61,6 +62,7 @@ def sweep(
     workers             processes, by default one per core; each uses one thread unless a config says otherwise
     dask, tls           address of a Dask scheduler (tcp://host:8786) whose workers compute instead
     retry_failed        compute failed runs once more, from round 0
+    recompute           compute all runs once more; a result is replaced when there is a new one, not before
     checkpoint_seconds  how often each run's state is written to the folder `STORE.checkpoints`
     tensorboard         folder for TensorBoard event files of all runs that have a result
     show                told how the sweep stands (`Backlog`), and the record of each run that ended
@@ -80,14 +82,15 @@ def sweep(
     if tensorboard is not None:
         check_tensorboard(tensorboard)
     with open_store(store) as opened:
-        keys = list(dict.fromkeys(opened.plan_all(configs)))
+        again = (*ENDED, "failed") if recompute else ("failed",) if retry_failed else ()
+        keys = list(dict.fromkeys(opened.plan_all(configs, again=again)))
 
         def shown(backlog: Backlog, record: RunRecord | None) -> None:
             show(backlog, record)
             if tensorboard is not None and record is not None and record.status in ENDED:
                 write_events(opened, record, tensorboard)
 
-        backlog = Backlog(opened, keys, retry_failed, shown)
+        backlog = Backlog(opened, keys, shown)
         if tensorboard is not None:
             for key, status in backlog.ended.items():
                 if status in ENDED:
@@ -98,7 +101,7 @@ def sweep(
                 if dask is not None:
                     run_on_cluster(backlog, dask, tls)
                 else:
-                    Pool(backlog, Orders(opened.path, checkpoint_seconds, retry_failed), count).run()
+                    Pool(backlog, Orders(opened.path, checkpoint_seconds), count).run()
             except KeyboardInterrupt:
                 interrupted = True
         tidy(opened.path, backlog.ended)

@@ -20,8 +20,9 @@ from pathlib import Path
 from byzmesh.errors import StoreError
 from byzmesh.store import Store, open_store
 from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder
+from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import LEASE_SECONDS, Leases
-from byzmesh.sweeps.run import INTERRUPTED, compute, failure_text, store_result
+from byzmesh.sweeps.run import INTERRUPTED, compute, store_result
 
 LOOK_SECONDS = 0.1
 """How often a computing worker looks whether it should stop."""
@@ -34,7 +35,6 @@ class Orders:
 
     store: Path
     checkpoint_seconds: float
-    retry_failed: bool
     lease_seconds: float = LEASE_SECONDS
 
 
@@ -54,7 +54,7 @@ def serve(connection: Connection, orders: Orders) -> None:
 
 
 def _work(connection: Connection, orders: Orders, store: Store, leases: Leases, key: str) -> tuple[str, ...]:
-    if not leases.take(key, retry_failed=orders.retry_failed):
+    if not leases.take(key):
         return ("taken", key)
     checkpoint = Checkpoint(
         checkpoint_folder(store.path) / key,
@@ -66,7 +66,7 @@ def _work(connection: Connection, orders: Orders, store: Store, leases: Leases, 
     except StoreError:
         raise
     except Exception as error:
-        stored, status = store.fail(key, failure_text(error), owner=leases.owner), "failed"
+        stored, status = store.fail(key, failure_kind(error), failure_text(error), owner=leases.owner), "failed"
     else:
         stored, status = store_result(store, key, result, leases.owner), result.status
     finally:

@@ -35,9 +35,8 @@ def made_up(path: Path, target: str = "table-3", rules: Sequence[str] = (), seed
             if (cell.rule, cell.attack) == WAITING:
                 continue
             if (cell.rule, cell.attack) == FAILED:
-                store.fail(
-                    key, "f = 9 is infeasible for rule Krum at worker 3 with 10 neighbours", provenance=PROVENANCE
-                )
+                text = "f = 9 is infeasible for rule Krum at worker 3 with 10 neighbours"
+                store.fail(key, "infeasible", text, provenance=PROVENANCE)
                 continue
             status = "diverged" if (cell.rule, cell.attack) == DIVERGED else "finished"
             theirs = published()[cell.target, cell.rule, cell.attack]

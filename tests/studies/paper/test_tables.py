@@ -92,7 +92,7 @@ def test_misjudged_and_figure_4_tables() -> None:
     misjudged = [
         reading("misjudged-f", "octopus, f - 1", 40.0),
         reading("misjudged-f", "octopus, exact", 89.5),
-        reading("misjudged-f", "octopus, f + 1", float("nan"), status="failed", failure="f = 1 is infeasible for rule"),
+        reading("misjudged-f", "octopus, f + 1", float("nan"), status="failed", failure_kind="infeasible"),
         reading("misjudged-f", "octopus, max", 89.2),
     ]
     (grid,) = paper_tables.misjudged_grids(misjudged)

@@ -63,6 +63,7 @@ class Reading:
     variant: str = ""
     status: str = "finished"
     failure: str = ""
+    failure_kind: str = ""
     key: str = ""
 
     @property
@@ -73,7 +74,7 @@ class Reading:
     @property
     def infeasible(self) -> bool:
         """Whether the rule refused the bound f: a result, not a mishap."""
-        return "is infeasible for rule" in self.failure
+        return self.failure_kind == "infeasible"
 
 
 def collect(store: Store, entries: Iterable[Entry]) -> list[Reading]:
@@ -106,7 +107,7 @@ def _reading(store: Store, entry: Entry, run: RunRecord | None) -> Reading:
     known: dict[str, Any] = {"variant": entry.variant, "key": entry.key}
     if run is None:
         return Reading(entry.target, entry.rule, entry.attack, entry.seed, 0, status=NOT_THERE, **known)
-    known |= {"status": run.status, "failure": run.failure or ""}
+    known |= {"status": run.status, "failure": run.failure or "", "failure_kind": run.failure_kind or ""}
     if run.status == "finished":
         series = store.series(run.key)
         names = ("accuracy", "consensus_error", "disagreement", "loss")
