@@ -8,8 +8,8 @@ from byzmesh.store import Store
 
 
 def config(rule: str = "IOS", attack: str = "none", seed: int = 0, **more: Any) -> dict[str, Any]:
-    network = {"name": "ring", "n": 5, "byzantine": [1], "weights": "equal"}
-    return {"rule": {"name": rule}, "attack": {"name": attack}, "seed": seed, "network": network, **more}
+    ring = {"name": "ring", "n": 5, "byzantine": [1], "weights": "equal"}
+    return {"rule": {"name": rule}, "attack": {"name": attack}, "seed": seed, "network": ring, **more}
 
 
 def put(store: Store, value: float, status: str = "finished", **fields: Any) -> str:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byzmesh.errors import ConfigError, UnknownOption
+from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.reports.aggregation import summarise
 from byzmesh.reports.charts import draw_charts, run_chart
-from byzmesh.reports.pivot import label, pivot, pivot_csv, pivot_grid, split_keys
+from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
 from byzmesh.reports.sweep import sweep_chart
 from byzmesh.store import Store, open_store
 from tests.reports.stores import fill, put
@@ -64,7 +64,7 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_mixed(store: Store) -> N
 
 
 def test_unknown_key_names_the_nearest(store: Store) -> None:
-    with pytest.raises(UnknownOption, match=r"rows = 'ruel'.*did you mean 'rule'"):
+    with pytest.raises(UnknownName, match=r"no run has the field 'ruel': did you mean 'rule'"):
         pivot(store, rows="ruel")
 
 
@@ -92,9 +92,46 @@ def test_summary_counts_everything_once(values: list[float], diverged: int, fail
     assert told.std == pytest.approx(100.0 * np.std(values, ddof=1) if len(values) > 1 else 0.0)
 
 
-def test_labels() -> None:
-    assert split_keys("rows", " rule , network.n", ["rule.name", "network.n"]) == ["rule.name", "network.n"]
-    assert label({"a": "x", "b": [1, 2]}, ["a", "b", "c"]) == "x, [1,2], -"
+def test_seeds_of_the_network_are_seeds(tmp_path: Path) -> None:
+    def random(seed: int, liars: list[int], **more: Any) -> dict[str, Any]:
+        graph = {"name": "erdos-renyi", "n": 9, "p": 0.5, "seed": seed, "byzantine": liars, "weights": "equal"}
+        return {"network": graph, **more}
+
+    with open_store(tmp_path / "random.db") as opened:
+        for seed in range(3):
+            put(opened, 0.5 + 0.1 * seed, seed=seed, **random(seed, [seed]))
+        assert pivot(opened, columns="network").cells["IOS", "erdos-renyi"].n == 3
+        assert pivot(opened, columns="network.seed").column_labels == ("0", "1", "2")
+        put(opened, 0.9, seed=3, **random(3, [1, 2]))
+        with pytest.raises(ConfigError, match=r"differ in network\.byzantine"):
+            pivot(opened)
+    with open_store(tmp_path / "placed.db") as opened:
+        for liar in (4, 5):
+            put(opened, 0.5, seed=0, **random(0, [liar]))
+        with pytest.raises(ConfigError, match=r"differ in network\.byzantine \(\[4\], \[5\]\)"):
+            pivot(opened)
+
+
+def test_graphs_without_a_name(tmp_path: Path) -> None:
+    def own(nodes: int, **more: Any) -> dict[str, Any]:
+        edges = [[node, node + 1] for node in range(nodes - 1)]
+        return {"network": {"edges": edges, "n": nodes, "byzantine": [1], "weights": "equal", **more}}
+
+    with open_store(tmp_path / "own.db") as opened:
+        put(opened, 0.5, **own(30))
+        put(opened, 0.6, **own(31))
+        put(opened, 0.7)
+        with pytest.raises(ConfigError, match=r"differ in network \(#\w{8}, #\w{8}, -\): add network to the rows"):
+            pivot(opened)
+        columns = pivot(opened, columns="network").column_labels
+        assert columns[2] == "ring" and all(len(label) == 9 and label[0] == "#" for label in columns[:2])
+    with open_store(tmp_path / "labelled.db") as opened:
+        put(opened, 0.5, **own(30, label="line"))
+        put(opened, 0.7)
+        assert pivot(opened, columns="network").column_labels == ("line", "ring")
+        put(opened, 0.6, **own(31, label="line"))
+        with pytest.raises(ConfigError, match=r"cell \(IOS, line\) would average runs that differ in network"):
+            pivot(opened, columns="network")
 
 
 def test_csv_has_a_line_per_cell(store: Store) -> None:

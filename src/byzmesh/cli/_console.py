@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from byzmesh.store import RunRecord
+from byzmesh.store.fields import path_in, possible_paths, text
 from byzmesh.store.keys import flatten
 
 
@@ -42,16 +43,26 @@ def words(value: Any) -> str:
 
 def runs_table(records: Sequence[RunRecord]) -> Table:
     """A line per run; of the config, what tells most runs apart."""
-    paths = {"rule": "rule.name", "attack": "attack.name", "network": "network.name", "seed": "seed"}
-    table = narrow_table("key", *paths, "rounds", "accuracy", "loss", "status")
+    columns = ("rule", "attack", "network", "seed")
+    table = narrow_table("key", *columns, "rounds", "accuracy", "loss", "status")
     for run in records:
         fields, final = flatten(run.config), run.final
         rounds = run.rounds if run.rounds is not None else fields.get("rounds", "")
         accuracy = f"{100 * final['accuracy']:.2f}" if "accuracy" in final else ""
         loss = f"{final['loss']:.4g}" if "loss" in final else ""
-        cells = [words(fields.get(path, "")) for path in paths.values()]
+        cells = [shown(fields, column) for column in columns]
         table.add_row(run.key[:12], *cells, f"{rounds}", accuracy, loss, run.status)
     return table
+
+
+def shown(fields: Mapping[str, Any], word: str) -> str:
+    """A field of a run, by the word that people use for it; nothing if the run has none.
+
+    >>> shown({"network.label": "mine", "network.edges": [[0, 1]]}, "network")
+    'mine'
+    """
+    path = path_in(fields, possible_paths(word))
+    return "" if path is None else text(fields[path])
 
 
 def number(value: float | None) -> float | str | None:

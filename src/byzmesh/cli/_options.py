@@ -26,15 +26,16 @@ NewStorePath = Annotated[Path, typer.Option("--store", help="Store of runs; made
 Key = Annotated[str, typer.Argument(help="Key of a run, or a unique beginning of it.", show_default=False)]
 Keys = Annotated[list[str], typer.Argument(help="Keys of runs, or unique beginnings.", show_default=False)]
 Where = Annotated[
-    list[str] | None, typer.Option("--where", help="Only runs with this config value, e.g. rule.name=IOS; repeatable.")
+    list[str] | None,
+    typer.Option("--where", help="Only runs with this value, e.g. rule=IOS or seed=3; repeatable."),
 ]
 Status = Annotated[
     str | None,
     typer.Option("--status", help="Only runs that are planned, running, finished, diverged, failed or interrupted."),
 ]
 
-Rows = Annotated[str, typer.Option("--rows", help="Config keys of the rows, e.g. rule or rule,rule.tau.")]
-Columns = Annotated[str, typer.Option("--columns", help="Config keys of the columns, e.g. attack or network.")]
+Rows = Annotated[str, typer.Option("--rows", help="Fields of the rows, e.g. rule or rule,rule.tau.")]
+Columns = Annotated[str, typer.Option("--columns", help="Fields of the columns, e.g. attack, network or case.")]
 Metric = Annotated[str, typer.Option("--metric", help="accuracy, worst_accuracy, loss, consensus_error, ...")]
 Last = Annotated[int, typer.Option("--last", help="A run's value is the mean of its last so many evaluations.")]
 

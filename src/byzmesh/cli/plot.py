@@ -24,13 +24,13 @@ def command(
 
     Example: byzmesh plot --store runs.db --metric consensus_error --out curves.pdf
     """
-    from byzmesh.config.yaml import parse_settings
+    from byzmesh.config.filters import filters
     from byzmesh.reports.charts import draw_charts
     from byzmesh.reports.pivot import pivot
     from byzmesh.reports.sweep import sweep_chart
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        table = pivot(opened, rows, columns, metric=metric, where=parse_settings("--where", where))
+        table = pivot(opened, rows, columns, metric=metric, where=filters(opened, where))
         draw_charts([sweep_chart(opened, table, metric)], out)
     typer.echo(f"{out} written")

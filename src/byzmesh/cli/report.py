@@ -26,13 +26,13 @@ def command(
 
     Example: byzmesh report --store runs.db --rows rule --columns attack --out report.html
     """
-    from byzmesh.config.yaml import parse_settings
+    from byzmesh.config.filters import filters
     from byzmesh.reports.pivot import pivot
     from byzmesh.reports.sweep import sweep_report
     from byzmesh.reports.writing import write_report
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        table = pivot(opened, rows, columns, metric=metric, last=last, where=parse_settings("--where", where))
+        table = pivot(opened, rows, columns, metric=metric, last=last, where=filters(opened, where))
         write_report(sweep_report(opened, table, title), out)
     typer.echo(f"{out} written")

@@ -31,15 +31,15 @@ def list_runs(
 ) -> None:
     """List runs.
 
-    Example: byzmesh runs list --store runs.db --where rule.name=IOS --where seed=0 --status finished
+    Example: byzmesh runs list --store runs.db --where rule=IOS --where seed=0 --status finished
     """
     from byzmesh.cli._console import as_object, print_objects
-    from byzmesh.config.yaml import parse_settings
+    from byzmesh.config.filters import filters
     from byzmesh.store import open_store
 
     most = (None if as_json else MOST_LINES) if limit is None else limit or None
     with open_store(store, readonly=True) as opened:
-        found = opened.list(parse_settings("--where", where), status, most)
+        found = opened.list(filters(opened, where), status, most)
     if as_json:
         print_objects(as_object(run) for run in found)
     else:
@@ -92,12 +92,12 @@ def delete(
 
     Example: byzmesh runs delete --status failed --yes
     """
-    from byzmesh.config.yaml import parse_settings
+    from byzmesh.config.filters import filters
     from byzmesh.store import open_store
     from byzmesh.sweeps.checkpoints import delete_runs, find_runs
 
     with open_store(store) as opened:
-        chosen = find_runs(opened, keys or (), parse_settings("--where", where), status)
+        chosen = find_runs(opened, keys or (), filters(opened, where), status)
         if not yes:
             typer.confirm(f"Delete {len(chosen)} runs from {store}?", abort=True)
         delete_runs(opened, chosen)
@@ -116,11 +116,11 @@ def export(
 
     Example: byzmesh runs export runs.csv --status finished
     """
-    from byzmesh.config.yaml import parse_settings
+    from byzmesh.config.filters import filters
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        opened.export(path, format, where=parse_settings("--where", where), status=status)
+        opened.export(path, format, where=filters(opened, where), status=status)
     typer.echo(f"{path} written")
 
 

@@ -25,7 +25,7 @@ def command(
     Example: byzmesh table --store runs.db --rows rule --columns attack --format latex > table.tex
     """
     from byzmesh.cli._console import wide_console
-    from byzmesh.config.yaml import parse_settings
+    from byzmesh.config.filters import filters
     from byzmesh.errors import ConfigError, nearest
     from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
     from byzmesh.reports.text_table import to_latex, to_markdown, to_rich
@@ -34,7 +34,7 @@ def command(
     if format not in ("text", "markdown", "latex", "csv"):
         raise ConfigError(f"--format {format!r} is unknown: {nearest(format, ('text', 'markdown', 'latex', 'csv'))}")
     with open_store(store, readonly=True) as opened:
-        table = pivot(opened, rows, columns, metric=metric, last=last, where=parse_settings("--where", where))
+        table = pivot(opened, rows, columns, metric=metric, last=last, where=filters(opened, where))
     if format == "text":
         wide_console().print(to_rich(pivot_grid(table)))
     elif format == "csv":

@@ -26,6 +26,15 @@ _REGISTRIES: dict[str, Registry[Any]] = {
 }
 
 
+def registry_of(path: str) -> Registry[Any] | None:
+    """What the name at a path is a name of; None if it is no name.
+
+    >>> registry_of("rule.name") is rules, registry_of("rounds")
+    (True, None)
+    """
+    return _REGISTRIES.get(path.removesuffix(".name"))
+
+
 def place(config: dict[str, Any], path: str, value: Any) -> None:
     """Set the value at a path; a name on the way there becomes a mapping with that name.
 
@@ -78,7 +87,7 @@ def matches(path: str, held: Any, wanted: Any) -> bool:
         return True
     if isinstance(wanted, Mapping):
         return all(matches(f"{path}.{key}", lookup({"": held}, f".{key}"), item) for key, item in wanted.items())
-    known = _REGISTRIES.get(path.removesuffix(".name"))
+    known = registry_of(path)
     if known is not None and isinstance(wanted, str):
         name = lookup({"": held}, ".name") if not isinstance(held, str) else held
         return isinstance(name, str) and _canonical(known, name) == _canonical(known, wanted)

@@ -1,10 +1,10 @@
-"""A sweep as a table: rows and columns by config keys, each cell a metric over the seeds.
+"""A sweep as a table: rows and columns by config fields, each cell a metric over the seeds.
 
-    rows, columns    config keys as in the store (`rule.name`, `rule.tau`, `network.name`, `seed`); `rule` is short for
-                     `rule.name`, and likewise for everything that has a name; several keys with commas
-    cell             mean ± std over the runs that agree in both, which may differ in nothing but their seed
+    rows, columns    config fields (`rule`, `rule.tau`, `network`, `case`: see `store.fields`); several with commas
+    cell             mean ± std over the runs that agree in both, which may differ in nothing but their seeds
 
 Runs that differ in anything else would be averaged over a difference that nobody sees: that is an error which names it.
+The seed of a random network is a seed, and which workers lie may follow from the seeds; how many lie may not.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.errors import ConfigError
 from byzmesh.reports.aggregation import LAST, PERCENT, Summary, number, summarise
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.store import RunRecord, Store
+from byzmesh.store.fields import label, path_in, paths_of, short, text, words_of
 from byzmesh.store.keys import dump, flatten
+
+SEEDS = {"seed", "network.seed"}
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,18 @@ def pivot(
     if not runs:
         raise ConfigError(f"store {store.path} has no runs to show; sweep into it first, or select less narrowly")
     leaves = {run.key: flatten(run.config) for run in runs}
-    known = sorted({path for fields in leaves.values() for path in fields})
-    row_keys, column_keys = (split_keys(side, text, known) for side, text in (("rows", rows), ("columns", columns)))
+    known = {path for fields in leaves.values() for path in fields}
+    row_keys, column_keys = ({word: paths_of(word, known) for word in words_of(side)} for side in (rows, columns))
     groups: dict[tuple[str, str], list[RunRecord]] = {}
     for run in runs:
         fields = leaves[run.key]
-        groups.setdefault((label(fields, row_keys), label(fields, column_keys)), []).append(run)
+        groups.setdefault((label(fields, row_keys.values()), label(fields, column_keys.values())), []).append(run)
     for (row, column), group in groups.items():
-        _check_alike(row, column, [leaves[run.key] for run in group], {"seed", *row_keys, *column_keys})
+        used = [*row_keys.values(), *column_keys.values()]
+        _check_alike(row, column, [leaves[run.key] for run in group], used)
     return Pivot(
-        ", ".join(row_keys),
-        ", ".join(column_keys),
+        heading(row_keys),
+        heading(column_keys),
         metric,
         last,
         tuple(dict.fromkeys(row for row, _ in groups)),
@@ -69,40 +73,38 @@ def pivot(
     )
 
 
-def split_keys(side: str, text: str, known: Sequence[str]) -> list[str]:
-    """Config keys of a comma-separated list, spelled in full.
+def heading(keys: Mapping[str, Sequence[str]]) -> str:
+    """What the fields of a side are called: by their paths, or by the word that stands for several.
 
-    >>> split_keys("rows", "rule,seed", ["rule.name", "rule.tau", "seed"])
-    ['rule.name', 'seed']
+    >>> heading({"rule": ["rule.name"], "network": ["network.name", "network.label"]})
+    'rule.name, network'
     """
-    found = []
-    short = [path.removesuffix(".name") for path in known if path.endswith(".name")]
-    for word in (part.strip() for part in text.split(",")):
-        full = word if word in known else f"{word}.name"
-        if full not in known:
-            raise UnknownOption(f"{side} = {word!r} is no config key of these runs: {nearest(word, [*known, *short])}")
-        found.append(full)
-    return found
+    return ", ".join(paths[0] if len(paths) == 1 else word for word, paths in keys.items())
 
 
-def label(fields: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """What a run is called along one side; `-` where it has no such key."""
-    return ", ".join(_text(fields[key]) if key in fields else "-" for key in keys)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else dump(value)
-
-
-def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], free: set[str]) -> None:
-    for path in sorted({path for fields in group for path in fields} - free):
-        values = {dump(fields[path]) if path in fields else "-" for fields in group}
-        if len(values) > 1:
-            shown = ", ".join(sorted(values)[:3])
+def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], used: Iterable[Sequence[str]]) -> None:
+    """Runs of a cell may differ in their seeds and in what their row and column say; nothing else."""
+    free = {path for paths in used for fields in group if (path := path_in(fields, paths)) is not None}
+    for path in sorted({path for fields in group for path in fields} - free - SEEDS):
+        values = {text(fields[path]) if path in fields else "-" for fields in group}
+        if len(values) > 1 and not _follows_the_seeds(path, group):
+            shown, word = ", ".join(sorted(values)[:3]), short(path)
             raise ConfigError(
-                f"cell ({row}, {column}) would average runs that differ in {path} ({shown}): "
-                f"add {path} to the rows or columns, or choose one by --where {path}=..."
+                f"cell ({row}, {column}) would average runs that differ in {word} ({shown}): "
+                f"add {word} to the rows or columns, or choose one by --where {word}=..."
             )
+
+
+def _follows_the_seeds(path: str, group: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether it is the positions of equally many liars, one choice for each seed."""
+    if path != "network.byzantine":
+        return False
+    chosen: dict[tuple[Any, ...], str] = {}
+    for fields in group:
+        seeds = tuple(fields.get(seed) for seed in sorted(SEEDS))
+        if chosen.setdefault(seeds, dump(fields.get(path))) != dump(fields.get(path)):
+            return False
+    return len({len(fields.get(path, ())) for fields in group}) == 1
 
 
 def pivot_grid(table: Pivot, title: str = "") -> Grid:
@@ -116,9 +118,9 @@ def pivot_grid(table: Pivot, title: str = "") -> Grid:
     note = f"Mean of the last {table.last} evaluations" + (
         "; ± is the standard deviation over n seeds." if several else "."
     )
-    row_name, column_name = (side.replace(".name", "") for side in (table.rows, table.columns))
-    heading = title or f"{table.metric.replace('_', ' ')}{unit} by {row_name} and {column_name}"
-    return Grid("sweep", heading, row_name, table.column_labels, rows, note)
+    row_name, column_name = (", ".join(map(short, words_of(side))) for side in (table.rows, table.columns))
+    caption = title or f"{table.metric.replace('_', ' ')}{unit} by {row_name} and {column_name}"
+    return Grid("sweep", caption, row_name, table.column_labels, rows, note)
 
 
 def _cell(table: Pivot, cell: Summary | None, several: bool) -> GridCell:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from byzmesh.errors import ConfigError, StoreError, UnknownName, nearest
+from byzmesh.errors import ConfigError, StoreError, nearest
+from byzmesh.store.fields import paths_of, same
 from byzmesh.store.keys import indexed, plain
 from byzmesh.store.records import COLUMNS, STATUSES, RunRecord, newest, record
 
@@ -45,13 +47,12 @@ def select(
     if current:  # which run of a config is the newest does not depend on how it ended
         runs = [run for run in newest(select(connection, where, None, None)) if status in (None, run.status)]
         return runs if limit is None else runs[max(0, len(runs) - limit) :]
-    conditions, parameters = ["1"], []
-    for path, value in (where or {}).items():
-        _check_path(connection, path)
-        conditions.append(
-            "id IN (SELECT run FROM run_fields WHERE field = (SELECT id FROM fields WHERE path = ? AND value = ?))"
-        )
-        parameters += [path, indexed(plain(value, path))]
+    conditions: list[str] = ["1"]
+    parameters: list[Any] = []
+    for word, value in (where or {}).items():
+        fields = _matching(connection, word, value)
+        conditions.append(f"id IN (SELECT run FROM run_fields WHERE field IN ({_marks(fields)}))")
+        parameters += fields
     if status is not None:
         conditions.append("status = ?")
         parameters.append(status)
@@ -62,10 +63,32 @@ def select(
     return [record(row) for row in reversed(rows)]
 
 
-def _check_path(connection: sqlite3.Connection, path: str) -> None:
-    """A field that no config ever had is a slip of the pen, not an empty answer; an empty store knows no fields."""
-    if connection.execute("SELECT 1 FROM fields WHERE path = ? LIMIT 1", (path,)).fetchone():
-        return
-    known = [row[0] for row in connection.execute("SELECT DISTINCT path FROM fields")]
-    if known:
-        raise UnknownName(f"no run has the config field {path!r}: {nearest(path, known)}")
+def values_of(connection: sqlite3.Connection, word: str) -> list[Any]:
+    """The values that runs have of a field; of those that are only indexed by their hash, the hash."""
+    paths = _paths(connection, word)
+    query = f"SELECT value FROM fields WHERE path IN ({_marks(paths)}) ORDER BY id"
+    stored = (row[0] for row in connection.execute(query, paths))
+    return [json.loads(value) if isinstance(value, str) and value[0] != "#" else value for value in stored]
+
+
+def _matching(connection: sqlite3.Connection, word: str, value: Any) -> list[int]:
+    """Ids of the (path, value) pairs that a filter means: the value as it is, or else a name spelled in another way."""
+    paths = _paths(connection, word)
+    query = f"SELECT id, value FROM fields WHERE path IN ({_marks(paths)})"
+    exact = connection.execute(f"{query} AND value = ?", (*paths, indexed(plain(value, word)))).fetchall()
+    if exact or not isinstance(value, str):
+        return [field for field, _ in exact]
+    names = connection.execute(f"{query} AND value LIKE '\"%'", paths)
+    return [field for field, name in names if same(json.loads(name), value)]
+
+
+def _paths(connection: sqlite3.Connection, word: str) -> tuple[str, ...]:
+    """What a word means here; one that means nothing is a slip of the pen, not an empty answer."""
+    if connection.execute("SELECT 1 FROM fields WHERE path = ? LIMIT 1", (word,)).fetchone():
+        return (word,)
+    known = {row[0] for row in connection.execute("SELECT DISTINCT path FROM fields")}
+    return paths_of(word, known) if known else (word,)  # an empty store knows no fields
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

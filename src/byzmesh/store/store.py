@@ -44,6 +44,7 @@ LEASE_SECONDS = 60.0
 Where = Mapping[str, Any]
 Records = list[RunRecord]
 Keys = list[str]
+Values = list[Any]
 
 
 def open_store(path: str | os.PathLike[str], *, readonly: bool = False) -> Store:
@@ -223,16 +224,21 @@ class Store:
         *,
         current: bool = False,
     ) -> Records:
-        """Runs in the order of planning, filtered by config fields (`{"rule.name": "IOS", "seed": 3}`) and status.
+        """Runs in the order of planning, filtered by config fields (`{"rule": "IOS", "seed": 3}`) and status.
 
         limit    keeps the latest ones
         current  of runs that differ in nothing but the code that computes them only the one last planned: what a table
                  may average
 
-        A field that no run has is an error that names the nearest one.
+        A field that no run has is an error that names the nearest one; how fields are named: `byzmesh.store.fields`.
         """
         with self._reading() as connection:
             return reading.select(connection, where, status, limit, current=current)
+
+    def values(self, field: str) -> Values:
+        """The values that runs have of a config field, in the order in which they first occurred."""
+        with self._reading() as connection:
+            return reading.values_of(connection, field)
 
     def series(self, key: str) -> dict[str, npt.NDArray[np.float64]]:
         """All metric series of a run, bit for bit as they were stored."""

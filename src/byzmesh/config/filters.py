@@ -1,0 +1,41 @@
+"""Filters of stored runs as people write them: `rule=ios`, `rule.name=IOS`, `rule=iterative-outlier-scissor`.
+
+Light as long as the store knows the names: only a name that no run has is looked up among all that there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from byzmesh.config.yaml import parse_settings
+from byzmesh.errors import UnknownName, nearest
+from byzmesh.store import Store
+from byzmesh.store.fields import same
+
+
+def filters(store: Store, settings: Iterable[str] | None) -> dict[str, Any]:
+    """What the words of `--where` choose, for `Store.list` and for tables."""
+    return spelled(store, parse_settings("--where", settings))
+
+
+def spelled(store: Store, where: Mapping[str, Any]) -> dict[str, Any]:
+    """The filters with names spelled as the runs have them; a name that there is not is an error."""
+    return {word: _value(store, word, value) for word, value in where.items()}
+
+
+def _value(store: Store, word: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    stored = [name for name in store.values(word) if isinstance(name, str)]
+    if any(same(name, value) for name in stored):
+        return value
+    from byzmesh.config.keys import registry_of
+
+    registry = registry_of(word)
+    if registry is None or not stored:
+        return value
+    try:
+        return registry.entry(value).name
+    except UnknownName:
+        raise UnknownName(f"no run has {word} = {value!r}: {nearest(value, stored)}") from None
