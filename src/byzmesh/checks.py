@@ -75,6 +75,18 @@ def at_least(name: str, value: Any, least: float) -> float:
     return float(value)
 
 
+def finite(name: str, value: Any) -> float:
+    """The value as a float, if it is a finite number.
+
+    >>> finite("attack IPM: eps", None)
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: attack IPM: eps must be a finite number, got None
+    """
+    if not is_number(value) or not math.isfinite(value):
+        raise ConfigError(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
 def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True) -> float:
     """The value as a float, if it lies between 0 and 1; the ends count unless `zero` or `one` says no.
 
@@ -87,6 +99,18 @@ def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True) -> f
         interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
         raise ConfigError(f"{name} must be a number in {interval}, got {value!r}")
     return float(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """The value, if it is a truth value.
+
+    >>> flag("own", "yes")
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: own must be true or false, got 'yes'
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ConfigError(f"{name} must be true or false, got {value!r}")
+    return bool(value)
 
 
 def choice(name: str, value: Any, choices: Iterable[str]) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
 
 
@@ -43,6 +46,52 @@ def replacing(path: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
         _sync_folder(path.parent)
 
 
+@contextmanager
+def replacing_folder(path: str | Path) -> Iterator[Path]:
+    """An empty folder that takes the place of `path` when the block ends well; a folder that is there goes.
+
+    `OSError` if another process puts its folder there at the same moment.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     with replacing_folder(Path(parent, "entry")) as fresh:
+    ...         _ = Path(fresh, "note").write_bytes(b"whole")
+    ...     Path(parent, "entry", "note").read_bytes(), len(list(Path(parent).iterdir()))
+    (b'whole', 1)
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
+    fresh.mkdir()
+    try:
+        yield fresh
+        if path.exists():
+            old = fresh.with_name(f"{fresh.name}-old")
+            path.rename(old)
+            shutil.rmtree(old, ignore_errors=True)
+        fresh.rename(path)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def create(path: str | Path, content: str | bytes, *, mode: int = 0o666) -> None:
+    """Write a file that must not be there yet, whole; `FileExistsError` if it is, whoever was faster.
+
+    mode  who may read and write it, less what the umask takes away
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)
+    finally:
+        temporary.unlink()
+
+
 def write(path: str | Path, content: str | bytes, *, option: str = "--out", durable: bool = False) -> Path:
     """Write a file whole; `ConfigError` that names the `option` to change if that cannot be done."""
     path = Path(path)
@@ -54,6 +103,30 @@ def write(path: str | Path, content: str | bytes, *, option: str = "--out", dura
     return path
 
 
+def save_figure(figure: Any, path: str | Path, *, option: str = "--out") -> Path:
+    """Write a matplotlib figure as PNG, SVG or PDF, by suffix; the same data give the same bytes."""
+    path = Path(path)
+    suffix = figure_suffix(path)
+    import matplotlib
+
+    content = io.BytesIO()
+    # Without these the file would hold the date and random ids.
+    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with matplotlib.rc_context({"svg.hashsalt": "byzmesh"}):
+        figure.savefig(content, format=suffix.removeprefix("."), dpi=150, metadata=undated.get(suffix))
+    return write(path, content.getvalue(), option=option)
+
+
+def figure_suffix(path: str | Path) -> str:
+    """The suffix of a picture's file, in lower case.
+
+    >>> figure_suffix("a.gif")
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: a.gif: the suffix must be .png, .svg or .pdf, got '.gif'
+    """
+    return choice(f"{path}: the suffix", Path(path).suffix.lower(), (".png", ".svg", ".pdf"))
+
+
 def folder(path: str | Path, *, option: str = "--out") -> Path:
     """The folder, made if it is not there; `ConfigError` that names the `option` to change if that cannot be done."""
     path = Path(path)
@@ -61,21 +134,6 @@ def folder(path: str | Path, *, option: str = "--out") -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"folder {path} cannot be made ({error.strerror}); give another {option}") from None
-    return path
-
-
-def save_figure(figure: Any, path: str | Path) -> Path:
-    """Write a matplotlib figure in the format of the path's ending; the same data give the same file."""
-    import matplotlib
-
-    path = Path(path)
-    # Without these the file would hold the date and random ids.
-    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "byzmesh"}):
-            figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
     return path
 
 

@@ -116,15 +116,15 @@ def test_attacks_on_data_declare_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("gaussian", {"std": -1.0}, "attack gaussian: std must be a finite number of at least 0, got -1.0"),
-        ("gaussian", {"mean": "mode"}, "attack gaussian: mean must be one of weighted, plain; got 'mode'"),
+        ("gaussian", {"std": -1.0}, "attack gaussian: std must be a number of at least 0, got -1.0"),
+        ("gaussian", {"mean": "mode"}, "attack gaussian: mean must be weighted or plain, got 'mode'"),
         ("sign-flipping", {"own": "yes"}, "attack sign-flipping: own must be true or false, got 'yes'"),
-        ("isolation", {"weights": "equal"}, "attack isolation: weights must be one of mixing, metropolis; got 'equal'"),
+        ("isolation", {"weights": "equal"}, "attack isolation: weights must be mixing or metropolis, got 'equal'"),
         ("IPM", {"eps": None}, "attack IPM: eps must be a number, got None"),
         ("dissensus", {"eps": float("inf")}, "attack dissensus: eps must be a finite number, got inf"),
-        ("huge", {"fraction": 1.5}, "attack huge: fraction must be a finite number from 0 to 1, got 1.5"),
+        ("huge", {"fraction": 1.5}, "attack huge: fraction must be a number in [0, 1], got 1.5"),
         ("same-value", {"value": float("nan")}, "attack same-value: value must be a finite number, got nan"),
-        ("stale", {"period": 1.5}, "attack stale: period must be an integer of at least 1, got 1.5"),
+        ("stale", {"period": 1.5}, "attack stale: period must be a whole number of at least 1, got 1.5"),
         ("sample-duplicating", {"together": 1}, "attack sample-duplicating: together must be true or false, got 1"),
     ],
 )

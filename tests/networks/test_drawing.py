@@ -72,7 +72,7 @@ def test_single_node_and_long_chain(tmp_path: Path) -> None:
 
 
 def test_unknown_kinds_and_unwritable_paths(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"one of .png, .svg, .pdf, got '.gif'"):
+    with pytest.raises(ConfigError, match=r"must be .png, .svg or .pdf, got '.gif'"):
         network("ring", n=3).draw(tmp_path / "a.gif")
     with pytest.raises(ConfigError, match="cannot be written"):
         network("ring", n=3).draw(tmp_path / "absent" / "a.png")

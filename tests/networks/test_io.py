@@ -107,8 +107,8 @@ WHOLE = '{"format": "byzmesh-network", "version": 1, "name": "x", "parameters": 
         ("a.json", WHOLE + '"weights": [[1, 0]], "edges": [[0, 1]]}', r"shape \(2, 2\)"),
         ("a.graphml", "<graphml>\n<graph>\n<no", "line 3: not valid XML"),
         ("a.graphml", "<html></html>", "not a GraphML graph"),
-        ("a.gml", "", "the suffix must be one of .json, .graphml"),
-        ("a", "", "got 'none'"),
+        ("a.gml", "", "the suffix must be .json, .graphml"),
+        ("a", "", "got ''"),
     ],
 )
 def test_a_damaged_file_is_one_line_that_names_it(tmp_path: Path, name: str, text: str, message: str) -> None:

@@ -49,13 +49,13 @@ def test_describe_and_draw(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"targets": "thirds"}, "targets must be one of halves, normal"),
+        ({"targets": "thirds"}, "targets must be halves or normal"),
         ({"targets": [[1.0], [2.0, 3.0]]}, "one list of numbers per worker"),
         ({"targets": [1.0, 2.0]}, "one list of finite numbers per worker"),
         ({"targets": [[float("nan")]]}, "one list of finite numbers per worker"),
         ({"curvature": 0}, "curvature must be a positive number"),
-        ({"dimension": 1.5}, "dimension must be a positive integer"),
-        ({"init": "ones"}, "init must be one of zero, common, normal, targets"),
+        ({"dimension": 1.5}, "dimension must be a whole number of at least 1"),
+        ({"init": "ones"}, "init must be zero, common, normal or targets"),
     ],
 )
 def test_mistakes_are_named(options: dict[str, Any], words: str) -> None:

@@ -180,7 +180,7 @@ def test_series_of_other_types_are_exact_too(store):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("ended", {}), "status = 'ended'"),
+        (("ended", {}), "got 'ended'"),
         (("finished", {"loss": [[1.0]]}), "metric 'loss'"),
         (("finished", {"loss": ["a"]}), "metric 'loss'"),
         (("finished", {"loss": np.ones(2, complex)}), "metric 'loss'"),
@@ -242,7 +242,7 @@ def test_a_filter_by_an_unknown_field_names_the_nearest(store):
         store.list({"rule.nam": "IOS"})
     with pytest.raises(ConfigError, match="'done'"):
         store.list(status="done")
-    with pytest.raises(ConfigError, match="limit = -1"):
+    with pytest.raises(ConfigError, match="limit must be a whole number of at least 0, got -1"):
         store.list(limit=-1)
 
 

@@ -94,8 +94,8 @@ def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file, tmp_
 
 def test_bad_arguments(tmp_path):
     for arguments, words in (
-        ({"workers": 0}, "workers must be an integer of at least 1, got 0"),
-        ({"checkpoint_seconds": 0}, "checkpoint_seconds must be positive, got 0"),
+        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"checkpoint_seconds": 0}, "checkpoint_seconds must be a positive number, got 0"),
         ({"workers": 2, "dask": "tcp://127.0.0.1:1"}, "give one of them"),
         ({"tls": Tls("a", "b", "c")}, "give the address"),
     ):

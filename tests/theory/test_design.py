@@ -75,9 +75,9 @@ def test_fastest_mixing_or_the_extra_it_needs() -> None:
     ("arguments", "message"),
     [
         ({"f": 1}, "either a network to improve or nodes"),
-        ({"f": 0, "nodes": 9}, "f must be a number of liars"),
+        ({"f": 0, "nodes": 9}, "f must be a whole number from 1"),
         ({"f": 1, "nodes": 9, "guarantee": "gossip"}, "guarantee must be"),
-        ({"f": 1, "nodes": 9, "schemes": ("slowest",)}, "scheme must be one of"),
+        ({"f": 1, "nodes": 9, "schemes": ("slowest",)}, "scheme must be"),
     ],
 )
 def test_mistakes(arguments: dict[str, object], message: str) -> None:
@@ -134,5 +134,5 @@ def test_scaling_of_example_2(tmp_path: Path) -> None:
     picture = plot_scaling(found, tmp_path / "scaling.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert plot_scaling(found, tmp_path / "scaling.pdf").read_bytes().startswith(b"%PDF")
-    with pytest.raises(ConfigError, match="condition must be one of"):
+    with pytest.raises(ConfigError, match="condition must be"):
         largest_liars([20], ["luck"])

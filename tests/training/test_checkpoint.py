@@ -92,7 +92,7 @@ def test_a_failed_write_leaves_the_old_file(step: str, tmp_path: Path, monkeypat
         raise OSError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"byzmesh.training.checkpoint.{step}", fail)
+        patch.setattr(f"byzmesh.files.{step}", fail)
         with pytest.raises(OSError, match="disk full"):
             save_checkpoint(path, {"a": np.arange(9)}, {"round": 2})
     assert load_checkpoint(path)[1] == {"round": 1}

@@ -32,12 +32,12 @@ def test_schedules_follow_their_formulas(spec: Any, formula: Any) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (0, "a of schedule constant must be a positive number, got 0"),
-        (float("nan"), "a of schedule constant must be a positive number, got nan"),
-        (True, "schedule must be a number, a name or a mapping"),
+        (0, "schedule constant: a must be a positive number, got 0"),
+        (float("nan"), "schedule constant: a must be a positive number, got nan"),
+        (True, "schedule must be a name or a mapping"),
         ({"a": 1}, "a mapping with a name"),
-        ({"name": "inverse-sqrt", "b": -1}, "b of schedule inverse-sqrt must be a positive number, got -1"),
-        ({"name": "step", "every": 2.5}, "every of schedule step must be a whole number of rounds, got 2.5"),
+        ({"name": "inverse-sqrt", "b": -1}, "schedule inverse-sqrt: b must be a positive number, got -1"),
+        ({"name": "step", "every": 2.5}, "schedule step: every must be a whole number of at least 1, got 2.5"),
         ({"name": "invers"}, "unknown schedule 'invers': did you mean 'inverse'"),
         ({"name": "inverse", "c": 1}, "schedule inverse has no option 'c'"),
     ],

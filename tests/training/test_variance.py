@@ -172,9 +172,9 @@ def test_configs_without_it_are_what_they_were(data: Path) -> None:
 @pytest.mark.parametrize(
     ("local", "message"),
     [
-        ({"variance": "svrg"}, "local variance must be one of none, saga, lsvrg, got 'svrg'"),
-        ({"variance": "saga", "refresh": 0.1}, "refresh must lie between 0 and 1 and goes with variance: lsvrg"),
-        ({"variance": "lsvrg", "refresh": 0.0}, "refresh must lie between 0 and 1"),
+        ({"variance": "svrg"}, "local variance must be none, saga or lsvrg, got 'svrg'"),
+        ({"variance": "saga", "refresh": 0.1}, "local refresh goes with variance lsvrg"),
+        ({"variance": "lsvrg", "refresh": 0.0}, "local refresh must be a number in \\(0, 1\\]"),
     ],
 )
 def test_bad_options(data: Path, local: dict[str, Any], message: str) -> None:

@@ -25,15 +25,13 @@ from byzmesh.attacks.parts import (
     MEANS,
     Plan,
     against,
-    check_choice,
-    check_flag,
-    check_number,
     frozen,
     mean_of_holdings,
     pair_ids,
     per_victim,
     send_as_planned,
 )
+from byzmesh.checks import at_least, choice, finite, flag
 from byzmesh.compiled import fast
 
 NOISE = 1
@@ -50,10 +48,10 @@ def gaussian(std: float = 1.0, mean: str = "weighted") -> Attack:
 
     >>> gaussian(mean="median")
     Traceback (most recent call last):
-    byzmesh.errors.ConfigError: attack gaussian: mean must be one of weighted, plain; got 'median'
+    byzmesh.errors.ConfigError: attack gaussian: mean must be weighted or plain, got 'median'
     """
-    check_number("gaussian", "std", std, least=0.0)
-    check_choice("gaussian", "mean", mean, MEANS)
+    at_least("attack gaussian: std", std, 0)
+    choice("attack gaussian: mean", mean, MEANS)
 
     def init(scene: Scene) -> Plan:
         return per_victim(scene, mean_of_holdings(scene, mean, own=False))
@@ -80,8 +78,8 @@ def sign_flipping(own: bool = False, mean: str = "weighted") -> Attack:
     >>> dict(sign_flipping(own=True).options)
     {'own': True, 'mean': 'weighted'}
     """
-    check_flag("sign-flipping", "own", own)
-    check_choice("sign-flipping", "mean", mean, MEANS)
+    flag("attack sign-flipping: own", own)
+    choice("attack sign-flipping: mean", mean, MEANS)
 
     def init(scene: Scene) -> Plan:
         return per_victim(scene, -mean_of_holdings(scene, mean, own))
@@ -99,10 +97,10 @@ def isolation(own: bool = False, weights: str = "mixing") -> Attack:
 
     >>> isolation(weights="equal")
     Traceback (most recent call last):
-    byzmesh.errors.ConfigError: attack isolation: weights must be one of mixing, metropolis; got 'equal'
+    byzmesh.errors.ConfigError: attack isolation: weights must be mixing or metropolis, got 'equal'
     """
-    check_flag("isolation", "own", own)
-    check_choice("isolation", "weights", weights, WEIGHTS)
+    flag("attack isolation: own", own)
+    choice("attack isolation: weights", weights, WEIGHTS)
 
     def init(scene: Scene) -> Plan:
         if weights == "metropolis":
@@ -126,7 +124,7 @@ def ipm(eps: float = 0.1) -> Attack:
     Traceback (most recent call last):
     byzmesh.errors.ConfigError: attack IPM: eps must be a finite number, got nan
     """
-    check_number("IPM", "eps", eps)
+    finite("attack IPM: eps", eps)
 
     def init(scene: Scene) -> Plan:
         return per_victim(scene, -eps * mean_of_holdings(scene, "plain", own=True))
@@ -143,7 +141,7 @@ def dissensus(eps: float = 1.5) -> Attack:
     >>> dissensus().options["eps"]
     1.5
     """
-    check_number("dissensus", "eps", eps)
+    finite("attack dissensus: eps", eps)
 
     def init(scene: Scene) -> Plan:
         push = eps * against(scene, scene.weight, scene.lie_weight, "dissensus", "change the mixing weights")

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
 from byzmesh.types import Floats, Integers
 
@@ -157,9 +156,3 @@ def silence(view: View) -> Forged:
     """No message at all."""
     none = np.zeros(0, np.int64)
     return Forged(none, none, none, view.models, rows=view.models[:0])
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise `ConfigError` with the message unless the condition holds."""
-    if not condition:
-        raise ConfigError(message)

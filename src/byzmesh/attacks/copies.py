@@ -15,7 +15,8 @@ import numpy as np
 
 from byzmesh import rng
 from byzmesh.attacks.base import Attack, Combination, Forged, Scene, View, attacks
-from byzmesh.attacks.parts import Plan, check_flag, heard, pair_ids, send
+from byzmesh.attacks.parts import Plan, heard, pair_ids, send
+from byzmesh.checks import flag
 from byzmesh.types import Integers
 
 CHOICE = 2
@@ -45,7 +46,7 @@ def sample_duplicating(together: bool = False) -> Attack:
     >>> sample_duplicating(together=True).options["together"]
     True
     """
-    check_flag("sample-duplicating", "together", together)
+    flag("attack sample-duplicating: together", together)
 
     def init(scene: Scene) -> Draws:
         sample, count = heard(scene)

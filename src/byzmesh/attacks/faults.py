@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Combination, Forged, Scene, State, View, attacks, require, silence
-from byzmesh.attacks.parts import Plan, check_number, send_as_planned
+from byzmesh import checks
+from byzmesh.attacks.base import Attack, Combination, Forged, Scene, State, View, attacks, silence
+from byzmesh.attacks.parts import Plan, send_as_planned
 from byzmesh.errors import ConfigError
 from byzmesh.types import Integers
 
@@ -62,7 +63,7 @@ def same_value(value: float = 1.0) -> Attack:
     >>> same_value(value=-3.0).options["value"]
     -3.0
     """
-    check_number("same-value", "value", value)
+    checks.finite("attack same-value: value", value)
 
     def forge(view: View, state: State) -> tuple[Forged, State]:
         return _same_value(view, value), state
@@ -78,10 +79,9 @@ def stale(period: int = 100) -> Attack:
 
     >>> stale(period=0)
     Traceback (most recent call last):
-    byzmesh.errors.ConfigError: attack stale: period must be an integer of at least 1, got 0
+    byzmesh.errors.ConfigError: attack stale: period must be a whole number of at least 1, got 0
     """
-    whole = isinstance(period, int | np.integer) and not isinstance(period, bool)
-    require(whole and period >= 1, f"attack stale: period must be an integer of at least 1, got {period!r}")
+    checks.whole("attack stale: period", period, 1)
 
     def init(scene: Scene) -> Any:
         return np.zeros(0)
@@ -125,9 +125,9 @@ def huge(fraction: float = 0.3) -> Attack:
 
     >>> huge(fraction=2.0)
     Traceback (most recent call last):
-    byzmesh.errors.ConfigError: attack huge: fraction must be a finite number from 0 to 1, got 2.0
+    byzmesh.errors.ConfigError: attack huge: fraction must be a number in [0, 1], got 2.0
     """
-    check_number("huge", "fraction", fraction, least=0.0, most=1.0)
+    checks.fraction("attack huge: fraction", fraction)
 
     def forge(view: View, state: State) -> tuple[Forged, State]:
         return _same_value(view, fraction * float(np.finfo(view.models.dtype).max)), state
@@ -158,11 +158,9 @@ def backdoor(target: int = 0, size: int = 4, share: float = 0.5) -> Attack:
     A run records `backdoor`, how often the square makes an honest model see the target in a test image of another
     class. For problem `torch`; softmax regression is its module `linear`.
     """
-    for option, value in (("target", target), ("size", size)):
-        least = 0 if option == "target" else 1
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ConfigError(f"attack backdoor: {option} must be an integer of at least {least}, got {value!r}")
-    check_number("backdoor", "share", share, least=0.0, most=1.0)
+    checks.whole("attack backdoor: target", target, 0)
+    checks.whole("attack backdoor: size", size, 1)
+    checks.fraction("attack backdoor: share", share)
     options = {"target": target, "size": size, "share": share}
     return _poisoning("backdoor", {"kind": "backdoor", **options}, options)
 

@@ -10,13 +10,12 @@ makes it once and a round costs nothing.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Combination, Forged, Scene, View, require
+from byzmesh.attacks.base import Combination, Forged, Scene, View
 from byzmesh.errors import ConfigError
 from byzmesh.types import Floats, Integers
 
@@ -110,26 +109,3 @@ def against(scene: Scene, weight: Floats, lie: Floats, attack: str, way_out: str
             f"got {float(lie.min()):g}; {way_out}"
         )
     return weight / lie[:, None]
-
-
-def check_choice(attack: str, option: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise unless the option has one of the values."""
-    require(value in choices, f"attack {attack}: {option} must be one of {', '.join(choices)}; got {value!r}")
-
-
-def check_number(attack: str, option: str, value: float, least: float = -math.inf, most: float = math.inf) -> None:
-    """Raise unless the option is a finite number from `least` to `most`."""
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if least > -math.inf:
-        bound = f" of at least {least:g}" if most == math.inf else f" from {least:g} to {most:g}"
-    else:
-        bound = ""
-    require(
-        good and math.isfinite(value) and least <= value <= most,
-        f"attack {attack}: {option} must be a finite number{bound}, got {value!r}",
-    )
-
-
-def check_flag(attack: str, option: str, value: bool) -> None:
-    """Raise unless the option is a truth value."""
-    require(isinstance(value, bool | np.bool_), f"attack {attack}: {option} must be true or false, got {value!r}")

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Combination, Scene, attacks
-from byzmesh.attacks.parts import Plan, check_number, send_as_planned
+from byzmesh.attacks.parts import Plan, send_as_planned
+from byzmesh.checks import finite
 
 
 @attacks.register("spectral-heterogeneity", aliases=("spectral", "fiedler"))
@@ -22,7 +23,7 @@ def spectral_heterogeneity(scale: float = 1.0) -> Attack:
     >>> spectral_heterogeneity(scale=4.0).options["scale"]
     4.0
     """
-    check_number("spectral-heterogeneity", "scale", scale)
+    finite("attack spectral-heterogeneity: scale", scale)
 
     def init(scene: Scene) -> Plan:
         mode = scene.fiedler() if len(scene.honest) > 1 else np.zeros(len(scene.honest))

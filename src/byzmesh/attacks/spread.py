@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
-from byzmesh.attacks.parts import BLOCK, check_number, frozen, heard, honest_degree, liar_degree
+from byzmesh.attacks.parts import BLOCK, frozen, heard, honest_degree, liar_degree
+from byzmesh.checks import finite
 from byzmesh.compiled import fast
 from byzmesh.types import Floats, Integers
 
@@ -34,7 +35,7 @@ def alie(z: float | None = None) -> Attack:
     1.5
     """
     if z is not None:
-        check_number("ALIE", "z", z)
+        finite("attack ALIE: z", z)
 
     def init(scene: Scene) -> tuple[Integers, Integers, Floats]:
         sample, count = heard(scene)

@@ -24,15 +24,14 @@ def command(
 
     Example: byzmesh table --store runs.db --rows rule --columns attack --format latex > table.tex
     """
+    from byzmesh.checks import choice
     from byzmesh.cli._console import wide_console
     from byzmesh.config.filters import filters
-    from byzmesh.errors import ConfigError, nearest
     from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
     from byzmesh.reports.text_table import to_latex, to_markdown, to_rich
     from byzmesh.store import open_store
 
-    if format not in ("text", "markdown", "latex", "csv"):
-        raise ConfigError(f"--format {format!r} is unknown: {nearest(format, ('text', 'markdown', 'latex', 'csv'))}")
+    choice("--format", format, ("text", "markdown", "latex", "csv"))
     with open_store(store, readonly=True) as opened:
         table = pivot(opened, rows, columns, metric=metric, last=last, where=filters(opened, where))
     if format == "text":

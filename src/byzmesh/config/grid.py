@@ -21,6 +21,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from byzmesh.checks import whole
 from byzmesh.config.keys import lookup, matches, place
 from byzmesh.config.schema import KEYS, resolve
 from byzmesh.config.yaml import read_yaml
@@ -156,18 +157,16 @@ def _range(path: str, given: Values) -> list[Any]:
     # In decimal numbers, as they are written: 0.1 + 2 * 0.1 is 0.3.
     first, last = (_decimal(path, key, given[key]) for key in ("from", "to"))
     if "count" in given:
-        count = given["count"]
-        if not isinstance(count, int) or isinstance(count, bool) or count < 2:
-            raise ConfigError(f"grid axis {path}: count of a range must be an integer of at least 2, got {count!r}")
+        count = whole(f"grid axis {path}: count of a range", given["count"], 2)
         values = [first + (last - first) * number / (count - 1) for number in range(count)]
-        whole = all(value == value.to_integral_value() for value in values)
+        integral = all(value == value.to_integral_value() for value in values)
     else:
         step = _decimal(path, "step", given.get("step", 1))
         if step == 0 or (last - first) / step < 0:
             raise ConfigError(f"grid axis {path}: step {step} does not lead from {first} to {last}; change its sign")
         values = [first + step * number for number in range(int((last - first) / step) + 1)]
-        whole = isinstance(given["from"], int) and isinstance(given.get("step", 1), int)
-    return [int(value) if whole else float(value) for value in values]
+        integral = isinstance(given["from"], int) and isinstance(given.get("step", 1), int)
+    return [int(value) if integral else float(value) for value in values]
 
 
 def _decimal(path: str, key: str, value: Any) -> Decimal:

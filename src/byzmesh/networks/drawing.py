@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
-from byzmesh.files import save_figure
+from byzmesh.files import figure_suffix, save_figure
 from byzmesh.networks.positions import circle
 from byzmesh.types import Floats
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 HONEST, LYING = "#2563a8", "#c62828"
 HONEST_LINK, LYING_LINK = "#8796a8", "#e3a29b"
-KINDS = (".png", ".svg", ".pdf")
 DENSE = 0.3
 """Share of possible links above which a graph without positions is drawn on a circle."""
 SMALLEST_LETTERS = 4.0
@@ -37,8 +35,7 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
     cut  (n, n) share of rounds in which the row's worker cut the column's: links are then the redder and wider the more
          often one end cut the other, instead of coloured by who lies
     """
-    if path.suffix.lower() not in KINDS:
-        raise ConfigError(f"{path}: the suffix must be one of {', '.join(KINDS)}, got {path.suffix or 'none'!r}")
+    figure_suffix(path)
     import matplotlib
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure

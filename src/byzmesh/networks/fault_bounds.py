@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.checks import is_whole
 from byzmesh.errors import ConfigError, nearest
 from byzmesh.types import Integers
 
@@ -50,7 +51,7 @@ def resolve_bounds(f: Any, honest: Integers, lying_neighbours: Integers, n: int)
 
 def _from_mapping(f: Mapping[Any, Any], honest: Integers, n: int) -> Integers:
     for node in f:
-        if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node < n:
+        if not is_whole(node) or not 0 <= node < n:
             raise ConfigError(f"f names node {node!r}, but nodes are numbered 0 to {n - 1}")
     missing = [worker for worker in honest.tolist() if worker not in f]
     if missing:

@@ -19,6 +19,7 @@ from xml.etree.ElementTree import ParseError
 import numpy as np
 
 from byzmesh import files
+from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
 from byzmesh.networks.adjacency import Parts, adjacency_of_edges, parts_of_networkx
 from byzmesh.networks.weights import EXPLICIT
@@ -65,8 +66,7 @@ def write(network: Network, path: Path) -> Path:
 
 def _kind(path: Path) -> str:
     kind = path.suffix.lower()
-    if kind not in KINDS:
-        raise ConfigError(f"{path}: the suffix must be one of {', '.join(KINDS)}, got {kind or 'none'!r}")
+    choice(f"{path}: the suffix", kind, KINDS)
     return kind
 
 

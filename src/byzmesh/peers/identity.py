@@ -9,13 +9,13 @@ the network file. Keys are written in Z85, ZeroMQ's 40-character text form.
 
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
 from byzmesh.errors import MissingExtra, PeerError
+from byzmesh.files import create, write
 
 
 def zeromq() -> ModuleType:
@@ -65,18 +65,13 @@ def is_public_key(text: str) -> bool:
 def save_keys(path: str | Path, keys: Keys) -> Path:
     """Write a key file with mode 0600; an existing file is never overwritten."""
     path = Path(path)
+    warning = "# secret key of a byzmesh peer: never share, never copy into a network file"
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        create(path, f"{warning}\npublic: {keys.public}\nsecret: {keys.secret}\n", mode=0o600)
     except FileExistsError:
         raise PeerError(f"key file {path} exists already; remove it first if its peer needs a new identity") from None
     except OSError as error:
         raise PeerError(f"cannot write key file {path}: {error.strerror}") from error
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        os.fchmod(file.fileno(), 0o600)  # whatever the umask
-        file.write(
-            f"# secret key of a byzmesh peer: never share, never copy into a network file\npublic: {keys.public}\n"
-        )
-        file.write(f"secret: {keys.secret}\n")
     return path
 
 
@@ -119,7 +114,7 @@ def keygen(folder: str | Path, peers: int) -> dict[int, str]:
         keys = new_keys()
         save_keys(folder / f"peer{peer}.key", keys)
         public[peer] = keys.public
-    (folder / "public.yaml").write_text(yaml.safe_dump(public))
+    write(folder / "public.yaml", yaml.safe_dump(public), option="folder")
     return public
 
 

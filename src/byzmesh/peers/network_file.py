@@ -26,7 +26,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from byzmesh.checks import choice
 from byzmesh.errors import ConfigError, nearest
+from byzmesh.files import write
 from byzmesh.networks import Network
 from byzmesh.peers.identity import is_public_key
 from byzmesh.peers.rounds import Patience
@@ -165,8 +167,7 @@ class NetworkFile(_Section):
             values = [getattr(entry, what) for entry in self.peers]
             for value in {value for value in values if values.count(value) > 1}:
                 raise ConfigError(f"network file: {what} {value} is given to two peers; each needs its own")
-        if self.wire not in WIRES:
-            raise ConfigError(f"network file: wire must be one of {', '.join(WIRES)}, got {self.wire!r}")
+        choice("network file: wire", self.wire, WIRES)
         if isinstance(self.f, dict) and sorted(self.f) != ids:
             raise ConfigError("network file: f must be one number or name every peer")
         bounds = np.array([self.bound(peer) for peer in ids], np.int64)
@@ -231,5 +232,4 @@ def save_network(file: NetworkFile, path: str | Path) -> Path:
     import yaml
 
     content = file.model_dump(mode="json", exclude_defaults=True)
-    Path(path).write_text(yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
-    return Path(path)
+    return write(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))

@@ -10,7 +10,6 @@ The batches are those that the simulator draws for the same share, seed and roun
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ import numpy as np
 
 from byzmesh.compiled import keep_memory, limit_threads
 from byzmesh.errors import DataError, PeerError
+from byzmesh.files import write
 from byzmesh.peers.identity import Keys, load_keys
 from byzmesh.peers.logs import Log, json_log
 from byzmesh.peers.metrics_page import Page
@@ -197,9 +197,7 @@ class Node:
         ]
         status = {"round": peer.round, **self.latest, **self._numbers(), "edges": edges}
         path = self.out / f"peer{self.me}.status.json"
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(status))
-        os.replace(temporary, path)
+        write(path, json.dumps(status))
 
     def snapshot(self) -> dict[str, Any]:
         """The numbers of the metrics page."""

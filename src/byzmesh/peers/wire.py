@@ -27,8 +27,9 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.checks import choice, whole
 from byzmesh.compiled import fast
-from byzmesh.errors import ConfigError, PeerError
+from byzmesh.errors import PeerError
 from byzmesh.types import Array
 
 EVERYONE = 65535
@@ -78,12 +79,9 @@ class Format:
     wire: str = "raw"
 
     def __post_init__(self) -> None:
-        if self.wire not in WIRES:
-            raise ConfigError(f"wire must be one of {', '.join(WIRES)}, got {self.wire!r}")
-        if self.dtype not in ("float32", "float64"):
-            raise ConfigError(f"dtype must be float32 or float64, got {self.dtype!r}")
-        if not 0 < self.dimension < 1 << 32:
-            raise ConfigError(f"dimension must be from 1 to 2^32 - 1, got {self.dimension}")
+        choice("wire", self.wire, WIRES)
+        choice("dtype", self.dtype, ("float32", "float64"))
+        whole("dimension", self.dimension, 1, (1 << 32) - 1)
 
     @cached_property
     def encoding(self) -> str:

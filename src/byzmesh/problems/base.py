@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from byzmesh.checks import choice, whole
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
 from byzmesh.rng import INITIAL, key, normals
@@ -117,19 +118,14 @@ class Problem:
 
         `threads` may share the work of a large call; the numbers do not depend on it, but for problem `torch`.
         """
-        if dtype not in ("float32", "float64"):
-            raise ConfigError(f"dtype must be float32 or float64, got {dtype!r}")
-        for name, count, least in (("workers", workers, 1), ("liars", liars, 0), ("threads", threads, 1)):
-            if not isinstance(count, (int, np.integer)) or count < least:
-                raise ConfigError(f"{name} must be an integer of at least {least}, got {count!r}")
+        choice("dtype", dtype, ("float32", "float64"))
+        workers, liars, threads = whole("workers", workers, 1), whole("liars", liars, 0), whole("threads", threads, 1)
         more: dict[str, Any] = {}
         if poison is not None and poison["kind"] == "backdoor":
             if not self.images:
                 raise ConfigError(f"attack backdoor needs images, problem {self.name} has none; use problem torch")
             more = {"poison": poison}
-        return self.binder(
-            workers=int(workers), seed=seed, dtype=np.dtype(dtype), liars=int(liars), threads=int(threads), **more
-        )
+        return self.binder(workers=workers, seed=seed, dtype=np.dtype(dtype), liars=liars, threads=threads, **more)
 
 
 problems: Registry[Problem] = Registry(
@@ -152,26 +148,13 @@ def problem(spec: str | Problem | Mapping[str, Any], /, **options: Any) -> Probl
     return problems.build(spec, **options)
 
 
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise `ConfigError` unless the option's value is one of the choices."""
-    if value not in choices:
-        raise ConfigError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def check_positive(name: str, value: Any, *, whole: bool = False) -> None:
-    """Raise `ConfigError` unless the option is a positive number (a whole one)."""
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < np.inf:
-        raise ConfigError(f"{name} must be a positive {'integer' if whole else 'number'}, got {value!r}")
-
-
 def first_models(kind: str, scale: float, rows: int, dimension: int, dtype: Any, seed: int) -> Array:
     """(rows, D) initial models: `zero`; `common`, one N(0, scale^2) vector for all; `normal`, one per row.
 
     >>> first_models("common", 6.0, 2, 3, "float32", 0).std(axis=0).tolist()
     [0.0, 0.0, 0.0]
     """
-    check_choice("init", kind, INITS)
+    choice("init", kind, INITS)
     if kind == "zero":
         return np.zeros((rows, dimension), dtype)
     # row -1 is nobody's: the common vector is not worker 0's

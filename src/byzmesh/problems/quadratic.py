@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.checks import choice, positive, whole
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import INITS, Problem, check_choice, check_positive, first_models, problems
+from byzmesh.problems.base import INITS, Problem, first_models, problems
 from byzmesh.problems.data.split import draw_counts
 from byzmesh.rng import PARTITION, key, normals
 from byzmesh.types import Array, Floats, Integers
@@ -100,12 +101,12 @@ def quadratic(
 ) -> Problem:
     """Deterministic s/2 ||x - z_n||^2: centres `halves` (-1, then 1), `normal` (drawn) or one list per worker."""
     options = dict(locals())
-    check_positive("curvature", curvature)
-    check_positive("dimension", dimension, whole=True)
-    check_positive("scale", scale)
-    check_choice("init", init, (*INITS, "targets"))
+    positive("curvature", curvature)
+    whole("dimension", dimension, 1)
+    positive("scale", scale)
+    choice("init", init, (*INITS, "targets"))
     if isinstance(targets, str):
-        check_choice("targets", targets, _TARGETS)
+        choice("targets", targets, _TARGETS)
         given = None
     else:
         try:

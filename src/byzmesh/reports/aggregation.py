@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byzmesh.checks import whole
 from byzmesh.errors import ConfigError, nearest
 from byzmesh.store import RunRecord, Store
 
@@ -67,8 +68,7 @@ def final(store: Store, run: RunRecord, metric: str, last: int = LAST) -> float:
 
 def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy", last: int = LAST) -> Summary:
     """The metric over a group of runs."""
-    if last < 1:
-        raise ConfigError(f"last must be at least 1 evaluation, got {last}")
+    whole("last", last, 1)
     group = list(runs)
     values = [final(store, run, metric, last) for run in group if run.status == "finished"]
     failures = [run for run in group if run.status == "failed"]

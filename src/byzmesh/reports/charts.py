@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.files import save_figure
+from byzmesh.files import figure_suffix, save_figure
 from byzmesh.reports.aggregation import PERCENT
 from byzmesh.store import Store
 
@@ -117,8 +117,7 @@ def run_chart(
 def draw_charts(charts: Iterable[Chart], path: Path) -> Path:
     """All facets of all charts side by side, in a PNG, PDF or SVG file by suffix."""
     panels = [(chart, facet, curves) for chart in charts for facet, curves in chart.facets.items()]
-    if path.suffix.lower() not in KINDS:
-        raise ConfigError(f"{path}: the suffix must be one of {', '.join(KINDS)}, got {path.suffix or 'none'!r}")
+    figure_suffix(path)
     if not panels:
         raise ConfigError(f"{path}: there is no curve to draw; the runs are not computed or lack the metric")
     from matplotlib.figure import Figure

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from byzmesh.files import write
 from byzmesh.reports.charts import Chart, draw_charts
@@ -24,6 +27,15 @@ def write_grids(grids: Sequence[Grid], stem: Path) -> list[Path]:
         write(stem.with_suffix(".md"), "\n".join(to_markdown(grid) for grid in grids)),
         write(stem.with_suffix(".tex"), "\n".join(to_latex(grid) for grid in grids)),
     ]
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    """A line of column names, then the rows."""
+    content = io.StringIO()
+    writer = csv.writer(content, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return write(path, content.getvalue())
 
 
 def write_charts(charts: Sequence[Chart], out: Path, target: str) -> list[Path]:

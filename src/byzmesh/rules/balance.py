@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import at_least, fraction
 from byzmesh.rules.base import Block, Inbox, Rule, State, rules
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
@@ -29,11 +29,9 @@ def balance(gamma: float = 0.3, kappa: float = 1.0, alpha: float = 0.5) -> Rule:
     >>> bm.aggregate("balance", [1.0, 0.0], [[1.2, 0.0], [0.0, 1.0]])
     array([1.1, 0. ])
     """
-    for name, value in (("gamma", gamma), ("kappa", kappa)):
-        if not (np.isfinite(value) and value >= 0.0):
-            raise ConfigError(f"BALANCE's {name} must be a number of at least 0, got {value}")
-    if not 0.0 <= alpha <= 1.0:
-        raise ConfigError(f"BALANCE's alpha must lie between 0 and 1, got {alpha}")
+    at_least("rule BALANCE: gamma", gamma, 0)
+    at_least("rule BALANCE: kappa", kappa, 0)
+    fraction("rule BALANCE: alpha", alpha)
 
     def origin(inbox: Inbox, state: State) -> Any:
         return inbox.pool.own[inbox.index[:, 0]] * 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.errors import ConfigError
+from byzmesh.checks import whole
 from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.preaggregate import Mixed, premixed
 
@@ -20,8 +20,7 @@ def bucketing(inner: Rule | str = "IOS", s: int = 2) -> Rule:
     3
     """
     rule = rules.build(inner)
-    if s < 1:
-        raise ConfigError(f"bucketing's s must be at least 1, got {s}")
+    whole("rule bucketing: s", s, 1)
 
     def mixing(block: Block) -> Mixed:
         receivers, slots = block.present.shape

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import choice, positive, whole
 from byzmesh.registry import ByPartition
 from byzmesh.rules.base import Block, Inbox, Rule, State, no_state, normalised, rules
-from byzmesh.rules.clipping import check_radius, clip_towards
+from byzmesh.rules.clipping import clip_towards
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
 
@@ -24,11 +24,9 @@ def cc(tau: float = 0.3, centre: str = "own", iterations: int = 1) -> Rule:
 
     centre="own": v starts at the own model; "memory": at the receiver's previous output, 0 at first (as published).
     """
-    check_radius("CC", tau)
-    if centre not in ("own", "memory"):
-        raise ConfigError(f"CC's centre must be 'own' or 'memory', got {centre!r}")
-    if iterations < 1:
-        raise ConfigError(f"CC's iterations must be at least 1, got {iterations}")
+    positive("rule CC: tau", tau)
+    choice("rule CC: centre", centre, ("own", "memory"))
+    whole("rule CC: iterations", iterations, 1)
     memory = centre == "memory"
 
     def coefficients(block: Block) -> Floats:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.errors import ConfigError
 from byzmesh.types import Floats
 
 
@@ -41,9 +40,3 @@ def clip_towards(inner: Floats, start: Floats, weight: Floats, tau: float, itera
             for slot in range(slots):
                 share[receiver, slot] = (1.0 - total) * share[receiver, slot] + pull[slot]
     return share
-
-
-def check_radius(rule: str, tau: float) -> None:
-    """A clipping radius must be a positive number."""
-    if not (np.isfinite(tau) and tau > 0.0):
-        raise ConfigError(f"{rule}'s tau must be a positive number, got {tau}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import choice
 from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule, vectors
 from byzmesh.rules.ranks import rank_mean
@@ -19,10 +19,9 @@ def coomed(even: str = "middle") -> Rule:
 
     >>> coomed("upper")
     Traceback (most recent call last):
-    byzmesh.errors.ConfigError: CooMed's even must be 'middle' or 'lower', got 'upper'
+    byzmesh.errors.ConfigError: rule CooMed: even must be middle or lower, got 'upper'
     """
-    if even not in ("middle", "lower"):
-        raise ConfigError(f"CooMed's even must be 'middle' or 'lower', got {even!r}")
+    choice("rule CooMed: even", even, ("middle", "lower"))
 
     def models(inbox: Inbox, f: Integers, present: Booleans) -> Any:
         held = present.sum(axis=1)

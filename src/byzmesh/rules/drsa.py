@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import at_least, choice
 from byzmesh.registry import ByPartition
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.ranks import sign_sum
@@ -22,10 +22,8 @@ def drsa(penalty: float = 0.001, at: str = "half") -> Rule:
 
     at="half": signs of the differences of the half steps (the text); "start": of the models before the gradient step.
     """
-    if not (np.isfinite(penalty) and penalty >= 0.0):
-        raise ConfigError(f"DRSA's penalty must be a number of at least 0, got {penalty}")
-    if at not in ("half", "start"):
-        raise ConfigError(f"DRSA's at must be 'half' or 'start', got {at!r}")
+    at_least("rule DRSA: penalty", penalty, 0)
+    choice("rule DRSA: at", at, ("half", "start"))
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         reference = inbox.pool.own[inbox.index[:, 0]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import choice
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import below_neighbours
@@ -19,8 +19,7 @@ def faba(own: str = "inside") -> Rule:
     own="inside": the own model takes part in the means that decide the cuts (the text).
     own="outside": it does not (the published runs); both average it into the result, r_n = 1/(d - f + 1).
     """
-    if own not in ("inside", "outside"):
-        raise ConfigError(f"FABA's own must be 'inside' or 'outside', got {own!r}")
+    choice("rule FABA: own", own, ("inside", "outside"))
 
     def coefficients(block: Block) -> Floats:
         equal = np.ones(block.weight.shape)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from byzmesh.checks import at_least, whole
 from byzmesh.compiled import exact
-from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Booleans, Floats
@@ -69,10 +69,8 @@ def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, toler
 @rules.register("GeoMed", aliases=("geometric-median", "rfa", "gm"))
 def geomed(steps: int = 80, tolerance: float = 1e-5) -> Rule:
     """Geometric median: the point with the least sum of distances to the S vectors."""
-    if steps < 1:
-        raise ConfigError(f"GeoMed's steps must be at least 1, got {steps}")
-    if tolerance < 0.0:
-        raise ConfigError(f"GeoMed's tolerance must be at least 0, got {tolerance}")
+    whole("rule GeoMed: steps", steps, 1)
+    at_least("rule GeoMed: tolerance", tolerance, 0)
 
     def coefficients(block: Block) -> Floats:
         return weiszfeld(block.inner, normalised(block.present), block.present, steps, tolerance, ROUNDING * block.tie)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import whole
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.krum import krum_scores, largest_krum
@@ -15,8 +15,8 @@ from byzmesh.types import Floats
 @rules.register("MultiKrum", aliases=("multi-krum",), facts={"feasible": "f <= d - 2"})
 def multikrum(m: int | None = None) -> Rule:
     """MultiKrum: the mean of the m vectors of least Krum score (m = S - f by default)."""
-    if m is not None and m < 1:
-        raise ConfigError(f"MultiKrum's m must be at least 1, got {m}")
+    if m is not None:
+        whole("rule MultiKrum: m", m, 1)
 
     def coefficients(block: Block) -> Floats:
         held = block.present.sum(axis=1)

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from byzmesh.checks import at_least
 from byzmesh.compiled import exact
-from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import below_neighbours
@@ -89,8 +89,7 @@ def reprieve(c: float = 3.5) -> Rule:
     >>> bm.aggregate("reprieve", [0.0, 0.0], square, f=1)                # an outlier: IOS
     array([0.25, 0.25])
     """
-    if not (np.isfinite(c) and c >= 1.0):
-        raise ConfigError(f"Reprieve's c must be a number of at least 1, got {c}")
+    at_least("rule Reprieve: c", c, 1)
 
     def coefficients(block: Block) -> Floats:
         trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from byzmesh.checks import positive
 from byzmesh.registry import ByPartition
 from byzmesh.rules.base import Block, Rule, rules
-from byzmesh.rules.clipping import check_radius, clip_towards
+from byzmesh.rules.clipping import clip_towards
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
 
@@ -14,7 +15,7 @@ from byzmesh.types import Floats
 @rules.register("SCC", aliases=("self-centered-clipping",), published={"tau": ByPartition(0.1, 0.3)})
 def scc(tau: float = 0.3) -> Rule:
     """Self-centred clipping: x_n + sum_m w'_nm clip(y_m - x_n, tau); r_n = w'_nn."""
-    check_radius("SCC", tau)
+    positive("rule SCC: tau", tau)
 
     def coefficients(block: Block) -> Floats:
         start = np.zeros(block.weight.shape)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import choice
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.gram.products import inner_blocks, mix
 from byzmesh.rules.gram.rule import anchored
@@ -43,8 +43,7 @@ def simrew(divergence: str = "kl") -> Rule:
 
     divergence="kl": the true Kullback-Leibler divergence; "published": (1/3) sum_i t_i (log t_i - p_i), as it was run.
     """
-    if divergence not in ("kl", "published"):
-        raise ConfigError(f"SimRew's divergence must be 'kl' or 'published', got {divergence!r}")
+    choice("rule SimRew: divergence", divergence, ("kl", "published"))
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         held = anchored(inbox, inbox.previous)

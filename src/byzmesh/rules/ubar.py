@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from byzmesh.checks import fraction
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.gram.products import mix, tie_tolerance
@@ -17,10 +18,8 @@ def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
 
     x_n = alpha x_n + (1 - alpha) mean of the accepted; x_n if none is accepted. The only rule that needs the loss.
     """
-    if not 0.0 < rho <= 1.0:
-        raise ConfigError(f"UBAR's rho must be in (0, 1], got {rho}")
-    if not 0.0 <= alpha < 1.0:
-        raise ConfigError(f"UBAR's alpha must be in [0, 1), got {alpha}")
+    fraction("rule UBAR: rho", rho, zero=False)
+    fraction("rule UBAR: alpha", alpha, one=False)
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         if inbox.loss is None:

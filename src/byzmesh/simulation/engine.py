@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Forged, View
+from byzmesh.checks import whole
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.errors import ConfigError, UnknownName, nearest
+from byzmesh.errors import UnknownName, nearest
 from byzmesh.networks import Network
 from byzmesh.problems.base import Task
 from byzmesh.rules.aggregate import check_feasible
@@ -98,10 +99,8 @@ class Simulation:
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.rounds < 0 or self.evaluate_every < 1:
-            raise ConfigError(
-                f"rounds must be at least 0 and evaluate_every at least 1, got {self.rounds} and {self.evaluate_every}"
-            )
+        whole("rounds", self.rounds, 0)
+        whole("evaluate_every", self.evaluate_every, 1)
         self.always = [metrics.build(name) for name in ALWAYS]
         self.asked = [metrics.build(name) for name in self.measure]
         keep_memory()

@@ -8,7 +8,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from byzmesh.errors import ConfigError, StoreError, nearest
+from byzmesh.checks import choice, whole
+from byzmesh.errors import StoreError
 from byzmesh.store.fields import paths_of, same
 from byzmesh.store.keys import indexed, plain
 from byzmesh.store.records import COLUMNS, STATUSES, RunRecord, newest, record
@@ -40,10 +41,10 @@ def select(
     current: bool = False,
 ) -> list[RunRecord]:
     """Runs whose config fields have the given values; the `limit` latest of them, in the order of planning."""
-    if status is not None and status not in STATUSES:
-        raise ConfigError(f"status = {status!r} is unknown: {nearest(status, STATUSES)}")
-    if limit is not None and limit < 0:
-        raise ConfigError(f"limit = {limit} must not be negative; leave it out for all runs")
+    if status is not None:
+        choice("status", status, STATUSES)
+    if limit is not None:
+        whole("limit", limit, 0)
     if current:  # which run of a config is the newest does not depend on how it ended
         runs = [run for run in newest(select(connection, where, None, None)) if status in (None, run.status)]
         return runs if limit is None else runs[max(0, len(runs) - limit) :]

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.checks import choice
 from byzmesh.errors import ConfigError, StoreError, UnknownOption, nearest
 from byzmesh.store import reading, tables, writing
 from byzmesh.store.database import connect, explained, transaction
@@ -171,9 +172,7 @@ class Store:
 
         A run that is finished or diverged and was not asked for again stays as it is, and the answer is False.
         """
-        endings = (*ENDED, "interrupted")
-        if status not in endings:
-            raise ConfigError(f"status = {status!r} cannot end a run: {nearest(status, endings)}")
+        choice("status of a run that ends", status, (*ENDED, "interrupted"))
         series = {name: writing.checked_series(name, values) for name, values in metrics.items()}
         links = writing.checked_edges(edges)
         values = {"status": status, "failure": None, "failure_kind": None, **_checked(facts, provenance)}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from byzmesh.errors import ConfigError, MissingExtra, StoreError, nearest
+from byzmesh.checks import choice
+from byzmesh.errors import MissingExtra, StoreError
+from byzmesh.files import replacing
 from byzmesh.store.keys import dump, flatten
 from byzmesh.store.records import SHOWN, Comparison, RunRecord
 
@@ -66,9 +66,7 @@ def choose_format(path: Path, name: str | None) -> str:
     'csv'
     """
     chosen = (name or path.suffix.removeprefix(".")).lower()
-    if chosen not in FORMATS:
-        raise ConfigError(f"format {chosen!r} of export to {path} is unknown: {nearest(chosen, FORMATS)}")
-    return chosen
+    return choice(f"format of export to {path}", chosen, FORMATS)
 
 
 def export(records: Sequence[RunRecord], path: Path, format: str, series: Callable[[str], dict[str, Any]]) -> None:
@@ -77,51 +75,39 @@ def export(records: Sequence[RunRecord], path: Path, format: str, series: Callab
     CSV and Parquet hold `frame`. JSON is a list of objects with the config as it is nested, provenance, final values
     and all series; NaN and infinity, which JSON lacks, are the strings `nan`, `inf` and `-inf`.
     """
-    with _replacing(path) as fresh:
-        if format == "json":
-            _write_json(records, fresh, series)
-        elif format == "csv":
-            frame(records).to_csv(fresh, index=False)
-        else:
-            _write_parquet(records, fresh)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        yield fresh
-        os.replace(fresh, path)
+        with replacing(path) as file:
+            if format == "json":
+                _write_json(records, file, series)
+            elif format == "csv":
+                frame(records).to_csv(file, mode="wb", index=False)
+            else:
+                _write_parquet(records, file)
     except OSError as error:
         raise StoreError(
             f"export to {path} failed ({error.strerror or error}); free space or give another path"
         ) from error
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _number(value: float) -> float | str:
     return value if math.isfinite(value) else repr(value)
 
 
-def _write_json(records: Sequence[RunRecord], path: Path, series: Callable[[str], dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        # Run by run: the series of a large store need not fit into memory.
-        for line, run in enumerate(records):
-            entry = {name: getattr(run, name) for name in SHOWN} | {
-                "config": run.config,
-                "code": run.code,
-                "provenance": run.provenance,
-                "final": {name: _number(value) for name, value in run.final.items()},
-                "series": {
-                    name: [_number(value) for value in values.tolist()] for name, values in series(run.key).items()
-                },
-            }
-            file.write(("[\n" if line == 0 else ",\n") + json.dumps(entry, allow_nan=False))
-        file.write("\n]\n" if records else "[]\n")
+def _write_json(records: Sequence[RunRecord], file: IO[bytes], series: Callable[[str], dict[str, Any]]) -> None:
+    # Run by run: the series of a large store need not fit into memory.
+    for line, run in enumerate(records):
+        entry = {name: getattr(run, name) for name in SHOWN} | {
+            "config": run.config,
+            "code": run.code,
+            "provenance": run.provenance,
+            "final": {name: _number(value) for name, value in run.final.items()},
+            "series": {name: [_number(value) for value in values.tolist()] for name, values in series(run.key).items()},
+        }
+        file.write((("[\n" if line == 0 else ",\n") + json.dumps(entry, allow_nan=False)).encode())
+    file.write(b"\n]\n" if records else b"[]\n")
 
 
-def _write_parquet(records: Sequence[RunRecord], path: Path) -> None:
+def _write_parquet(records: Sequence[RunRecord], file: IO[bytes]) -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
@@ -131,4 +117,4 @@ def _write_parquet(records: Sequence[RunRecord], path: Path) -> None:
         # A Parquet column has one type; an option that is a number here and a word there becomes JSON text.
         if len({type(value) for value in table[name].dropna()}) > 1:
             table[name] = [None if value is None else dump(value) for value in table[name].astype(object)]
-    table.to_parquet(path, index=False)
+    table.to_parquet(file, index=False)

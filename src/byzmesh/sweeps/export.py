@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, MissingExtra
+from byzmesh.files import write
 from byzmesh.networks import Network
 from byzmesh.problems.neural.modules import import_torch
 from byzmesh.sweeps.build import build
@@ -73,10 +74,7 @@ def export(out: Path, to: Path, worker: int | None = None) -> Exported:
         buffer = io.BytesIO()
         torch.save(entries, buffer)
         content = buffer.getvalue()
-    try:
-        to.write_bytes(content)
-    except OSError as error:
-        raise ConfigError(f"--to {to} cannot be written ({error.strerror}); choose another file") from error
+    write(to, content, option="--to")
     return Exported(to, whose, round, status, vector.size)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from byzmesh.checks import positive, whole
 from byzmesh.errors import ConfigError
 from byzmesh.store import ENDED, RunRecord, open_store
 from byzmesh.sweeps.checkpoints import CHECKPOINT_SECONDS, tidy
@@ -74,11 +75,8 @@ def sweep(
         raise ConfigError("workers are processes of this machine and dask is a cluster; give one of them")
     if tls is not None and dask is None:
         raise ConfigError("tls is for a cluster; give the address of its scheduler as dask")
-    count = cores() if workers is None else workers
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ConfigError(f"workers must be an integer of at least 1, got {count!r}")
-    if not checkpoint_seconds > 0:
-        raise ConfigError(f"checkpoint_seconds must be positive, got {checkpoint_seconds}")
+    count = whole("workers", cores() if workers is None else workers, 1)
+    positive("checkpoint_seconds", checkpoint_seconds)
     if tensorboard is not None:
         check_tensorboard(tensorboard)
     with open_store(store) as opened:

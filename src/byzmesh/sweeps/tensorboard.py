@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+from contextlib import suppress
 from pathlib import Path
 
-from byzmesh.errors import ConfigError, MissingExtra
+from byzmesh import files
+from byzmesh.errors import MissingExtra
 from byzmesh.store import RunRecord, Store
 
 
@@ -16,10 +16,7 @@ def check_tensorboard(folder: str | Path) -> None:
         import tensorboard.summary  # noqa: F401
     except ImportError as error:
         raise MissingExtra("tensorboard", "writing TensorBoard event files") from error
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"tensorboard folder {folder} cannot be made ({error.strerror}); give another") from error
+    files.folder(folder, option="--tensorboard")
 
 
 def write_events(store: Store, record: RunRecord, folder: str | Path) -> Path:
@@ -32,17 +29,12 @@ def write_events(store: Store, record: RunRecord, folder: str | Path) -> Path:
         return target
     series = store.series(record.key)
     rounds = series.pop("round")
-    # Renamed when complete: a folder that is there holds everything.
-    fresh = target.with_name(f".{target.name}.{os.getpid()}")
-    writer = Writer(str(fresh))
-    try:
-        for name, values in series.items():
-            for round, value in zip(rounds, values, strict=True):
-                writer.add_scalar(name, value, int(round), wall_time=record.ended)
-    finally:
-        writer.close()
-    try:
-        fresh.rename(target)
-    except OSError:
-        shutil.rmtree(fresh, ignore_errors=True)  # another sweep was faster
+    with suppress(FileExistsError, NotADirectoryError), files.replacing_folder(target) as fresh:
+        writer = Writer(str(fresh))
+        try:
+            for name, values in series.items():
+                for round, value in zip(rounds, values, strict=True):
+                    writer.add_scalar(name, value, int(round), wall_time=record.ended)
+        finally:
+            writer.close()
     return target

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.checks import is_whole
-from byzmesh.errors import ConfigError, nearest
+from byzmesh.checks import choice, is_whole
+from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
@@ -123,8 +123,7 @@ def certify(
     >>> told.rdsa.status, told.rca.status, round(told.rate, 3), round(told.h_max, 3)
     ('proved', 'unknown', 0.926, 0.182)
     """
-    if guarantee not in GUARANTEES:
-        raise ConfigError(f"guarantee {guarantee!r} is not known: {nearest(guarantee, GUARANTEES)}")
+    choice("guarantee", guarantee, GUARANTEES)
     chosen = make_rule(rule, **options)
     placement = None
     if is_whole(f) and f > 0 and len(network.byzantine) == 0:

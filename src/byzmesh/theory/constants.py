@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.checks import choice, whole
 from byzmesh.errors import ConfigError
 from byzmesh.types import Floats
 
@@ -39,8 +40,7 @@ def linear_model_smoothness(features: npt.ArrayLike, loss: str, decay: float = 0
     >>> linear_model_smoothness([[3.0, 4.0]], "logistic", decay=0.5, bias=False)
     6.75
     """
-    if loss not in CURVATURE:
-        raise ConfigError(f"loss must be one of {', '.join(CURVATURE)}, got {loss!r}")
+    choice("loss", loss, CURVATURE)
     rows = np.asarray(features, np.float64)
     return CURVATURE[loss] * (float((rows**2).sum(axis=1).max()) + float(bias)) + decay
 
@@ -67,8 +67,7 @@ def estimate_constants(
     models = np.asarray(points, np.float64)
     if models.ndim != 2 or len(models) < (1 if smoothness is not None else 2):
         raise ConfigError(f"points must be of shape (P, D) with P >= 2 models, got {models.shape}")
-    if draws < 1:
-        raise ConfigError(f"draws must be at least 1, got {draws}")
+    whole("draws", draws, 1)
     gradients = np.stack([np.asarray(full(model), np.float64) for model in models])
     outer = ((gradients - gradients.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).max()
     inner = 0.0

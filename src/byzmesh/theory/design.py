@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.checks import is_whole
+from byzmesh.checks import choice, whole
 from byzmesh.errors import ConfigError, MissingExtra
 from byzmesh.networks import Network, fiedler_vector
 from byzmesh.networks import network as make_network
@@ -108,13 +108,10 @@ def suggest(
     (False, True, 4)
     """
     start = _start(network, nodes)
-    if not is_whole(f) or not 0 < f < start.n - 1:
-        raise ConfigError(f"f must be a number of liars from 1 to {start.n - 2}, got {f!r}")
-    if guarantee not in ("rdsa", "rca"):
-        raise ConfigError(f"guarantee must be 'rdsa' or 'rca' for a design, got {guarantee!r}")
+    whole("f", f, 1, start.n - 2, f"liars among {start.n} nodes")
+    choice("guarantee", guarantee, ("rdsa", "rca"))
     for scheme in schemes:
-        if scheme not in SCHEMES:
-            raise ConfigError(f"scheme must be one of {', '.join(SCHEMES)}, got {scheme!r}")
+        choice("scheme", scheme, SCHEMES)
     before = certify(start, rule, f, guarantee=guarantee)
     reason = _impossible(start.n, f, guarantee)
     grown, added = (start, ()) if before.holds or reason is not None else _grown(start, f, guarantee)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
 from byzmesh.theory.contraction import THIRD, below, cut_weight
@@ -43,12 +44,10 @@ def peer_weights(own_degree: int, reported: npt.ArrayLike, largest: int, way: st
         raise ConfigError(f"reported must hold {own_degree} degrees, one per neighbour, got shape {told.shape}")
     if largest < own_degree:
         raise ConfigError(f"largest must be at least the own degree {own_degree}, got {largest}")
-    if way == "fixed":
+    if choice("way", way, ("bounded", "fixed")) == "fixed":
         degree = np.full(own_degree, float(largest))
-    elif way == "bounded":
-        degree = np.maximum(own_degree, np.clip(np.where(np.isnan(told), largest, told), 1.0, largest))
     else:
-        raise ConfigError(f"way must be 'bounded' or 'fixed', got {way!r}")
+        degree = np.maximum(own_degree, np.clip(np.where(np.isnan(told), largest, told), 1.0, largest))
     weight = 1.0 / (1.0 + degree)
     return np.concatenate([[1.0 - weight.sum()], weight])
 

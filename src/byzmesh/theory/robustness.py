@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
 from byzmesh.types import Booleans
 
@@ -64,14 +65,12 @@ def robustness(adjacency: Booleans, *, seconds: float = 30.0, method: str | None
     n = len(adjacency)
     if n < 2:
         raise ConfigError(f"r-robustness needs at least 2 nodes, got {n}")
-    chosen = method or ("exhaustive" if n <= EXHAUSTIVE else "milp")
+    chosen = choice("method", method or ("exhaustive" if n <= EXHAUSTIVE else "milp"), ("exhaustive", "milp"))
     if chosen == "exhaustive":
         if n > 20:
             raise ConfigError(f"method 'exhaustive' is for up to 20 nodes, got {n}; use 'milp'")
         exact = _every_set(adjacency)
         return Robustness(exact, exact, chosen)
-    if chosen != "milp":
-        raise ConfigError(f"method must be 'exhaustive' or 'milp', got {chosen!r}")
     lower, upper = _programme(adjacency, seconds)
     return Robustness(lower, upper, chosen)
 

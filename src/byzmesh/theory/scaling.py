@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.errors import ConfigError
+from byzmesh.checks import choice, fraction
+from byzmesh.files import save_figure
 from byzmesh.networks import Network
 from byzmesh.theory.contraction import THIRD, cut_weight, rca_limit, theorem_3
 from byzmesh.theory.gossip import gossip_criterion
@@ -85,10 +86,8 @@ def largest_liars(
     [Borne(workers=20, condition='theorem-3', liars=(5,)), Borne(workers=20, condition='rca', liars=(0,))]
     """
     for condition in conditions:
-        if condition not in CONDITIONS:
-            raise ConfigError(f"condition must be one of {', '.join(CONDITIONS)}, got {condition!r}")
-    if not 0.0 < p <= 1.0:
-        raise ConfigError(f"p must be in (0, 1], got {p}")
+        choice("condition", condition, CONDITIONS)
+    fraction("p", p, zero=False)
     found = []
     for count in workers:
         graphs = [_drawn(count, p, seed) for seed in range(seeds)]
@@ -134,6 +133,4 @@ def plot_scaling(found: Sequence[Borne], path: str | Path) -> Path:
     axes.set_xlabel("honest workers N")
     axes.set_ylabel("largest number of liars")
     axes.legend()
-    target = Path(path)
-    figure.savefig(target)
-    return target
+    return save_figure(figure, path, option="path")

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from byzmesh.errors import ConfigError
+from byzmesh.checks import at_least, positive
 
 
 def omega(rate: float, rho: float, workers: int) -> float:
@@ -138,13 +138,11 @@ def promise(
     >>> round(told.step, 4), round(told.disagreement, 4)
     (0.0456, 0.2)
     """
-    positive = {"L": smoothness, "step": 1.0 if step is None else step, "rounds": 1 if rounds is None else rounds}
-    for name, value in positive.items():
-        if not (math.isfinite(value) and value > 0.0):
-            raise ConfigError(f"{name} must be a positive number, got {value}")
+    for name, value in {"L": smoothness, "step": step, "rounds": rounds}.items():
+        if value is not None:
+            positive(name, value)
     for name, value in {"delta_in": delta_in, "delta_out": delta_out}.items():
-        if not (math.isfinite(value) and value >= 0.0):
-            raise ConfigError(f"{name} must be a number of at least 0, got {value}")
+        at_least(name, value, 0)
     excess = omega(rate, rho, workers) if math.isfinite(rho) else -math.inf
     first, second = step_limit_1(smoothness), step_limit_2(smoothness, excess)
     contracts = excess > 0.0

@@ -14,8 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from byzmesh.checks import is_whole
-from byzmesh.errors import ConfigError
+from byzmesh.checks import choice, whole
 from byzmesh.networks import Network
 from byzmesh.theory.gossip import gossip_criterion
 from byzmesh.theory.mixing import lying_weight, mixing_rate, to_own
@@ -69,10 +68,8 @@ def worst_placement(network: Network, liars: int, criterion: str = "rate") -> Pl
     >>> worst_placement(network("star", n=5), 1).byzantine.tolist()
     [0]
     """
-    if criterion not in CRITERIA:
-        raise ConfigError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
-    if not is_whole(liars) or not 0 < liars < network.n:
-        raise ConfigError(f"liars must be a number from 1 to {network.n - 1}, got {liars!r}")
+    choice("criterion", criterion, CRITERIA)
+    whole("liars", liars, 1, network.n - 1)
     score = CRITERIA[criterion]
     cut = _separating(network, liars) if criterion == "rate" else None
     if cut is not None:

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, DataError
+from byzmesh.files import replacing
 
 _MAGIC = b"BYZMESH1"
 _DIGEST = 32
@@ -31,12 +30,12 @@ _DIGEST = 32
 def save_checkpoint(path: str | Path, arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, Any]) -> None:
     """Write arrays of numbers and metadata (anything JSON holds) to `path`, replacing it in one step.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_checkpoint(Path(folder, "run"), {"models": np.arange(3)}, {"round": 7})
     ...     load_checkpoint(Path(folder, "run"))
     ({'models': array([0, 1, 2])}, {'round': 7})
     """
-    path = Path(path)
     blocks = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     for name, array in blocks.items():
         if array.dtype.kind not in "biufc":
@@ -44,21 +43,12 @@ def save_checkpoint(path: str | Path, arrays: Mapping[str, npt.NDArray[Any]], me
     layout = [{"name": n, "dtype": array.dtype.str, "shape": array.shape} for n, array in blocks.items()]
     header = json.dumps({"metadata": dict(metadata), "arrays": layout}).encode()
     digest = hashlib.sha256()
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            parts: list[Any] = [_MAGIC, len(header).to_bytes(8, "little"), header]
-            for part in (*parts, *(array.reshape(-1).view(np.uint8).data for array in blocks.values())):
-                digest.update(part)
-                file.write(part)
-            file.write(digest.digest())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _sync_folder(path.parent)
+    parts: list[Any] = [_MAGIC, len(header).to_bytes(8, "little"), header]
+    with replacing(path) as file:
+        for part in (*parts, *(array.reshape(-1).view(np.uint8).data for array in blocks.values())):
+            digest.update(part)
+            file.write(part)
+        file.write(digest.digest())
 
 
 def load_checkpoint(path: str | Path) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
@@ -83,13 +73,3 @@ def load_checkpoint(path: str | Path) -> tuple[dict[str, npt.NDArray[Any]], dict
         arrays[entry["name"]] = np.frombuffer(data, dtype, count, position).reshape(shape).copy()
         position += count * dtype.itemsize
     return arrays, header["metadata"]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming itself durable where the system can (not on Windows)."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.checks import at_least, choice, fraction, positive, whole
 from byzmesh.compiled import fast
-from byzmesh.errors import ConfigError
 from byzmesh.types import Array
 
 State = Array | None
@@ -51,16 +51,12 @@ def local_update(
     (None, [[0.85, 1.9]])
     """
     options: dict[str, Any] = {"decay": decay, "momentum": momentum, "beta": beta}
-    if isinstance(decay, bool) or not isinstance(decay, (int, float)) or not 0 <= decay < np.inf:
-        raise ConfigError(f"decay must be a number of at least 0, got {decay!r}")
-    if momentum not in MOMENTA:
-        raise ConfigError(f"momentum must be one of {', '.join(MOMENTA)}, got {momentum!r}")
-    if isinstance(beta, bool) or not isinstance(beta, (int, float)) or not 0 <= beta < 1:
-        raise ConfigError(f"beta must be at least 0 and below 1, got {beta!r}")
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ConfigError(f"steps must be an integer of at least 1, got {steps!r}")
-    if clip is not None and (isinstance(clip, bool) or not isinstance(clip, (int, float)) or not 0 < clip < np.inf):
-        raise ConfigError(f"clip must be a positive number or null, got {clip!r}")
+    at_least("local decay", decay, 0)
+    choice("local momentum", momentum, MOMENTA)
+    fraction("local beta", beta, one=False)
+    whole("local steps", steps, 1)
+    if clip is not None:
+        positive("local clip", clip)
     options |= {"steps": steps} if steps > 1 else {}
     options |= {"clip": float(clip)} if clip is not None else {}
     share = 1.0 - beta if momentum == "exponential" else 1.0

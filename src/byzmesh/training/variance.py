@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh import rng
+from byzmesh.checks import choice, fraction, require
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Task
 from byzmesh.problems.linear.task import LinearTask
@@ -54,17 +55,10 @@ def check_variance(variance: str = "none", refresh: float | None = None) -> dict
     >>> check_variance(), check_variance("lsvrg")
     ({}, {'variance': 'lsvrg', 'refresh': None})
     """
-    if variance not in METHODS:
-        raise ConfigError(f"local variance must be one of {', '.join(METHODS)}, got {variance!r}")
-    if refresh is not None and (
-        variance != "lsvrg"
-        or isinstance(refresh, bool)
-        or not isinstance(refresh, (int, float))
-        or not 0 < refresh <= 1
-    ):
-        raise ConfigError(
-            f"local refresh must lie between 0 and 1 and goes with variance: lsvrg, got {refresh!r} with {variance!r}"
-        )
+    choice("local variance", variance, METHODS)
+    if refresh is not None:
+        require(variance == "lsvrg", f"local refresh goes with variance lsvrg, got {refresh!r} with {variance!r}")
+        fraction("local refresh", refresh, zero=False)
     if variance == "lsvrg":
         return {"variance": variance, "refresh": refresh}
     return {} if variance == "none" else {"variance": variance}

@@ -95,7 +95,7 @@ def test_nobody_is_left_without_samples() -> None:
 
 def test_partition_mistakes_are_named() -> None:
     for spec, words in (
-        ({"name": "shards", "k": 0}, "k of partition shards must be an integer of at least 1, got 0"),
+        ({"name": "shards", "k": 0}, "partition shards: k must be a whole number of at least 1, got 0"),
         ({"name": "dirichlet", "alpha": 0}, "partition dirichlet: alpha must be a positive number, got 0"),
         ({"name": "quantity", "alpha": "x"}, "partition quantity: alpha must be a number, got 'x'"),
         (7, "partition must be a name or a mapping with .name. and options, got int 7"),

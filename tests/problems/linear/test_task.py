@@ -103,7 +103,7 @@ def test_initial_models() -> None:
     assert not task.initial("zero").any()
     fewer = bound("softmax", {"init": "normal", "scale": 6.0}, workers=2)
     np.testing.assert_array_equal(fewer.initial(), different[:2])
-    with pytest.raises(ConfigError, match="init must be one of zero, common, normal, got 'ones'"):
+    with pytest.raises(ConfigError, match="init must be zero, common or normal, got 'ones'"):
         task.initial("ones")
 
 
@@ -138,14 +138,14 @@ def test_describe_and_draw(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"batch": 0}, "batch must be a positive integer, got 0"),
-        ({"batch": 1.5}, "batch must be a positive integer, got 1.5"),
+        ({"batch": 0}, "batch must be a whole number of at least 1, got 0"),
+        ({"batch": 1.5}, "batch must be a whole number of at least 1, got 1.5"),
         ({"scale": -1}, "scale must be a positive number, got -1"),
-        ({"batching": "blocks"}, "batching must be one of uniform, consecutive, got 'blocks'"),
-        ({"init": "random"}, "init must be one of zero, common, normal"),
+        ({"batching": "blocks"}, "batching must be uniform or consecutive, got 'blocks'"),
+        ({"init": "random"}, "init must be zero, common or normal"),
         ({"partition": "non-idd"}, "unknown partition 'non-idd': did you mean 'non-iid'"),
         ({"partition": {"name": "dirichlet", "beta": 1}}, "partition dirichlet has no option 'beta'"),
-        ({"partition": {"alpha": 1}}, "a mapping with a name"),
+        ({"partition": {"alpha": 1}}, "a mapping needs the key 'name'"),
     ],
 )
 def test_options_are_checked_before_data_are_loaded(options: dict[str, Any], words: str) -> None:
@@ -157,10 +157,10 @@ def test_options_are_checked_before_data_are_loaded(options: dict[str, Any], wor
 def test_binding_is_checked() -> None:
     spec = problem("softmax")
     for given, words in (
-        ({"workers": 0}, "workers must be an integer of at least 1, got 0"),
-        ({"workers": 2, "liars": -1}, "liars must be an integer of at least 0"),
+        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"workers": 2, "liars": -1}, "liars must be a whole number of at least 0"),
         ({"workers": 2, "dtype": "float16"}, "dtype must be float32 or float64, got 'float16'"),
-        ({"workers": 2, "threads": 0}, "threads must be an integer of at least 1"),
+        ({"workers": 2, "threads": 0}, "threads must be a whole number of at least 1"),
         ({"workers": 60_001}, "60000 samples cannot be shared among 60001 workers"),
     ):
         with pytest.raises(ConfigError, match=words):

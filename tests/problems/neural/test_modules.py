@@ -213,9 +213,9 @@ def test_names_options_and_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("cn", UnknownName, "unknown module 'cn': did you mean 'cnn'"),
         ({"name": "cnn", "chanels": 3}, UnknownOption, "did you mean 'channels'"),
         (3, ConfigError, "module must be a name"),
-        ({"name": "mlp", "hidden": [0]}, ConfigError, "mlp hidden must be integers of at least 1"),
+        ({"name": "mlp", "hidden": [0]}, ConfigError, "mlp: hidden must be whole numbers of at least 1"),
         ({"name": "cnn", "channels": [3]}, ConfigError, "cnn takes two channels"),
-        ({"name": "resnet8", "width": -1}, ConfigError, "resnet8 width must be integers of at least 1"),
+        ({"name": "resnet8", "width": -1}, ConfigError, "resnet8: width must be whole numbers of at least 1"),
     ):
         with pytest.raises(error, match=words):
             bound(wrong)

@@ -55,7 +55,7 @@ def test_mistakes() -> None:
         bouts(Selection(bounds=("f+1",)))
     with pytest.raises(UnknownName, match="unknown rule 'ois'"):
         bouts(Selection(rules=("ois",)))
-    with pytest.raises(ConfigError, match="seeds and rounds must be at least 1"):
+    with pytest.raises(ConfigError, match="must be a whole number of at least 1"):
         bouts(Selection(seeds=0))
 
 

@@ -180,8 +180,8 @@ def test_more_budget_never_finds_less() -> None:
     ("name", "options", "message"),
     [
         ("simrew", {}, "looks at more than the received models"),
-        ("ios", {"dimension": 4}, "dimension must be 1, 2 or 3"),
-        ("ios", {"budget": 0}, "budget must be at least 1"),
+        ("ios", {"dimension": 4}, "dimension must be a whole number from 1 to 3"),
+        ("ios", {"budget": 0}, "budget must be a whole number of at least 1"),
     ],
 )
 def test_mistakes(name: str, options: dict[str, int], message: str) -> None:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from byzmesh.errors import ConfigError, nearest
+from byzmesh.checks import choice
+from byzmesh.files import write
 from byzmesh.peers.drill.drill import Drill
 
 KINDS = ("kill", "pause", "slow", "partition")
@@ -26,8 +27,7 @@ _REST = 1.0
 def check_kinds(kinds: Sequence[str]) -> None:
     """Raise `ConfigError` for a kind of chaos that does not exist."""
     for kind in kinds:
-        if kind not in KINDS:
-            raise ConfigError(f"unknown chaos {kind!r}: {nearest(kind, KINDS)}")
+        choice("chaos", kind, KINDS)
 
 
 class Chaos:
@@ -86,7 +86,7 @@ class Chaos:
     def _slow(self, running: list[int]) -> Callable[[], None]:
         peer = self._one("slow", running)
         path = self.drill.faults(peer)
-        path.write_text(json.dumps({"delay": 0.02}))
+        write(path, json.dumps({"delay": 0.02}))
         return lambda: path.unlink(missing_ok=True)
 
     def _partition(self, running: list[int]) -> Callable[[], None]:
@@ -94,7 +94,7 @@ class Chaos:
         halves = shuffled[::2], shuffled[1::2]
         for half, other in (halves, halves[::-1]):
             for peer in half:
-                self.drill.faults(peer).write_text(json.dumps({"blocked": other}))
+                write(self.drill.faults(peer), json.dumps({"blocked": other}))
         self.events.append(("partition", sorted(halves[0])))
 
         def heal() -> None:

@@ -1,22 +1,22 @@
 """Decoded data sets on disk, memory-mapped: the second process of a day starts without decoding.
 
-An entry is a folder of .npy files under the user's cache folder (`BYZMESH_CACHE`, else the platform's). It is written
-under another name and renamed, so that a reader sees all of it or nothing. A cache that cannot be read or written costs
+An entry is a folder of .npy files under the user's cache folder (`BYZMESH_CACHE`, else the platform's). A
+reader sees all of it or nothing. A cache that cannot be read or written costs
 time, never the run.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from byzmesh.files import replacing, replacing_folder
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -54,18 +54,8 @@ def _read(folder: Path, names: tuple[str, ...]) -> Arrays:
 
 
 def _write(folder: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    # where another process was faster, one of the two entries stays, whole
+    with replacing_folder(folder) as fresh:
         for name, array in arrays.items():
-            with open(temporary / f"{name}.npy", "wb") as file:
+            with replacing(fresh / f"{name}.npy") as file:
                 np.save(file, array, allow_pickle=False)
-                file.flush()
-                os.fsync(file.fileno())
-        if folder.exists():
-            # damaged, or another process was faster: both end with a whole entry in place
-            folder.rename(temporary.with_name(temporary.name + "-old"))
-            shutil.rmtree(temporary.with_name(temporary.name + "-old"), ignore_errors=True)
-        temporary.rename(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

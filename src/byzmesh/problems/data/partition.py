@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.checks import positive, require
+from byzmesh.checks import positive, require, whole
 from byzmesh.registry import Registry
 from byzmesh.types import Integers
 
@@ -57,7 +57,7 @@ def one_class() -> Partition:
 @partitions.register("shards")
 def shards(k: int = 2) -> Partition:
     """Sorted by class, cut into k shards per worker, shards dealt at random."""
-    require(isinstance(k, int) and k >= 1, f"k of partition shards must be an integer of at least 1, got {k!r}")
+    whole("partition shards: k", k, 1)
 
     def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
         pieces = np.array_split(np.concatenate(_by_class(labels)), workers * k)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
+from byzmesh.files import save_figure
 from byzmesh.problems.data.partition import partitions
 from byzmesh.rng import BATCH, PARTITION, below, generator, key, stream
 from byzmesh.types import Integers
@@ -133,4 +134,4 @@ def draw_counts(counts: Integers, path: str | Path) -> None:
     axes.set(xlabel="worker", ylabel="training samples")
     if classes <= 20:
         axes.legend(title="class", fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path, option="path")

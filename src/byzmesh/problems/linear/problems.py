@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.checks import choice, positive, whole
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import INITS, Problem, check_choice, check_positive, problems
+from byzmesh.problems.base import INITS, Problem, problems
 from byzmesh.problems.data.datasets import Dataset, dataset
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.data.split import BATCHINGS, split_samples
@@ -95,10 +96,10 @@ def least_squares(
 def _problem(name: str, options: dict[str, Any], bind: Any) -> Problem:
     """Check the options that the three problems share."""
     partitions.build(options["partition"])
-    check_positive("batch", options["batch"], whole=True)
-    check_positive("scale", options["scale"])
-    check_choice("batching", options["batching"], BATCHINGS)
-    check_choice("init", options["init"], INITS)
+    whole("batch", options["batch"], 1)
+    positive("scale", options["scale"])
+    choice("batching", options["batching"], BATCHINGS)
+    choice("init", options["init"], INITS)
     return Problem(name, options, bind)
 
 

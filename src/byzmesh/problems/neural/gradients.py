@@ -16,14 +16,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from byzmesh.files import create
 from byzmesh.problems.data.cache import cache_dir
 from byzmesh.problems.neural.flat import Layout
 
@@ -150,20 +150,14 @@ def _timed(way: Callable[..., None], *arguments: Any) -> float:
     return time.perf_counter() - began
 
 
-def _agree(path: Any, answer: str) -> str:
+def _agree(path: Path, answer: str) -> str:
     """Write the answer unless another process was faster; return what holds."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w") as file:
-            file.write(answer)
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            held: str = path.read_text()
-            return held if held in WAYS else answer
-        finally:
-            os.unlink(temporary)
+        create(path, answer)
+    except FileExistsError:
+        first = path.read_text()
+        return first if first in WAYS else answer
     except OSError:
         pass  # a cache that cannot be written costs a measurement in the next process
     return answer

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from byzmesh.checks import is_whole, whole
 from byzmesh.errors import ConfigError, MissingExtra, UnknownOption, nearest
 from byzmesh.registry import Registry
 
@@ -146,7 +147,7 @@ def linear(shape: tuple[int, ...] = (1, 28, 28), classes: int = 10) -> Any:
 def mlp(hidden: Sequence[int] = (128,), shape: tuple[int, ...] = (1, 28, 28), classes: int = 10) -> Any:
     """Fully connected layers with ReLU."""
     nn = import_torch().nn
-    _check_sizes("mlp hidden", hidden)
+    _check_sizes("module mlp: hidden", hidden)
     layers: list[Any] = [nn.Flatten()]
     inputs = _size(shape)
     for units in hidden:
@@ -161,10 +162,11 @@ def cnn(
 ) -> Any:
     """Two 3 x 3 convolutions with ReLU and 2 x 2 pooling, then one or two layers."""
     nn = import_torch().nn
-    _check_sizes("cnn channels", channels)
+    _check_sizes("module cnn: channels", channels)
     _check_images("cnn", shape, 4)
-    if len(channels) != 2 or not isinstance(hidden, int) or hidden < 0:
-        raise ConfigError(f"cnn takes two channels and hidden of at least 0, got {list(channels)} and {hidden!r}")
+    whole("module cnn: hidden", hidden, 0)
+    if len(channels) != 2:
+        raise ConfigError(f"module cnn: channels must be two numbers, got {list(channels)}")
     first, second = channels
     inputs = second * (shape[1] // 4) * (shape[2] // 4)
     head = [nn.Linear(inputs, classes)]
@@ -187,7 +189,7 @@ def resnet8(width: int = 16, shape: tuple[int, ...] = (3, 32, 32), classes: int 
     """Three residual blocks with group normalisation."""
     torch = import_torch()
     nn = torch.nn
-    _check_sizes("resnet8 width", [width])
+    _check_sizes("module resnet8: width", [width])
     _check_images("resnet8", shape, 4)
 
     def norm(count: int) -> Any:
@@ -227,8 +229,8 @@ def _size(shape: Sequence[int]) -> int:
 
 
 def _check_sizes(name: str, sizes: Sequence[int]) -> None:
-    if isinstance(sizes, (str, int)) or not all(isinstance(size, int) and size >= 1 for size in sizes):
-        raise ConfigError(f"{name} must be integers of at least 1, got {sizes!r}")
+    if isinstance(sizes, (str, int)) or not all(is_whole(size) and size >= 1 for size in sizes):
+        raise ConfigError(f"{name} must be whole numbers of at least 1, got {sizes!r}")
 
 
 def _check_images(name: str, shape: Sequence[int], least: int) -> None:

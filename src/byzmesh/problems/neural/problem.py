@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.checks import choice, whole
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import Problem, check_choice, check_positive, problems
+from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.datasets import Dataset
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.data.split import BATCHINGS, split_samples
@@ -61,14 +62,14 @@ def torch_problem(
     }
     torch = import_torch()
     if isinstance(loss, str):
-        check_choice("loss", loss, LOSSES)
+        choice("loss", loss, LOSSES)
     partitions.build(partition)
-    check_positive("batch", batch, whole=True)
-    check_choice("batching", batching, BATCHINGS)
-    check_choice("init", init, INITS)
-    check_choice("gradients", gradients, ("auto", *WAYS))
+    whole("batch", batch, 1)
+    choice("batching", batching, BATCHINGS)
+    choice("init", init, INITS)
+    choice("gradients", gradients, ("auto", *WAYS))
     if test_samples is not None:
-        check_positive("test_samples", test_samples, whole=True)
+        whole("test_samples", test_samples, 1)
     changes = tuple(augmentations.build(item) for item in augment)
     place = _device(torch, device)
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.attacks.base import attacks as attack_registry
+from byzmesh.checks import whole
 from byzmesh.config.schema import resolve
-from byzmesh.errors import ConfigError, UnknownName, nearest
+from byzmesh.errors import UnknownName, nearest
 from byzmesh.networks import Network
 from byzmesh.rules.base import rules as rule_registry
 from byzmesh.store import config_key
@@ -73,8 +74,8 @@ def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
     for bound in selection.bounds:
         if bound not in BOUNDS:
             raise UnknownName(f"unknown bound {bound!r}: {nearest(bound, BOUNDS)}")
-    if selection.seeds < 1 or selection.rounds < 1:
-        raise ConfigError(f"seeds and rounds must be at least 1, got {selection.seeds} and {selection.rounds}")
+    whole("seeds", selection.seeds, 1)
+    whole("rounds", selection.rounds, 1)
     rules = [rule_registry.entry(name).name for name in selection.rules]
     known = [attack_registry.entry(name).name for name in selection.attacks]
     told = {graph: _bounds(graph) for graph in selection.graphs}

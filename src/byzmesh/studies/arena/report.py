@@ -9,7 +9,6 @@ A run that diverged counts as accuracy 0; one that is missing or failed leaves i
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from byzmesh.reports.charts import run_chart
 from byzmesh.reports.html import Report, Section
 from byzmesh.reports.provenance import describe
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
-from byzmesh.reports.writing import write_grids, write_report
+from byzmesh.reports.writing import write_csv, write_grids, write_report
 from byzmesh.store import Store
 from byzmesh.studies.paper.results import Reading, write_readings
 
@@ -159,11 +158,7 @@ def compare_columns(ours: Iterable[Reading], reproduction: Iterable[Reading]) ->
 
 def write_columns(path: Path, lines: Iterable[tuple[str, ...]]) -> Path:
     """`columns.csv`: table, attack, the best rule and its accuracy, ours, the regret; in percent."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(lines)
-    return path
+    return write_csv(path, COLUMNS, lines)
 
 
 def columns_grid(lines: Sequence[tuple[str, ...]]) -> Grid:

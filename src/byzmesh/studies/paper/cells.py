@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.checks import whole
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, nearest
 from byzmesh.networks import Network
@@ -102,8 +103,7 @@ def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
     >>> cells("table-4")[0]
     Cell(target='table-4', rule='CC', attack='none', variant='')
     """
-    if seeds < 1:
-        raise ConfigError(f"seeds must be at least 1, got {seeds}")
+    whole("seeds", seeds, 1)
     if target == "all":
         return [cell for name in TARGETS for cell in cells(name, quick=quick, seeds=seeds)]
     if target not in TARGETS:

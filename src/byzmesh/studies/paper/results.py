@@ -16,6 +16,7 @@ from typing import Any
 
 from byzmesh.errors import DataError
 from byzmesh.reports.aggregation import final
+from byzmesh.reports.writing import write_csv
 from byzmesh.store import RunRecord, Store, config_key
 from byzmesh.studies.paper.published import published
 
@@ -119,25 +120,21 @@ def _reading(store: Store, entry: Entry, run: RunRecord | None) -> Reading:
 def write_results(path: Path, readings: Iterable[Reading]) -> Path:
     """`results.csv`: one line per published cell (and seed); ours is empty where the run did not finish."""
     theirs = published()
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for cell in readings:
-            if cell.place in theirs:
-                beside = theirs[cell.place]
-                writer.writerow(
-                    (
-                        *cell.place,
-                        f"{beside.accuracy:.2f}",
-                        _digits(cell.accuracy, ".4f"),
-                        str(beside.consensus_error),
-                        _digits(cell.consensus_error, ".4e"),
-                        _digits(cell.disagreement, ".4e"),
-                        cell.rounds,
-                        cell.seed,
-                    )
-                )
-    return path
+    rows = [
+        (
+            *cell.place,
+            f"{theirs[cell.place].accuracy:.2f}",
+            _digits(cell.accuracy, ".4f"),
+            str(theirs[cell.place].consensus_error),
+            _digits(cell.consensus_error, ".4e"),
+            _digits(cell.disagreement, ".4e"),
+            cell.rounds,
+            cell.seed,
+        )
+        for cell in readings
+        if cell.place in theirs
+    ]
+    return write_csv(path, COLUMNS, rows)
 
 
 def read_results(path: Path) -> list[Reading]:
@@ -158,14 +155,12 @@ def _from_line(line: Mapping[str, str]) -> Reading:
 
 def write_readings(path: Path, readings: Iterable[Reading]) -> Path:
     """The same for cells without a published number: `MORE_COLUMNS`, seed, status."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*MORE_COLUMNS, "seed", "status"))
-        for cell in readings:
-            numbers = (_digits(cell.accuracy, ".4f"), _digits(cell.consensus_error, ".4e"))
-            more = (_digits(cell.disagreement, ".4e"), _digits(cell.loss, ".6g"), cell.rounds, cell.seed, cell.status)
-            writer.writerow((cell.target, cell.variant, cell.rule, cell.attack, *numbers, *more))
-    return path
+    rows = []
+    for cell in readings:
+        numbers = (_digits(cell.accuracy, ".4f"), _digits(cell.consensus_error, ".4e"))
+        more = (_digits(cell.disagreement, ".4e"), _digits(cell.loss, ".6g"), cell.rounds, cell.seed, cell.status)
+        rows.append((cell.target, cell.variant, cell.rule, cell.attack, *numbers, *more))
+    return write_csv(path, (*MORE_COLUMNS, "seed", "status"), rows)
 
 
 def _digits(value: float, form: str) -> str:

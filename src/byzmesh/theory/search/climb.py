@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from byzmesh import rng
+from byzmesh.checks import whole
 from byzmesh.errors import ConfigError
+from byzmesh.files import replacing
 from byzmesh.networks import Network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
@@ -54,7 +56,7 @@ class Witness:
         target = Path(path)
         game = self.game
         about = {"rule": self.rule, "options": self.options, "network": self.network, "worker": game.worker}
-        with target.open("wb") as file:
+        with replacing(target) as file:
             np.savez(
                 file,
                 about=np.array(json.dumps(about)),
@@ -124,10 +126,8 @@ def search_contraction(
     """
     chosen = make_rule(rule)
     check_playable(chosen)
-    if dimension not in (1, 2, 3):
-        raise ConfigError(f"dimension must be 1, 2 or 3, got {dimension}")
-    if budget < 1:
-        raise ConfigError(f"budget must be at least 1 evaluation, got {budget}")
+    whole("dimension", dimension, 1, 3)
+    whole("budget", budget, 1)
     bounds = network.bounds(f)
     matrix = virtual_mixing(network, chosen).matrix if mixing is None else mixing
     place = {worker: row for row, worker in enumerate(network.honest.tolist())}
