@@ -35,7 +35,7 @@ def test_schedules_follow_their_formulas(spec: Any, formula: Any) -> None:
         (0, "schedule constant: a must be a positive number, got 0"),
         (float("nan"), "schedule constant: a must be a positive number, got nan"),
         (True, "schedule must be a name or a mapping"),
-        ({"a": 1}, "a mapping with a name"),
+        ({"a": 1}, "a mapping needs the key 'name'"),
         ({"name": "inverse-sqrt", "b": -1}, "schedule inverse-sqrt: b must be a positive number, got -1"),
         ({"name": "step", "every": 2.5}, "schedule step: every must be a whole number of at least 1, got 2.5"),
         ({"name": "invers"}, "unknown schedule 'invers': did you mean 'inverse'"),
