@@ -142,7 +142,7 @@ def test_files_are_relative_to_the_grid(tmp_path):
         ({"axes": {"seed": {"from": 1, "to": 3, "step": -1}}}, "does not lead from 1 to 3"),
         ({"axes": {"seed": {"from": 1, "to": 3, "step": 0}}}, "does not lead from 1 to 3"),
         ({"axes": {"seed": {"from": "a", "to": 3}}}, "from of a range must be a number, got 'a'"),
-        ({"axes": {"seed": {"from": 1, "to": 3, "count": 1}}}, "an integer of at least 2, got 1"),
+        ({"axes": {"seed": {"from": 1, "to": 3, "count": 1}}}, "a whole number of at least 2, got 1"),
         ({"zip": {"seed": [1]}}, "zip must be a list"),
         ({"zip": [{"seed": [1, 2], "rounds": [1]}]}, "one length, got seed = 2, rounds = 1"),
         ({"zip": [{"seed": [1]}], "axes": {"seed": [2]}}, "sets seed in zip group 1 and in axes"),
