@@ -14,19 +14,27 @@ from byzmesh.networks.graph import as_mapping
 from byzmesh.networks.topologies import topologies
 from byzmesh.networks.weights import schemes
 
+UNNAMED = ("adjacency", "edges", "networkx")
+"""What networks are called that nobody gave a name."""
+
 
 def canonical_network(spec: Any, folder: Path) -> dict[str, Any]:
-    """A network by its topology and parameters where it has a registered one, by its edges otherwise."""
+    """A network by its topology and parameters where it has a registered one, by its edges otherwise.
+
+    A graph of one's own has a label: its file's stem, or the name that it was given in Python.
+    """
     built = Network.from_spec(spec, folder=folder)
     weights: Any = built.weights if built.weights in schemes.names() else built.mixing.tolist()
     rest = {"byzantine": built.byzantine.tolist(), "weights": weights}
-    given = {} if isinstance(spec, Network) else as_mapping(spec)
+    given = {"label": spec.name} if isinstance(spec, Network) else as_mapping(spec)
     if "name" in given:
         options = {key: value for key, value in given.items() if key in topologies.entry(given["name"]).options}
         return {**topologies.canonical({"name": given["name"], **options}), **rest}
     line, column = np.nonzero(np.triu(built.adjacency))
     edges = np.stack([line, column], axis=1).tolist()
-    return {"edges": edges, "n": built.n, **rest}
+    label = Path(given["file"]).stem if "file" in given else given.get("label")
+    named = {} if label in (None, *UNNAMED) else {"label": label}
+    return {"edges": edges, "n": built.n, **rest, **named}
 
 
 def plain(value: Any) -> Any:

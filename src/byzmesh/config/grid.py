@@ -90,6 +90,8 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Point]:
 
 def _point(written: dict[str, Any], label: dict[str, Any], folder: str | Path) -> Point:
     try:
+        if CASE in label:
+            place(written, f"labels.{CASE}", label[CASE])
         config = resolve(written, folder)
     except ByzmeshError as error:
         raise ConfigError(f"{error}{f' (at {_shown(label)})' if label else ''}") from error

@@ -5,6 +5,7 @@
     rule:     {name: CC, tau: 0.3}
     attack:   sign-flipping                              `none` runs the honest workers' graph alone
     f:        exact                                      or max, a number, one number per honest worker
+    labels:   {case: my-first}                           names of one's own: rows and columns of tables
     rounds, evaluate_every, seed, dtype, threads, measure
     step:     {name: inverse-sqrt, a: 0.9, b: 1}         step-size schedule
     local:    {decay: 0.01, momentum: none, beta: 0.9}   local update; with steps: 5 per round, clip: 1.0,
@@ -57,6 +58,7 @@ class RunConfig(BaseModel):
     dtype: str
     threads: int = Field(ge=1)
     measure: list[str]
+    labels: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
     @field_validator("f")
     @classmethod
@@ -124,6 +126,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
                 "dtype": given.get("dtype", defaults["dtype"]),
                 "threads": given.get("threads", 1),
                 "measure": canonical_measures(_measures(given.get("measure", []))),
+                **({"labels": _labels(given["labels"])} if given.get("labels") else {}),
             }
         )
     )
@@ -132,7 +135,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
 
 def _checked(config: dict[str, Any]) -> dict[str, Any]:
     try:
-        return RunConfig.model_validate(config).model_dump()
+        return RunConfig.model_validate(config).model_dump(exclude_unset=True)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("list[", "int", "str")))
@@ -165,6 +168,14 @@ def _mapping(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"config {key} must be a mapping of options, got {value!r}")
     return dict(value)
+
+
+def _labels(value: Any) -> dict[str, Any]:
+    labels = _mapping("labels", value)
+    for name in labels:
+        if name in KEYS:
+            raise ConfigError(f"config labels: {name!r} is a key of configs; choose another name")
+    return labels
 
 
 def _measures(value: Any) -> list[str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byzmesh.errors import ConfigError
+from byzmesh.naming import is_name
 from byzmesh.reports.aggregation import LAST, PERCENT, Summary, number, summarise
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.store import RunRecord, Store
@@ -85,7 +86,7 @@ def heading(keys: Mapping[str, Sequence[str]]) -> str:
 def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], used: Iterable[Sequence[str]]) -> None:
     """Runs of a cell may differ in their seeds and in what their row and column say; nothing else."""
     free = {path for paths in used for fields in group if (path := path_in(fields, paths)) is not None}
-    for path in sorted({path for fields in group for path in fields} - free - SEEDS):
+    for path in sorted({path for fields in group for path in fields if not is_name(path)} - free - SEEDS):
         values = {text(fields[path]) if path in fields else "-" for fields in group}
         if len(values) > 1 and not _follows_the_seeds(path, group):
             shown, word = ", ".join(sorted(values)[:3]), short(path)

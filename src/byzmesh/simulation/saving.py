@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byzmesh.errors import DataError
+from byzmesh.naming import without_names
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
@@ -44,7 +45,8 @@ def save(run: Simulation, path: str | Path) -> None:
 def restore(run: Simulation, path: str | Path) -> None:
     """Go back to a checkpoint of the same config."""
     arrays, metadata = load_checkpoint(path)
-    if metadata["config"] != dict(run.config) or arrays["models"].shape != tuple(run.models.shape):
+    same = without_names(metadata["config"]) == without_names(run.config)
+    if not same or arrays["models"].shape != tuple(run.models.shape):
         raise DataError(f"checkpoint {path} belongs to another config; remove it or choose another --out")
     run.start()
     run.models = from_host(arrays["models"], run.models)

@@ -5,9 +5,10 @@
 
 JSON is canonical: sorted names, no spaces, ASCII, floats in their shortest exact form.
 
-The order of names does not matter; every value does, and so does its type: `1`, `1.0`, `True` and `"1"` are four
-different values. Whoever resolves a config decides once whether a number is an integer or a float, and sticks to it.
-NaN and infinity have no JSON form and are refused; so is a dot in a name, because dots separate levels in filters.
+Names that a config gives (`byzmesh.naming`) are no part of the key. The order of fields does not matter; every value
+does, and so does its type: `1`, `1.0`, `True` and `"1"` are four different values. Whoever resolves a config decides
+once whether a number is an integer or a float, and sticks to it. NaN and infinity have no JSON form and are refused; so
+is a dot in a name, because dots separate levels in filters.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from byzmesh.errors import ConfigError
+from byzmesh.naming import without_names
 
 NO_CODE: Mapping[str, str] = MappingProxyType({})
 LONGEST_INDEXED = 64
@@ -68,12 +70,14 @@ def config_key(config: Mapping[str, Any], code: Mapping[str, str] = NO_CODE) -> 
     '716f903b'
     >>> config_key({"lr": 0.9, "seed": 3})[:8]
     '716f903b'
+    >>> config_key({"lr": 0.9, "seed": 3, "labels": {"case": "names do not count"}})[:8]
+    '716f903b'
     >>> config_key({"lr": 0.9, "seed": 4})[:8] == config_key({"lr": 0.9, "seed": 3})[:8]
     False
     >>> config_key({"lr": 0.9, "seed": 3}, {"rule mine": "5f1c"})[:8]
     '14e778a0'
     """
-    return key_of(canonical(config), code_json(code))
+    return key_of(canonical(without_names(config)), code_json(code))
 
 
 def code_json(code: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from byzmesh.naming import merged
 from byzmesh.store.owners import Owner, is_dead
 
 STATUSES = ("planned", "running", "finished", "diverged", "failed", "interrupted")
@@ -73,6 +74,8 @@ class RunRecord:
     final_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="final")
     provenance_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="provenance")
     code_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="code")
+    names_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="names")
+    """What the config says that is no part of the key; see `byzmesh.naming`."""
     config_json: str = column("TEXT NOT NULL", name="config")
 
     @property
@@ -96,9 +99,8 @@ class RunRecord:
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The resolved config."""
-        config: dict[str, Any] = json.loads(self.config_json)
-        return config
+        """The resolved config, with the names that its last planning gave it."""
+        return merged(json.loads(self.config_json), json.loads(self.names_json))
 
     @functools.cached_property
     def code(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
+from byzmesh.naming import merged, only_names, without_names
 from byzmesh.store.keys import NO_CODE, canonical, code_json, flatten, indexed, key_of
 from byzmesh.store.owners import Owner
 from byzmesh.store.reading import locate
@@ -35,19 +36,33 @@ def add_runs(
     now = time.time()
     marked = ", ".join(f"'{status}'" for status in again)
     for config, code in zip(configs, itertools.repeat(NO_CODE) if codes is None else codes):
-        text, code_text = canonical(config), code_json(code)
+        names = only_names(config)
+        text, code_text = canonical(without_names(config)), code_json(code)
         keys.append(key_of(text, code_text))
         added = connection.execute(
-            "INSERT OR IGNORE INTO runs (key, status, asked, config, code) VALUES (?, 'planned', ?, ?, ?)",
-            (keys[-1], now, text, code_text),
+            "INSERT OR IGNORE INTO runs (key, status, asked, names, config, code) VALUES (?, 'planned', ?, ?, ?, ?)",
+            (keys[-1], now, canonical(names), text, code_text),
         )
         if added.rowcount:
-            index_fields(connection, int(added.lastrowid or 0), json.loads(text), known)
+            index_fields(connection, int(added.lastrowid or 0), merged(json.loads(text), names), known)
         else:
+            if names:
+                _rename(connection, keys[-1], names, known)
             connection.execute(
                 f"UPDATE runs SET asked = ?, again = again OR status IN ({marked}) WHERE key = ?", (now, keys[-1])
             )
     return keys
+
+
+def _rename(connection: sqlite3.Connection, key: str, names: Mapping[str, Any], known: FieldIds) -> None:
+    """Give a run that is there already the names of its new planning."""
+    run, found = locate(connection, key)
+    former = json.loads(found.names_json)
+    latter = merged(former, names)
+    if latter != former:
+        _forget_fields(connection, run, former)
+        index_fields(connection, run, latter, known)
+        change(connection, run, names=canonical(latter))
 
 
 def change(connection: sqlite3.Connection, run: int, **values: Any) -> None:
@@ -143,12 +158,16 @@ def remove(connection: sqlite3.Connection, run: int, found: RunRecord) -> None:
     """Delete a run with all that belongs to it."""
     for table in ("series", "edges"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+    _forget_fields(connection, run, found.config)
+    connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+
+
+def _forget_fields(connection: sqlite3.Connection, run: int, config: Mapping[str, Any]) -> None:
     # By its config, because the index of fields is ordered by field and would have to be read whole to find a run.
     connection.executemany(
         "DELETE FROM run_fields WHERE run = ? AND field = (SELECT id FROM fields WHERE path = ? AND value = ?)",
-        [(run, path, indexed(value)) for path, value in flatten(found.config).items()],
+        [(run, path, indexed(value)) for path, value in flatten(config).items()],
     )
-    connection.execute("DELETE FROM runs WHERE id = ?", (run,))
 
 
 def checked_series(name: str, values: npt.ArrayLike) -> Floats:

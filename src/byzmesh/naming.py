@@ -1,0 +1,61 @@
+"""What a config says about names, which is no part of what a run is: two runs that differ in nothing else are one.
+
+labels          what a user, or a grid's `case`, calls the run
+network.label   what a graph of one's own is called: the stem of its file
+plugins         where the code of a user's own parts is found (its identity is part of the run's key)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NAMES = ("labels", "plugins", "network.label")
+
+
+def is_name(path: str) -> bool:
+    """Whether a dotted path of a config leads to a name.
+
+    >>> is_name("labels.case"), is_name("network.label"), is_name("rule.name")
+    (True, True, False)
+    """
+    return any(path == name or path.startswith(f"{name}.") for name in NAMES)
+
+
+def without_names(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The config that a run is.
+
+    >>> without_names({"seed": 3, "labels": {"case": "iid"}, "network": {"edges": [[0, 1]], "label": "mine"}})
+    {'seed': 3, 'network': {'edges': [[0, 1]]}}
+    """
+    return {
+        key: without_names(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
+        for key, value in config.items()
+        if not is_name(prefix + key)
+    }
+
+
+def only_names(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The rest: `merged` puts both together again.
+
+    >>> only_names({"seed": 3, "labels": {"case": "iid"}, "network": {"edges": [[0, 1]], "label": "mine"}})
+    {'labels': {'case': 'iid'}, 'network': {'label': 'mine'}}
+    """
+    names = {key: config[key] for key in ("labels", "plugins") if config.get(key)}
+    network = config.get("network")
+    if isinstance(network, Mapping) and network.get("label"):
+        names["network"] = {"label": network["label"]}
+    return names
+
+
+def merged(config: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with these names beside, or instead of, those that it has.
+
+    >>> merged({"seed": 3, "labels": {"case": "iid"}}, {"labels": {"data": "mnist"}})
+    {'seed': 3, 'labels': {'case': 'iid', 'data': 'mnist'}}
+    """
+    result = dict(config)
+    for key, value in names.items():
+        former = result.get(key)
+        result[key] = {**former, **value} if isinstance(former, Mapping) and isinstance(value, Mapping) else value
+    return result
