@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.store import open_store
     from byzmesh.sweeps.build import prepare, simulate
-    from byzmesh.sweeps.certificates import estimate_constants
-    from byzmesh.theory.certificate import certify
+    from byzmesh.theory.certify import certify
+    from byzmesh.theory.constants import estimate_constants
     from byzmesh.training.metrics import Evaluation, Metric, register_metric
 
 _LAZY = {
@@ -59,8 +59,8 @@ _LAZY = {
     "Evaluation": "training.metrics",
     "Metric": "training.metrics",
     "register_metric": "training.metrics",
-    "certify": "theory.certificate",
-    "estimate_constants": "sweeps.certificates",
+    "certify": "theory.certify",
+    "estimate_constants": "theory.constants",
     "forge": "simulation.exchange",
     "open_store": "store",
     "prepare": "sweeps.build",

@@ -68,14 +68,13 @@ def list_rules() -> Listing:
     """
     from byzmesh.rules.base import rules as registry
 
-    return Listing(
-        _listed(
-            entry,
-            uses_f=registry.build(entry.name).uses_f,
-            feasible=entry.facts.get("feasible", "any (f is not used)"),
-        )
-        for entry in registry.entries()
-    )
+    def listed(entry: Entry[Any]) -> Listed:
+        feasible = registry.build(entry.name).feasible
+        if feasible is None:
+            return _listed(entry, uses_f=False, feasible="any (f is not used)")
+        return _listed(entry, uses_f=True, feasible=feasible.condition)
+
+    return Listing(map(listed, registry.entries()))
 
 
 def list_attacks() -> Listing:
@@ -191,11 +190,7 @@ def printable(kind: str, rows: list[dict[str, Any]]) -> Any:
 Door = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _door(registry: Registry[Any], name: str, aliases: tuple[str, ...], facts: dict[str, str] | None = None) -> Door:
-    return registry.register(name, aliases=aliases, facts=facts)
-
-
-def register_rule(name: str, *, aliases: tuple[str, ...] = (), feasible: str = "") -> Door:
+def register_rule(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns a `Rule`; its parameters become the rule's options.
 
     >>> import byzmesh as bm, numpy as np
@@ -215,18 +210,18 @@ def register_rule(name: str, *, aliases: tuple[str, ...] = (), feasible: str = "
     """
     from byzmesh.rules.base import rules as registry
 
-    return _door(registry, name, aliases, {"feasible": feasible} if feasible else None)
+    return registry.register(name, aliases=aliases)
 
 
 def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns an `Attack`; its parameters become the attack's options."""
     from byzmesh.attacks.base import attacks as registry
 
-    return _door(registry, name, aliases)
+    return registry.register(name, aliases=aliases)
 
 
 def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns a networkx graph on 0 .. n-1."""
     from byzmesh.networks.topologies import topologies as registry
 
-    return _door(registry, name, aliases)
+    return registry.register(name, aliases=aliases)

@@ -50,8 +50,6 @@ class Entry(Generic[T]):
     aliases: tuple[str, ...] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
     """Options that reproduce the published numbers where they differ from the text's definition."""
-    facts: Mapping[str, str] = field(default_factory=dict)
-    """Further columns of a listing, e.g. a rule's feasibility condition."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -123,12 +121,11 @@ class Registry(Generic[T]):
         *,
         aliases: tuple[str, ...] = (),
         published: Mapping[str, Any] | None = None,
-        facts: Mapping[str, str] | None = None,
     ) -> Callable[[Callable[..., T]], Callable[..., T]]:
         """Decorator: make the factory available under `name` and `aliases`."""
 
         def add(factory: Callable[..., T]) -> Callable[..., T]:
-            entry = Entry(name, factory, aliases, published or {}, facts or {})
+            entry = Entry(name, factory, aliases, published or {})
             for word in (name, *aliases):
                 taken = self._names.get(fold(word))
                 if taken is not None and taken != name:

@@ -17,8 +17,11 @@ DIMENSION = 6
 WITHOUT_TIES = {"MDA": 0, "Bulyan": 0}
 """Largest f without built-in ties: MDA's subsets share a diameter, Bulyan's last picks are each other's nearest."""
 
-OWN_STAYS = ("IOS", "FABA", "NNA", "LazyIOS", "GTS", "CS+", "RTC", "Reprieve")
-"""Rules that never cut the own vector, and with f = 0 nobody."""
+CUT_NOBODY_AT_ZERO = (
+    *("IOS", "FABA", "NNA", "LazyIOS", "GTS", "CS+", "RTC", "Reprieve"),
+    *("MDA", "MultiKrum", "WeiMean", "ClippedGossip"),
+)
+"""Rules with coefficients in which with f = 0 everybody counts."""
 
 
 def inbox_of(
@@ -169,11 +172,13 @@ def coefficients(rule: Rule, seed: int, neighbours: int, f: int) -> None:
 
 
 def own_counts(rule: Rule, seed: int, neighbours: int, f: int) -> None:
-    """The own vector is never cut by a rule that declares a self weight above zero."""
+    """A rule that declares to keep its own vector counts it however far it lies from all others."""
     own, received, weights = random_inbox(seed, neighbours)
     far = run(rule, inbox_of(rule, own + 1e3, received, weights, f))
-    if far.coefficients is not None and far.self_weight is not None and rule.name in OWN_STAYS:
+    if far.coefficients is not None:
         assert far.coefficients[0, 0] > 1e-9
+    farther = run(rule, inbox_of(rule, own + 2e3, received, weights, f))
+    assert np.abs(farther.models - far.models).min() > 1.0
 
 
 def weighted(rule: Rule, seed: int, neighbours: int, f: int) -> None:
@@ -189,7 +194,7 @@ def cuts_nothing_at_zero(rule: Rule, seed: int, neighbours: int, f: int) -> None
     """With f = 0 a cutting rule keeps everything: every coefficient is positive."""
     own, received, weights = random_inbox(seed, neighbours)
     out = run(rule, inbox_of(rule, own, received, weights, 0))
-    if rule.name in (*OWN_STAYS, "MDA", "MultiKrum", "WeiMean", "ClippedGossip"):
+    if rule.name in CUT_NOBODY_AT_ZERO:
         assert out.coefficients is not None
         assert (out.coefficients > 0.0).all()
 
@@ -218,6 +223,8 @@ def applies(check: Any, rule: Rule) -> bool:
         return rule.idempotent
     if check is bounded:
         return rule.uses_f
+    if check is own_counts:
+        return rule.keeps_own
     if check is weighted:
         return rule.name not in ("NoComm",) and not rule.needs_loss
     if check is permutation:

@@ -25,6 +25,7 @@ BUILT = [rules.build(name) for name in rules.names() if name != "half-and-half"]
     rules.build("CooMed", even="lower"),
     rules.build("SimRew", divergence="published"),
     rules.build("NNM", inner="Krum"),
+    rules.build("NNM", inner="IOS"),
     rules.build("bucketing", inner="GeoMed", s=3),
 ]
 
@@ -115,7 +116,7 @@ def infinite(block: Block) -> np.ndarray:
 def ios_with(change: Any) -> Rule:
     """A mutant of IOS by its coefficients."""
     real = rules.build("IOS")
-    return gram_rule("IOS", change, largest_f=real.largest_f, uses_weights=True)
+    return gram_rule("IOS", change, feasible=real.feasible, uses_weights=True, keeps_own=True)
 
 
 def wrong_report() -> Rule:

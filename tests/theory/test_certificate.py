@@ -6,19 +6,22 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import byzmesh as bm
+from byzmesh.cli import app
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, network
-from byzmesh.theory.certificate import certify
+from byzmesh.theory.certify import certify
 
 KEYS = {"lambda", "rho_star", "h", "h_max", "rho_bound", "chi2", "rdsa", "rca", "honest_connected", "workers"}
 
 
 @pytest.mark.parametrize("name", ["paper/two-castle", "paper/er-12", "paper/octopus"])
 def test_published_graphs_are_rdsa_and_not_shown_to_be_rca(name: str) -> None:
-    told = certify(network(name), "ios")
+    told = certify(network(name), "ios", search=0)
     assert (told.rdsa.status, told.rca.status, told.holds) == ("proved", "unknown", True)
-    assert certify(network(name), "ios", guarantee="rca").holds is False
+    assert certify(network(name), "ios", guarantee="rca", search=0).holds is False
 
 
 def test_ios_on_two_castle_is_refuted_by_a_witness() -> None:
@@ -29,6 +32,15 @@ def test_ios_on_two_castle_is_refuted_by_a_witness() -> None:
     assert told.search.witness is not None
     assert told.rho_star <= told.search.rho <= (told.rho_bound or 0.0)
     assert told.search.witness.verify() == told.search.rho
+
+
+def test_python_and_the_command_line_search_alike() -> None:
+    """Without a word about the search both refute RCA by the same witness; a rule that cannot be searched is not."""
+    told = bm.certify(network("paper/two-castle"), "ios")
+    shown = CliRunner().invoke(app, ["certify", "paper/two-castle", "--rule", "ios", "--json"])
+    assert told.rca.status == "refuted"
+    assert json.loads(shown.stdout) == told.to_dict()
+    assert certify(network("paper/two-castle"), "ubar").search is None
 
 
 @pytest.mark.parametrize("name", ["krum", "coomed", "geomed"])

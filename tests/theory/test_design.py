@@ -11,7 +11,7 @@ import pytest
 from byzmesh.errors import ConfigError, MissingExtra
 from byzmesh.networks import network
 from byzmesh.studies.paper.table1 import PUBLISHED, table_1, to_markdown
-from byzmesh.theory.certificate import certify
+from byzmesh.theory.certify import certify
 from byzmesh.theory.contraction import first_size
 from byzmesh.theory.design import fastest_mixing, suggest
 from byzmesh.theory.mixing import doubly_stochastic, mixing_rate

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.theory.constants import estimate_constants, linear_model_smoothness
+from byzmesh.theory.constants import constants_of, linear_model_smoothness
 from byzmesh.theory.theorems import corollary_1, delta, omega, promise, step_limit_1, step_limit_2, theorem_1, theorem_2
 
 PROBLEM: dict[str, Any] = {"smoothness": 2.0, "delta_in": 1.0, "delta_out": 2.0}
@@ -107,13 +107,13 @@ def test_constants_of_a_quadratic() -> None:
     def stochastic(x: Any, draw: int) -> Any:
         return full(x) + np.array([3.0, 4.0]) * (-1.0) ** draw
 
-    found = estimate_constants(full, stochastic, [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]], draws=2)
+    found = constants_of(full, stochastic, [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]], draws=2)
     assert found.smoothness == pytest.approx(4.0)
     assert found.delta_in == pytest.approx(5.0)
     offset = scale * (centres - centres.mean(axis=0))
     assert found.delta_out == pytest.approx(float(np.sqrt((offset**2).sum(axis=1).max())))
     assert found.how == {"L": "sampled", "delta_in": "sampled", "delta_out": "sampled"}
-    assert estimate_constants(full, stochastic, [[0.0, 0.0]], smoothness=9.0).how["L"] == "given"
+    assert constants_of(full, stochastic, [[0.0, 0.0]], smoothness=9.0).how["L"] == "given"
 
 
 def test_softmax_smoothness_bounds_the_hessian() -> None:
@@ -129,8 +129,8 @@ def test_softmax_smoothness_bounds_the_hessian() -> None:
 
 def test_constants_mistakes() -> None:
     with pytest.raises(ConfigError, match="P >= 2"):
-        estimate_constants(lambda x: x[None], lambda x, k: x[None], [[0.0]])
+        constants_of(lambda x: x[None], lambda x, k: x[None], [[0.0]])
     with pytest.raises(ConfigError, match="equal models"):
-        estimate_constants(lambda x: x[None], lambda x, k: x[None], [[0.0], [0.0]])
+        constants_of(lambda x: x[None], lambda x, k: x[None], [[0.0], [0.0]])
     with pytest.raises(ConfigError, match="loss must be"):
         linear_model_smoothness([[1.0]], "hinge")

@@ -44,8 +44,7 @@ def command(
     Example: byzmesh certify paper/two-castle --rule ios --f exact
     """
     from byzmesh.config.yaml import parse_settings
-    from byzmesh.theory.certificate import certify
-    from byzmesh.theory.search.climb import default_budget
+    from byzmesh.theory.certify import certify
 
     net = network_of(network, param, byzantine, weights, seed)
     told = certify(
@@ -53,7 +52,7 @@ def command(
         rule,
         bound_of(f),
         guarantee=guarantee,
-        search=default_budget(net) if search is None else search,
+        search=search,
         seed=seed or 0,
         L=L,
         delta_in=delta_in,

@@ -1,4 +1,4 @@
-"""BALANCE: accept who is near, measured by the own model's length, and ever nearer as training goes on.
+"""BALANCE: accept who is near, measured by its own model's length, and ever nearer as training goes on.
 
     A    = {m : ||y_m - x_n|| <= gamma exp(-kappa t / T) ||x_n||}       t the round, T their number
     x_n <- alpha x_n + (1 - alpha) mean of A, or x_n if A is empty      (Fang et al., CCS 2024)
@@ -21,7 +21,7 @@ from byzmesh.types import Floats
 
 @rules.register("BALANCE")
 def balance(gamma: float = 0.3, kappa: float = 1.0, alpha: float = 0.5) -> Rule:
-    """Average with the neighbours within gamma exp(-kappa t/T) times the length of the own model.
+    """Average with the neighbours within gamma exp(-kappa t/T) times the length of its own model.
 
     Without a number of rounds (a single `aggregate`) the radius is that of round 0.
 
@@ -53,4 +53,5 @@ def balance(gamma: float = 0.3, kappa: float = 1.0, alpha: float = 0.5) -> Rule:
         anchor=origin,
         translates=False,
         options={"gamma": gamma, "kappa": kappa, "alpha": alpha},
+        keeps_own=alpha > 0.0,
     )

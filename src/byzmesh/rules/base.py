@@ -13,13 +13,15 @@ A *Gram rule* only says how much each slot counts (`Block` -> coefficients); `ru
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from byzmesh.registry import Registry
+from byzmesh.rules.contraction import Contraction
+from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.types import Booleans, Floats, Integers
 
@@ -27,6 +29,14 @@ State = Any
 
 UNBOUNDED = 1 << 30
 """`largest_f` of a rule that does not use f."""
+
+VirtualMixing = Literal["to-own", "equal", "own"]
+"""The average that a rule would form if it knew the liars, as a matrix W over the honest workers.
+
+to-own   w_nm = w'_nm, and the weight of the liars goes to the receiver: w_nn = w'_nn + sum_{lying b} w'_nb
+equal    w_nm = 1 / (N_n + 1) over the receiver and its N_n honest neighbours
+own      W = I
+"""
 
 
 @dataclass(frozen=True)
@@ -106,7 +116,7 @@ class Outcome:
 
 
 def normalised(weight: Any) -> Floats:
-    """(R, K) each row divided by its sum; a row without any weight is the own model's.
+    """(R, K) each row divided by its sum; a row without any weight is its own model's.
 
     >>> normalised(np.array([[True, True, False], [False, False, False]]))
     array([[0.5, 0.5, 0. ],
@@ -127,16 +137,20 @@ def no_state(models: Any) -> State:
 
 @dataclass(frozen=True)
 class Rule:
-    """A robust aggregation rule: two pure functions and what is known about them."""
+    """A robust aggregation rule: two pure functions and what is known about them.
+
+    Nobody asks a rule for its name: what a certificate needs (`virtual_mixing`, `contraction`, `gossip_factor`) is
+    declared here too, with the proof in the rule's own file. What is not declared is not known.
+    """
 
     name: str
     apply: Callable[[Inbox, State], tuple[Outcome, State]]
+    _: KW_ONLY
     init: Callable[[Any], State] = no_state
     """(R, D) first half-step models -> state."""
-    largest_f: Callable[[int], int] = lambda neighbours: UNBOUNDED
-    """Largest feasible f for a number of neighbours; -1 if the rule cannot run even with f = 0."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    uses_f: bool = False
+    feasible: Feasible | None = None
+    """The condition on f; None: the rule does not use f."""
     uses_weights: bool = False
     sends: str = "half"
     """What workers exchange: the model after the gradient step (`half`) or before it (`start`)."""
@@ -152,23 +166,43 @@ class Rule:
     coordinatewise: bool = False
     """Works on each coordinate by itself: no coefficients."""
     coefficients: Callable[[Block], Floats] | None = None
-    """The whole rule as a function of the geometry, where it is one: what pre-aggregators and certificates build on."""
+    """The whole rule as a function of the geometry, where it is one: what pre-aggregators build on."""
+    keeps_own: bool = False
+    """The receiver's own model is never cut: it counts whatever the neighbours send."""
+    virtual_mixing: VirtualMixing | None = None
+    """The W that the theory associates with the rule; None: it names none."""
+    contraction: Contraction | None = None
+    """What is proved about its contraction constant, with that W or, without one, with the conventional W (to-own for
+    a rule that uses the weights, else equal); None: nothing."""
+    gossip_factor: float | None = None
+    """rho in the criterion 2 rho b < mu_2 of robust gossip (`theory.gossip`); None: it is no gossip rule."""
+
+    @property
+    def uses_f(self) -> bool:
+        """Whether the result depends on the bound f."""
+        return self.feasible is not None
+
+    def largest_f(self, neighbours: int) -> int:
+        """Largest feasible f for a number of neighbours; -1 if the rule cannot run even with f = 0."""
+        return UNBOUNDED if self.feasible is None else self.feasible.largest(neighbours)
 
 
-def settle(inbox: Inbox, largest_f: Callable[[int], int]) -> tuple[Integers, Booleans]:
+def settle(inbox: Inbox, feasible: Feasible | None) -> tuple[Integers, Booleans]:
     """Cut f to what arrived: (f (R,), kept (R,)), kept where the rule's condition fails even then.
 
     Feasibility was checked once on the configured neighbourhood; silent liars must not stop an honest worker.
     """
+    if feasible is None:
+        return inbox.f, np.zeros(len(inbox.f), bool)
     arrived = inbox.present.sum(axis=1) - 1
     f = np.minimum(inbox.f, arrived)
-    kept: Booleans = f > _bounds(largest_f, inbox.present.shape[1])[arrived]
+    kept: Booleans = f > _bounds(feasible, inbox.present.shape[1])[arrived]
     return f, kept
 
 
 @lru_cache(maxsize=64)
-def _bounds(largest_f: Callable[[int], int], slots: int) -> Integers:
-    return np.array([largest_f(count) for count in range(slots)])
+def _bounds(feasible: Feasible, slots: int) -> Integers:
+    return np.array([feasible.largest(count) for count in range(slots)])
 
 
 rules: Registry[Rule] = Registry("rule", "byzmesh.rules", ("byzmesh.rules",), Rule)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from byzmesh import rng
 from byzmesh.checks import whole
 from byzmesh.rules.base import Block, Rule, rules
+from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.preaggregate import Mixed, premixed
 
 
-@rules.register("bucketing", facts={"feasible": "that of the inner rule for ceil(d / s) neighbours"})
+@rules.register("bucketing")
 def bucketing(inner: Rule | str = "IOS", s: int = 2) -> Rule:
     """Bucketing: means of random groups of s neighbours, then the inner rule.
 
@@ -43,5 +42,5 @@ def bucketing(inner: Rule | str = "IOS", s: int = 2) -> Rule:
     def largest_f(neighbours: int) -> int:
         return rule.largest_f(-(-neighbours // s))
 
-    mixed = premixed("bucketing", rule, mixing, largest_f)
-    return replace(mixed, options={**mixed.options, "s": s})
+    feasible = Feasible("that of the inner rule for ceil(d / s) neighbours", largest_f)
+    return premixed("bucketing", rule, mixing, feasible, weighted=True, s=s)

@@ -9,6 +9,7 @@ import numpy as np
 from byzmesh.compiled import exact
 from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule, vectors
+from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.rule import block_of
 from byzmesh.rules.ranks import near_median_mean
 from byzmesh.types import Booleans, Floats, Integers
@@ -61,7 +62,10 @@ def largest_bulyan(neighbours: int) -> int:
     return (neighbours - 2) // 4 if neighbours >= 2 else -1
 
 
-@rules.register("Bulyan", facts={"feasible": "d >= 4f + 2"})
+BELOW_QUARTER = Feasible("d >= 4f + 2", largest_bulyan)
+
+
+@rules.register("Bulyan")
 def bulyan() -> Rule:
     """Bulyan: S - 2f vectors by repeated Krum, then per coordinate the mean of the S - 4f nearest their median."""
 
@@ -71,4 +75,4 @@ def bulyan() -> Rule:
         picked = repeated_krum(block.distance2, present, f, held - 2 * f, block.tie)
         return near_median_mean(vectors(inbox), inbox.index, picked, held - 4 * f)
 
-    return coordinate_rule("Bulyan", models, largest_f=largest_bulyan)
+    return coordinate_rule("Bulyan", models, feasible=BELOW_QUARTER)

@@ -9,9 +9,15 @@ import numpy as np
 from byzmesh.checks import choice, positive, whole
 from byzmesh.registry import ByPartition
 from byzmesh.rules.base import Block, Inbox, Rule, State, no_state, normalised, rules
-from byzmesh.rules.clipping import clip_towards
+from byzmesh.rules.clipping import FIXED_RADIUS, clip_towards
+from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
+
+
+def moved(near: Neighbourhoods) -> Floats:
+    """No constant where a neighbour lies (see `clipping`); nothing is proved elsewhere."""
+    return np.where(near.lying > 0, np.inf, np.nan)
 
 
 @rules.register(
@@ -22,7 +28,7 @@ from byzmesh.types import Floats
 def cc(tau: float = 0.3, centre: str = "own", iterations: int = 1) -> Rule:
     """Centred clipping: v + (1/S) sum_m clip(y_m - v, tau), repeated `iterations` times.
 
-    centre="own": v starts at the own model; "memory": at the receiver's previous output, 0 at first (as published).
+    centre="own": v starts at its own model; "memory": at its previous output, 0 at first (as published).
     """
     positive("rule CC: tau", tau)
     choice("rule CC: centre", centre, ("own", "memory"))
@@ -49,4 +55,7 @@ def cc(tau: float = 0.3, centre: str = "own", iterations: int = 1) -> Rule:
         translates=not memory,
         idempotent=not memory,
         options={"tau": tau, "centre": centre, "iterations": iterations},
+        keeps_own=not memory,
+        virtual_mixing="equal",
+        contraction=None if memory else Contraction(moved, FIXED_RADIUS),
     )

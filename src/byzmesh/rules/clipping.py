@@ -3,7 +3,9 @@
     v <- v + sum_m a_m clip(y_m - v, tau),   clip(z, tau) = min(1, tau / ||z||) z
 
 Centred clipping (CC) weighs all S vectors equally and starts at a centre v; self-centred clipping (SCC) starts at the
-own model and uses the mixing weights. The radius depends on the task: the paper uses 0.1 (iid) and 0.3 (non-iid).
+receiver's own model and uses the mixing weights. The radius depends on the task: the paper uses 0.1 (iid) and 0.3
+(non-iid). A fixed radius leaves no contraction constant: if all honest models agree, a liar that weighs a still moves
+the receiver by a tau.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.types import Floats
+
+FIXED_RADIUS = "a fixed radius lets a liar move a worker even where all honest models agree"
 
 
 @exact

@@ -29,4 +29,4 @@ def coomed(even: str = "middle") -> Rule:
         upper = held // 2 + 1 if even == "middle" else lower + 1
         return rank_mean(vectors(inbox), inbox.index, present, lower, upper)
 
-    return coordinate_rule("CooMed", models, options={"even": even})
+    return coordinate_rule("CooMed", models, options={"even": even}, virtual_mixing="equal")

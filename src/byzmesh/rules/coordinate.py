@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, settle
+from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.rule import keep_own
 from byzmesh.types import Booleans, Floats, Integers
 
@@ -25,7 +26,7 @@ def coordinate_rule(
     name: str,
     models: Callable[[Inbox, Integers, Booleans], Any],
     *,
-    largest_f: Callable[[int], int] | None = None,
+    feasible: Feasible | None = None,
     self_weight: Callable[[Inbox, Integers], Floats] | None = None,
     **facts: Any,
 ) -> Rule:
@@ -35,7 +36,7 @@ def coordinate_rule(
     """
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
-        f, kept = (inbox.f, np.zeros(len(inbox.f), bool)) if largest_f is None else settle(inbox, largest_f)
+        f, kept = settle(inbox, feasible)
         present = inbox.present
         if kept.any():
             f, present = np.where(kept, 0, f), present.copy()
@@ -45,8 +46,7 @@ def coordinate_rule(
             weight[kept] = 1.0
         return Outcome(keep_own(inbox, models(inbox, f, present), kept), None, kept, None, weight), state
 
-    bound: dict[str, Any] = {} if largest_f is None else {"largest_f": largest_f, "uses_f": True}
-    return Rule(name, apply, coordinatewise=True, **bound, **facts)
+    return Rule(name, apply, coordinatewise=True, feasible=feasible, **facts)
 
 
 def vectors(inbox: Inbox) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """Iterative cutting: IOS (the paper's Algorithm 2) and FABA.
 
-f times: average what is still trusted, cut the neighbour farthest from that average (never the own model), and at last
-average what is left. In Gram space, with trusted shares a (summing to 1) and y relative to the own model,
+f times: average what is still trusted, cut the neighbour farthest from that average (never its own model), and at last
+average what is left. In Gram space, with trusted shares a (summing to 1) and y relative to the receiver's own model,
 
     ||y_m - sum_i a_i y_i||^2 = G_mm - 2 (G a)_m + a' G a,
 
@@ -23,7 +23,7 @@ def cut_farthest(
 ) -> Booleans:
     """(R, K) who is still trusted after f cuts; `weight` are the shares in the averages.
 
-    `own_inside` says whether the own vector takes part in the averages; it is never cut.
+    `own_inside` says whether its own vector takes part in the averages; it is never cut.
     """
     receivers, slots = weight.shape
     trusted = present.copy()

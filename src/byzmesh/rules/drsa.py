@@ -42,4 +42,5 @@ def drsa(penalty: float = 0.001, at: str = "half") -> Rule:
         sends=at,
         coordinatewise=True,
         options={"penalty": penalty, "at": at},
+        keeps_own=True,
     )

@@ -1,4 +1,9 @@
-"""FABA: IOS's predecessor, with equal weights."""
+"""FABA: IOS's predecessor, with equal weights.
+
+With its own model inside the means that decide the cuts it is IOS on equal weights, so Theorem 3 holds with
+h_n = f_n / (d_n + 1) and equal weights over the honest as W (docs/theory.md). With its own model outside nothing is
+proved but that it is the plain mean while nothing is cut.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,19 @@ import numpy as np
 
 from byzmesh.checks import choice
 from byzmesh.rules.base import Block, Rule, normalised, rules
+from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS, cutting
 from byzmesh.rules.cutting import cut_farthest
-from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gram.rule import gram_rule
+from byzmesh.rules.ios import THEOREM_3
 from byzmesh.types import Floats
 
 
-@rules.register("FABA", published={"own": "outside"}, facts={"feasible": "f < d"})
+@rules.register("FABA", published={"own": "outside"})
 def faba(own: str = "inside") -> Rule:
     """FABA: f times cut the neighbour farthest from the plain mean, then plain mean.
 
-    own="inside": the own model takes part in the means that decide the cuts (the text).
+    own="inside": its own model takes part in the means that decide the cuts (the text).
     own="outside": it does not (the published runs); both average it into the result, r_n = 1/(d - f + 1).
     """
     choice("rule FABA: own", own, ("inside", "outside"))
@@ -26,4 +33,13 @@ def faba(own: str = "inside") -> Rule:
         trusted = cut_farthest(block.inner, equal, block.present, block.f, block.tie, own == "inside")
         return normalised(trusted)
 
-    return gram_rule("FABA", coefficients, largest_f=below_neighbours, options={"own": own})
+    inside = cutting(THEOREM_3, "Theorem 3 with equal weights", equal=True)
+    return gram_rule(
+        "FABA",
+        coefficients,
+        feasible=BELOW_NEIGHBOURS,
+        options={"own": own},
+        keeps_own=True,
+        virtual_mixing="equal",
+        contraction=inside if own == "inside" else MEAN_WITHOUT_CUTS,
+    )

@@ -75,4 +75,5 @@ def geomed(steps: int = 80, tolerance: float = 1e-5) -> Rule:
     def coefficients(block: Block) -> Floats:
         return weiszfeld(block.inner, normalised(block.present), block.present, steps, tolerance, ROUNDING * block.tie)
 
-    return gram_rule("GeoMed", coefficients, options={"steps": steps, "tolerance": tolerance})
+    options = {"steps": steps, "tolerance": tolerance}
+    return gram_rule("GeoMed", coefficients, options=options, virtual_mixing="equal")

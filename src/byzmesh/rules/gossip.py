@@ -2,7 +2,7 @@
 
     x_n + sum_m a_m (y_m - x_n),   0 <= a_m <= w'_nm,   z_m = x_n - y_m
 
-The lost weight goes to the own model instead of being shared out, so symmetric weights stay symmetric: with the liars
+The lost weight goes to its own model instead of being shared out, so symmetric weights stay symmetric: with the liars
 dropped and nobody else the rule realises the paper's doubly stochastic W exactly. The rules take the *weight* b_n of
 the lying neighbours instead of their number; it follows from f as the sum of the f largest neighbour weights, which f
 liars cannot exceed.
@@ -24,18 +24,13 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.rules.base import Block
+from byzmesh.rules.contraction import ROUNDING, of_the_heaviest
 from byzmesh.types import Booleans, Floats
-
-ROUNDING = 1e-12
-"""Two sums of weights that differ by less are equal."""
 
 
 def lying_weight(block: Block) -> Floats:
     """(R,) b_n: the sum of the f largest weights among the neighbours that were heard."""
-    falling = -np.sort(-np.where(block.present, block.weight, 0.0)[:, 1:], axis=1)
-    total = np.concatenate([np.zeros((len(falling), 1)), np.cumsum(falling, axis=1)], axis=1)
-    bound: Floats = total[np.arange(len(total)), block.f]
-    return bound
+    return of_the_heaviest(block.f, np.where(block.present, block.weight, 0.0)[:, 1:])
 
 
 @exact
@@ -63,7 +58,7 @@ def keep_nearest(distance2: Floats, weight: Floats, present: Booleans, spare: Fl
 
 
 def reach2(block: Block) -> Floats:
-    """(R, K) squared distances from the own model; rounding may put a product below 0."""
+    """(R, K) squared distances from its own model; rounding may put a product below 0."""
     square: Floats = np.maximum(np.einsum("rkk->rk", block.inner), 0.0)
     return square
 
@@ -73,7 +68,7 @@ def kept_nearest(block: Block, times: float) -> Booleans:
 
 
 def rest_to_own(shares: Floats) -> Floats:
-    """(R, K) the shares of the neighbours, with what is missing to 1 on the own model.
+    """(R, K) the shares of the neighbours, with what is missing to 1 on its own model.
 
     >>> rest_to_own(np.array([[0.0, 0.25, 0.25]]))
     array([[0.5 , 0.25, 0.25]])

@@ -1,17 +1,38 @@
-"""IOS, the iterative outlier scissor: the paper's Algorithm 2."""
+"""IOS, the iterative outlier scissor: the paper's Algorithm 2.
+
+Theorem 3: with at most f_n lying neighbours and h_n < 1/3, h_n the sum of the f_n largest weights among n's neighbours,
+
+    rho <= max_n 12 h_n / (1 - 3 h_n)
+
+for the W that gives the liars' weight to the receiver, which is doubly stochastic if W' is symmetric. The published
+proof has gaps; docs/reprieve.md closes them, with 3 in place of 12.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
+from byzmesh.rules.contraction import bound_of_cuts, cutting
 from byzmesh.rules.cutting import cut_farthest
-from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
 
+THEOREM_3 = 12.0
+"""The factor of h / (1 - 3 h) in Theorem 3."""
 
-@rules.register("IOS", aliases=("iterative-outlier-scissor",), facts={"feasible": "f < d"})
+
+def theorem_3(h: Floats) -> Floats:
+    """12 h / (1 - 3 h), NaN where h >= 1/3 and nothing is proved.
+
+    >>> theorem_3(np.array([0.0, 0.25, 0.4]))
+    array([ 0., 12., nan])
+    """
+    return bound_of_cuts(h, THEOREM_3)
+
+
+@rules.register("IOS", aliases=("iterative-outlier-scissor",))
 def ios() -> Rule:
     """Iterative outlier scissor: f times cut the neighbour farthest from the weighted mean, then weighted mean.
 
@@ -22,4 +43,12 @@ def ios() -> Rule:
         trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
         return normalised(np.where(trusted, block.weight, 0.0))
 
-    return gram_rule("IOS", coefficients, largest_f=below_neighbours, uses_weights=True)
+    return gram_rule(
+        "IOS",
+        coefficients,
+        feasible=BELOW_NEIGHBOURS,
+        uses_weights=True,
+        keeps_own=True,
+        virtual_mixing="to-own",
+        contraction=cutting(THEOREM_3, "Theorem 3"),
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.rules.base import Block, Rule, rules
+from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.nearest import pick_least
 from byzmesh.types import Booleans, Floats, Integers
@@ -54,7 +55,10 @@ def largest_krum(neighbours: int) -> int:
     return neighbours - 2 if neighbours >= 2 else -1
 
 
-@rules.register("Krum", facts={"feasible": "f <= d - 2"})
+ALL_BUT_TWO = Feasible("f <= d - 2", largest_krum)
+
+
+@rules.register("Krum")
 def krum() -> Rule:
     """Krum: the one vector with the least sum of squared distances to its S - f - 2 nearest others."""
 
@@ -62,4 +66,4 @@ def krum() -> Rule:
         scores = krum_scores(block.distance2, block.present, block.f)
         return pick_least(scores, np.ones(len(scores), np.int64), block.tie).astype(np.float64)
 
-    return gram_rule("Krum", coefficients, largest_f=largest_krum)
+    return gram_rule("Krum", coefficients, feasible=ALL_BUT_TWO, virtual_mixing="equal")

@@ -1,23 +1,35 @@
-"""LazyIOS: IOS's cuts, with the weight that was cut returned to the receiver's own model."""
+"""LazyIOS: IOS's cuts, with the weight that was cut returned to the receiver's own model.
+
+Under IOS's conditions and with its W, rho <= max_n 2 h_n / (1 - 3 h_n): step (6) of the proof in docs/reprieve.md.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, rules
+from byzmesh.rules.contraction import cutting
 from byzmesh.rules.cutting import cut_farthest
-from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gossip import rest_to_own
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
 
 
-@rules.register("LazyIOS", aliases=("ios-lazy",), facts={"feasible": "f < d"})
+@rules.register("LazyIOS", aliases=("ios-lazy",))
 def lazy_ios() -> Rule:
-    """IOS's cuts, but the cut weight goes to the own model: x_n + sum_{m in U} w'_nm (y_m - x_n)."""
+    """IOS's cuts, but the cut weight goes to its own model: x_n + sum_{m in U} w'_nm (y_m - x_n)."""
 
     def coefficients(block: Block) -> Floats:
         trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
         return rest_to_own(np.where(trusted, block.weight, 0.0))
 
-    return gram_rule("LazyIOS", coefficients, largest_f=below_neighbours, uses_weights=True)
+    return gram_rule(
+        "LazyIOS",
+        coefficients,
+        feasible=BELOW_NEIGHBOURS,
+        uses_weights=True,
+        keeps_own=True,
+        virtual_mixing="to-own",
+        contraction=cutting(2.0, "LazyIOS's bound, docs/reprieve.md"),
+    )

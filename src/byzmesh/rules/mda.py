@@ -8,7 +8,8 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.rules.base import Block, Rule, normalised, rules
-from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS
+from byzmesh.rules.feasible import Feasible, below_neighbours
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Booleans, Floats, Integers
 
@@ -57,11 +58,14 @@ def largest_searchable(neighbours: int) -> int:
     return largest
 
 
-@rules.register("MDA", aliases=("minimum-diameter-averaging",), facts={"feasible": "f < d and C(S, f) <= 200,000"})
+SEARCHABLE = Feasible(f"f < d and C(S, f) <= {LARGEST_SEARCH:,}", largest_searchable)
+
+
+@rules.register("MDA", aliases=("minimum-diameter-averaging",))
 def mda() -> Rule:
     """Minimum-diameter averaging: the plain mean of the S - f vectors with the least diameter (exhaustive search)."""
 
     def coefficients(block: Block) -> Floats:
         return normalised(tightest(block.distance2, block.present, block.f, block.tie))
 
-    return gram_rule("MDA", coefficients, largest_f=largest_searchable)
+    return gram_rule("MDA", coefficients, feasible=SEARCHABLE, contraction=MEAN_WITHOUT_CUTS)

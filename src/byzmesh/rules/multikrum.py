@@ -7,12 +7,12 @@ import numpy as np
 from byzmesh.checks import whole
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.gram.rule import gram_rule
-from byzmesh.rules.krum import krum_scores, largest_krum
+from byzmesh.rules.krum import ALL_BUT_TWO, krum_scores
 from byzmesh.rules.nearest import pick_least
 from byzmesh.types import Floats
 
 
-@rules.register("MultiKrum", aliases=("multi-krum",), facts={"feasible": "f <= d - 2"})
+@rules.register("MultiKrum", aliases=("multi-krum",))
 def multikrum(m: int | None = None) -> Rule:
     """MultiKrum: the mean of the m vectors of least Krum score (m = S - f by default)."""
     if m is not None:
@@ -23,4 +23,4 @@ def multikrum(m: int | None = None) -> Rule:
         picks = held - block.f if m is None else np.minimum(m, held)
         return normalised(pick_least(krum_scores(block.distance2, block.present, block.f), picks, block.tie))
 
-    return gram_rule("MultiKrum", coefficients, largest_f=largest_krum, options={"m": m})
+    return gram_rule("MultiKrum", coefficients, feasible=ALL_BUT_TWO, options={"m": m})

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
+from byzmesh.rules.feasible import Feasible, below_neighbours
 from byzmesh.rules.nearest import pick_least
 from byzmesh.rules.preaggregate import Mixed, premixed
 
 
-@rules.register("NNM", aliases=("nearest-neighbour-mixing",), facts={"feasible": "f < d and that of the inner rule"})
+@rules.register("NNM", aliases=("nearest-neighbour-mixing",))
 def nnm(inner: Rule | str = "TriMean") -> Rule:
     """Nearest-neighbour mixing: each vector becomes the mean of its S - f nearest, then the inner rule."""
     rule = rules.build(inner)
@@ -26,6 +27,6 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
         return matrix, normalised(block.present), block.present
 
     def largest_f(neighbours: int) -> int:
-        return min(max(0, neighbours - 1), rule.largest_f(neighbours))
+        return min(below_neighbours(neighbours), rule.largest_f(neighbours))
 
-    return premixed("NNM", rule, mixing, largest_f)
+    return premixed("NNM", rule, mixing, Feasible("f < d and that of the inner rule", largest_f), weighted=False)

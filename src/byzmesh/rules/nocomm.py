@@ -5,6 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.contraction import Contraction, Neighbourhoods
+from byzmesh.types import Floats
+
+
+def unmoved(near: Neighbourhoods) -> Floats:
+    """rho = 0: with W = I the average that a worker should form is what it holds."""
+    return np.zeros(len(near.f))
 
 
 @rules.register("NoComm", aliases=("no-communication", "local"))
@@ -17,4 +24,10 @@ def nocomm() -> Rule:
         kept = np.zeros(len(inbox.index), bool)
         return Outcome(inbox.pool.own[inbox.index[:, 0]], coefficients, kept, None, coefficients[:, 0]), state
 
-    return Rule("NoComm", apply)
+    return Rule(
+        "NoComm",
+        apply,
+        keeps_own=True,
+        virtual_mixing="own",
+        contraction=Contraction(unmoved, "no worker listens to any other"),
+    )

@@ -2,7 +2,7 @@
 
 Both replace the K slots of an inbox by K' linear combinations of them, y' = A y with one matrix A (K', K) per receiver.
 A Gram rule then sees the block A G A^T and its coefficients come back as A^T c; for other rules the mixed vectors
-are built. The own vector stays in slot 0.
+are built. The receiver's own vector stays in slot 0.
 
     bucketing(s)   neighbours in random groups of s, each replaced by its mean; f liars spoil at most f groups
     NNM            every vector, own included, becomes the mean of its S - f nearest (itself included); equal weights
@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, settle
+from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.gram.products import mix
 from byzmesh.rules.gram.rule import block_of, keep_own
@@ -25,11 +27,20 @@ Mixed = tuple[Floats, Floats, Booleans]
 """(A (R, K', K), weight (R, K'), present (R, K'))."""
 
 
-def premixed(name: str, inner: Rule, mixing: Callable[[Block], Mixed], largest_f: Callable[[int], int]) -> Rule:
-    """The rule `inner` on mixed inboxes."""
+def premixed(
+    name: str, inner: Rule, mixing: Callable[[Block], Mixed], feasible: Feasible, *, weighted: bool, **options: Any
+) -> Rule:
+    """The rule `inner` on mixed inboxes.
+
+    weighted  whether the mixed inboxes have the weights of what was mixed; else they are weighed alike
+    options   of the pre-aggregator
+
+    Nothing that is proved about the inner rule (`virtual_mixing`, `contraction`, `gossip_factor`) is proved about this
+    one: its inboxes hold mixtures of honest models and lies.
+    """
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
-        f, kept = settle(inbox, largest_f)
+        f, kept = settle(inbox, feasible)
         block = block_of(inbox, f)
         matrix, weight, present = mixing(block)
         if inner.coefficients is None:
@@ -44,14 +55,21 @@ def premixed(name: str, inner: Rule, mixing: Callable[[Block], Mixed], largest_f
         models = keep_own(inbox, mix(inbox.pool, inbox.index, chosen), kept)
         return Outcome(models, chosen, kept, None, chosen[:, 0]), state
 
-    return replace(
-        inner,
-        name=f"{name}({inner.name})",
-        apply=apply,
-        largest_f=largest_f,
-        uses_f=True,
-        coefficients=None,
-        options={"inner": {"name": inner.name, **inner.options}},
+    return Rule(
+        f"{name}({inner.name})",
+        apply,
+        init=inner.init,
+        options={"inner": {"name": inner.name, **inner.options}, **options},
+        feasible=feasible,
+        uses_weights=weighted and inner.uses_weights,
+        sends=inner.sends,
+        needs_previous=inner.needs_previous,
+        needs_loss=inner.needs_loss,
+        translates=inner.translates,
+        idempotent=inner.idempotent,
+        affine=inner.affine,
+        coordinatewise=inner.coordinatewise,
+        keeps_own=inner.keeps_own,  # slot 0 is its own vector or a mean that has it
     )
 
 

@@ -3,9 +3,9 @@
 IOS must cut f messages even when nobody lies, and then it cuts honest workers whose data differ. Reprieve looks again,
 from the trusted average that the cuts left:
 
-    U    the f-fold cut of IOS, own model inside                        (n the receiver, w' the mixing weights)
+    U    the f-fold cut of IOS, its own model inside                    (n the receiver, w' the mixing weights)
     a    = sum_{m in U} w'_nm y_m / W'(U)                               what IOS would return
-    s    = weighted median of ||y_m - a|| over U, own model included
+    s    = weighted median of ||y_m - a|| over U, its own included
     V    = U and every cut m with ||y_m - a|| <= c s
     x_n  = sum_{m in V} w'_nm y_m / W'(V)
 
@@ -15,8 +15,8 @@ neighbours weigh h < 1/3 together, IOS's own condition. A reprieved liar is then
     rho <= max_n max(3, 1 + c) h_n / (1 - 3 h_n)
 
 with the doubly stochastic W of Theorem 3 (docs/reprieve.md has the proof). Without outliers V is everybody and the rule
-is the weighted mean (unless the own model has about half of the weight: the median is then its own distance, and the
-rule goes over to IOS); with f far outliers V = U and the rule is IOS. Costs what IOS costs.
+is the weighted mean (unless its own model has about half of the weight: the median is then that model's distance, and
+the rule goes over to IOS); with f far outliers V = U and the rule is IOS. Costs what IOS costs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ import numpy as np
 from byzmesh.checks import at_least
 from byzmesh.compiled import exact
 from byzmesh.rules.base import Block, Rule, normalised, rules
+from byzmesh.rules.contraction import cutting
 from byzmesh.rules.cutting import cut_farthest
-from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Booleans, Floats
 
@@ -74,7 +75,7 @@ def reprieved(
     return chosen
 
 
-@rules.register("Reprieve", aliases=("readmission", "ios-readmission"), facts={"feasible": "f < d"})
+@rules.register("Reprieve", aliases=("readmission", "ios-readmission"))
 def reprieve(c: float = 3.5) -> Rule:
     """Cut f neighbours as IOS does, then take back those within c median distances of the trusted average.
 
@@ -96,4 +97,13 @@ def reprieve(c: float = 3.5) -> Rule:
         chosen = reprieved(block.inner, block.weight, block.present, trusted, c * c, block.tie)
         return normalised(np.where(chosen, block.weight, 0.0))
 
-    return gram_rule("Reprieve", coefficients, largest_f=below_neighbours, uses_weights=True, options={"c": c})
+    return gram_rule(
+        "Reprieve",
+        coefficients,
+        feasible=BELOW_NEIGHBOURS,
+        uses_weights=True,
+        options={"c": c},
+        keeps_own=True,
+        virtual_mixing="to-own",
+        contraction=cutting(max(3.0, 1.0 + c), "Reprieve's bound, docs/reprieve.md"),
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, rules
-from byzmesh.rules.feasible import below_neighbours
+from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gossip import adaptive_radius2, clipped, kept_nearest, reach2
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
 
 
-@rules.register("RTC", aliases=("remove-then-clip",), facts={"feasible": "f < d"})
+@rules.register("RTC", aliases=("remove-then-clip",))
 def rtc() -> Rule:
     """Remove the farthest neighbours of weight b_n, then clip the rest to tau^2 = (1/b_n) sum_{rest} w' ||z||^2."""
 
@@ -19,4 +19,4 @@ def rtc() -> Rule:
         kept = kept_nearest(block, 1.0)
         return clipped(np.where(kept, block.weight, 0.0), reach2(block), adaptive_radius2(block, kept))
 
-    return gram_rule("RTC", coefficients, largest_f=below_neighbours, uses_weights=True)
+    return gram_rule("RTC", coefficients, feasible=BELOW_NEIGHBOURS, uses_weights=True, keeps_own=True)

@@ -7,9 +7,15 @@ import numpy as np
 from byzmesh.checks import positive
 from byzmesh.registry import ByPartition
 from byzmesh.rules.base import Block, Rule, rules
-from byzmesh.rules.clipping import clip_towards
+from byzmesh.rules.clipping import FIXED_RADIUS, clip_towards
+from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
+
+
+def moved(near: Neighbourhoods) -> Floats:
+    """No constant where a lie weighs anything (see `clipping`); nothing is proved elsewhere."""
+    return np.where(near.lying_weight > 0.0, np.inf, np.nan)
 
 
 @rules.register("SCC", aliases=("self-centered-clipping",), published={"tau": ByPartition(0.1, 0.3)})
@@ -28,4 +34,7 @@ def scc(tau: float = 0.3) -> Rule:
         self_weight=lambda inbox: inbox.weight[:, 0],
         uses_weights=True,
         options={"tau": tau},
+        keeps_own=True,
+        virtual_mixing="to-own",
+        contraction=Contraction(moved, FIXED_RADIUS),
     )

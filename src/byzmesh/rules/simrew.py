@@ -1,7 +1,7 @@
-"""SimRew: reweight each neighbour's update by how much it resembles the own one.
+"""SimRew: reweight each neighbour's update by how much it resembles the receiver's own.
 
-With D_j = y_j - x_n^k (the neighbour's half step seen from the own model before the gradient step) and D_n the own
-gradient step,
+With D_j = y_j - x_n^k (the neighbour's half step seen from the receiver's model before its gradient step) and D_n
+its own gradient step,
 
     x_n^{k+1} = x_n^k + sum_j s1_j s2_j clip(D_j, ||D_n||)         over own and neighbours, not renormalised
     s1 = softmax_j(-divergence(own, j)) of the histograms of the signs (-1, 0, 1) of D_n and D_j

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from byzmesh.rules.base import Inbox, Rule, rules
+from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS
 from byzmesh.rules.coordinate import coordinate_rule, vectors
-from byzmesh.rules.feasible import below_half
+from byzmesh.rules.feasible import BELOW_HALF
 from byzmesh.rules.ranks import rank_mean
 from byzmesh.types import Booleans, Floats, Integers
 
 
-@rules.register("TriMean", aliases=("trimmed-mean", "tm"), facts={"feasible": "2f < d"})
+@rules.register("TriMean", aliases=("trimmed-mean", "tm"))
 def trimean() -> Rule:
     """Trimmed mean of own and, per coordinate, the neighbours without the f least and f largest; equal weights."""
 
@@ -22,4 +23,12 @@ def trimean() -> Rule:
         weight: Floats = 1.0 / (inbox.present.sum(axis=1) - 2 * f)
         return weight
 
-    return coordinate_rule("TriMean", models, largest_f=below_half, self_weight=self_weight)
+    return coordinate_rule(
+        "TriMean",
+        models,
+        feasible=BELOW_HALF,
+        self_weight=self_weight,
+        keeps_own=True,
+        virtual_mixing="equal",
+        contraction=MEAN_WITHOUT_CUTS,
+    )

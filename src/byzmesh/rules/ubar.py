@@ -1,4 +1,4 @@
-"""UBAR: two stages of trust, by distance and then by performance on the own data."""
+"""UBAR: two stages of trust, by distance and then by performance on the receiver's own data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byzmesh.rules.nearest import pick_least
 
 @rules.register("UBAR")
 def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
-    """UBAR: of the floor(rho d) nearest neighbours, average those whose loss on the own batch is not above own.
+    """UBAR: of the floor(rho d) nearest neighbours, average those whose loss on its own batch is not above its own.
 
     x_n = alpha x_n + (1 - alpha) mean of the accepted; x_n if none is accepted. The only rule that needs the loss.
     """
@@ -39,4 +39,11 @@ def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
         models = mix(inbox.pool, inbox.index, chosen)
         return Outcome(models, chosen, np.zeros(receivers, bool), None, chosen[:, 0]), state
 
-    return Rule("UBAR", apply, needs_loss=True, translates=False, options={"rho": rho, "alpha": alpha})
+    return Rule(
+        "UBAR",
+        apply,
+        needs_loss=True,
+        translates=False,
+        options={"rho": rho, "alpha": alpha},
+        keeps_own=alpha > 0.0,
+    )

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.gram.products import mix
+from byzmesh.types import Floats
+
+
+def follows_liars(near: Neighbourhoods) -> Floats:
+    """No constant where a lie weighs anything: it moves the mean however far it lies. Elsewhere the mean is xbar_n."""
+    return np.where(near.lying_weight > 0.0, np.inf, 0.0)
 
 
 @rules.register("WeiMean", aliases=("mean", "weighted-mean", "average"))
@@ -17,4 +24,11 @@ def weimean() -> Rule:
         models = mix(inbox.pool, inbox.index, inbox.weight)
         return Outcome(models, inbox.weight, kept, None, inbox.weight[:, 0]), state
 
-    return Rule("WeiMean", apply, uses_weights=True)
+    return Rule(
+        "WeiMean",
+        apply,
+        uses_weights=True,
+        keeps_own=True,
+        virtual_mixing="to-own",
+        contraction=Contraction(follows_liars, "a mean follows a liar as far as it goes; without one it is exact"),
+    )

@@ -2,18 +2,13 @@
 
     ||A_n - xbar_n|| <= rho max_{m honest neighbour or n} ||x_m - xbar_n||        (Definition 1)
 
-IOS (Theorem 3), with h_n the sum of the f_n largest weights among n's neighbours, B_n <= f_n and h_n < 1/3:
+What is proved about it stands beside each rule (`Rule.contraction`: a theorem with constants, or a proof that there is
+no constant) and is evaluated here on a network. Rules that cut have bounds by h_n, the sum of the f_n largest weights
+among n's neighbours: with B_n <= f_n liars and h_n < 1/3
 
-    rho <= max_n 12 h_n / (1 - 3 h_n),        RCA if h_n < rho* / (12 + 3 rho*) for every n
+    rho <= max_n k h_n / (1 - 3 h_n),        RCA if h_n < rho* / (k + 3 rho*) for every n
 
-The same holds for FABA with its own model inside the means, with h_n = f_n / (d_n + 1) (docs/theory.md). Under the same
-condition (docs/reprieve.md)
-
-    Reprieve  rho <= max_n max(3, 1 + c) h_n / (1 - 3 h_n)
-    LazyIOS   rho <= max_n 2 h_n / (1 - 3 h_n)
-
-Other rules have a proved value only where it is 0 (nobody lies
-and the rule is a plain average) or infinite (a lie moves a worker even if all honest models agree).
+(IOS, Theorem 3: k = 12).
 """
 
 from __future__ import annotations
@@ -24,15 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byzmesh.errors import ByzmeshError
+from byzmesh.errors import ByzmeshError, ConfigError
 from byzmesh.networks import Network
+from byzmesh.rules import contraction
 from byzmesh.rules.base import Rule
-from byzmesh.theory.mixing import STRICT, lying_weight
-from byzmesh.types import Booleans, Floats, Integers
-
-THIRD = 1.0 / 3.0
-
-_PLAIN_WITHOUT_CUTS = ("IOS", "FABA", "TriMean", "NNA", "MDA", "WeiMean")
+from byzmesh.rules.ios import THEOREM_3
+from byzmesh.theory.mixing import lying_weight
+from byzmesh.types import Floats, Integers
 
 
 class ContradictedProof(ByzmeshError):
@@ -58,6 +51,17 @@ class Proof:
         return float(np.max(self.bound))
 
 
+def neighbourhoods(network: Network, f: Integers) -> contraction.Neighbourhoods:
+    """What a declared bound may depend on, with bounds f (N,) on the lying neighbours."""
+    return contraction.Neighbourhoods(
+        neighbours=network.layout.degree,
+        lying=network.lying_neighbours,
+        f=f,
+        weight=network.layout.weight[:, 1:],
+        lying_weight=lying_weight(network),
+    )
+
+
 def heaviest(network: Network, equal: bool = False) -> Floats:
     """(N, K) entry f of row n is the sum of the f largest weights among n's neighbours, f = 0 .. K - 1.
 
@@ -67,12 +71,7 @@ def heaviest(network: Network, equal: bool = False) -> Floats:
     >>> heaviest(network("star", n=3))[0].round(3)
     array([0.   , 0.333, 0.667])
     """
-    layout = network.layout
-    weight = layout.weight[:, 1:]
-    if equal:
-        weight = (layout.sender[:, 1:] >= 0) / (layout.degree[:, None] + 1.0)
-    falling = -np.sort(-weight, axis=1)
-    return np.concatenate([np.zeros((len(weight), 1)), np.cumsum(falling, axis=1)], axis=1)
+    return contraction.heaviest(_weights(network, equal))
 
 
 def cut_weight(network: Network, f: Integers, equal: bool = False) -> Floats:
@@ -83,25 +82,12 @@ def cut_weight(network: Network, f: Integers, equal: bool = False) -> Floats:
     >>> cut_weight(net, net.bounds("exact")).max().round(3)
     np.float64(0.182)
     """
-    total = heaviest(network, equal)
-    picked: Floats = total[np.arange(len(total)), np.minimum(f, total.shape[1] - 1)]
-    return picked
+    return contraction.of_the_heaviest(f, _weights(network, equal))
 
 
-def below(value: Floats, limit: float) -> Booleans:
-    """Whether each value is strictly below the limit, beyond rounding."""
-    strict: Booleans = value < limit - STRICT  # a sum of weights equal to its limit up to rounding is not below it
-    return strict
-
-
-def theorem_3(h: Floats, factor: float = 12.0) -> Floats:
-    """12 h / (1 - 3 h), NaN where h >= 1/3 and nothing is proved; other rules have other factors.
-
-    >>> theorem_3(np.array([0.0, 0.25, 0.4]))
-    array([ 0., 12., nan])
-    """
-    safe = below(h, THIRD)
-    return np.where(safe, factor * h / np.where(safe, 1.0 - 3.0 * h, 1.0), np.nan)
+def _weights(network: Network, equal: bool) -> Floats:
+    weight = network.layout.weight[:, 1:]
+    return contraction.equal_weights(network.layout.degree, weight.shape[1]) if equal else weight
 
 
 def rca_limit(rho_star: float, factor: float | None = None) -> float:
@@ -112,7 +98,7 @@ def rca_limit(rho_star: float, factor: float | None = None) -> float:
     >>> round(rca_limit(0.0366), 4)
     0.003
     """
-    return max(0.0, rho_star) / ((12.0 if factor is None else factor) + 3.0 * max(0.0, rho_star))
+    return max(0.0, rho_star) / ((THEOREM_3 if factor is None else factor) + 3.0 * max(0.0, rho_star))
 
 
 def largest_f(network: Network, limit: float, equal: bool = False) -> Integers:
@@ -122,7 +108,7 @@ def largest_f(network: Network, limit: float, equal: bool = False) -> Integers:
     >>> largest_f(network("paper/two-castle"), 1 / 3).max()
     np.int64(3)
     """
-    fits = below(heaviest(network, equal), limit).sum(axis=1) - 1
+    fits = contraction.below(heaviest(network, equal), limit).sum(axis=1) - 1
     most: Integers = np.minimum(fits, network.layout.degree)
     return most
 
@@ -136,27 +122,16 @@ def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
     >>> round(proved_contraction(net, rule("ios"), net.bounds(1)).rho, 6)
     1.2
     """
-    lying, liars = network.lying_neighbours, lying_weight(network) > 0.0
-    nothing = np.full(len(network.honest), np.nan)
-    if rule.name == "NoComm":
-        return Proof(np.zeros(len(nothing)), "no worker listens to any other")
-    if rule.name == "WeiMean":
-        return Proof(np.where(liars, np.inf, 0.0), "a mean follows a liar as far as it goes; without one it is exact")
-    if rule.name == "IOS" or (rule.name == "FABA" and rule.options.get("own") == "inside"):
-        equal = rule.name == "FABA"
-        bound = np.where(lying <= f, theorem_3(cut_weight(network, f, equal)), np.nan)
-        return Proof(bound, "Theorem 3" + (" with equal weights" if equal else ""), 12.0)
-    if rule.name in ("Reprieve", "LazyIOS"):
-        factor = 2.0 if rule.name == "LazyIOS" else max(3.0, 1.0 + float(rule.options["c"]))
-        bound = np.where(lying <= f, theorem_3(cut_weight(network, f), factor), np.nan)
-        return Proof(bound, f"{rule.name}'s bound, docs/reprieve.md", factor)
-    if rule.name in _PLAIN_WITHOUT_CUTS:
-        return Proof(np.where((lying == 0) & (f == 0), 0.0, np.nan), "with f = 0 and no liar the rule is a plain mean")
-    if rule.name == "SCC" or (rule.name == "CC" and rule.options.get("centre") == "own"):
-        listens = liars if rule.name == "SCC" else lying > 0
-        reason = "a fixed radius lets a liar move a worker even where all honest models agree"
-        return Proof(np.where(listens, np.inf, np.nan), reason)
-    return Proof(nothing, "no bound with constants is known")
+    declared = rule.contraction
+    if declared is None:
+        return Proof(np.full(len(network.honest), np.nan), "no bound with constants is known")
+    bound = np.asarray(declared.bound(neighbourhoods(network, f)), np.float64)
+    if bound.shape != network.honest.shape:
+        raise ConfigError(
+            f"the contraction bound of rule {rule.name} must have one entry per honest worker, "
+            f"{network.honest.shape}, got {bound.shape}"
+        )
+    return Proof(bound, declared.reason, declared.factor)
 
 
 SMALL_SHARE_LIMIT = 1 << 40

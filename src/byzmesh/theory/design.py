@@ -21,8 +21,11 @@ from byzmesh.checks import choice, whole
 from byzmesh.errors import ConfigError, MissingExtra
 from byzmesh.networks import Network, fiedler_vector
 from byzmesh.networks import network as make_network
-from byzmesh.theory.certificate import Certificate, certify
-from byzmesh.theory.contraction import THIRD, below, cut_weight, first_size, rca_limit, theorem_3
+from byzmesh.rules.contraction import THIRD, below
+from byzmesh.rules.ios import theorem_3
+from byzmesh.theory.certificate import Certificate
+from byzmesh.theory.certify import certify
+from byzmesh.theory.contraction import cut_weight, first_size, rca_limit
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own
 from byzmesh.types import Booleans, Floats
 
@@ -39,7 +42,7 @@ class Option:
     certificate: Certificate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Design:
     """A suggestion.
 
@@ -112,14 +115,16 @@ def suggest(
     choice("guarantee", guarantee, ("rdsa", "rca"))
     for scheme in schemes:
         choice("scheme", scheme, SCHEMES)
-    before = certify(start, rule, f, guarantee=guarantee)
+    before = certify(start, rule, f, guarantee=guarantee, search=0)
     reason = _impossible(start.n, f, guarantee)
     grown, added = (start, ()) if before.holds or reason is not None else _grown(start, f, guarantee)
-    options = [Option(scheme, certify(_weighted(grown, scheme), rule, f, guarantee=guarantee)) for scheme in schemes]
+    options = [
+        Option(scheme, certify(_weighted(grown, scheme), rule, f, guarantee=guarantee, search=0)) for scheme in schemes
+    ]
     options.sort(key=_preference)
     if reason is None and not options[0].certificate.holds:
         reason = "no such links were found; the rule's certificate still fails"
-    return Design(before, options[0].certificate, added, tuple(options), reason)
+    return Design(before=before, after=options[0].certificate, added=added, options=tuple(options), reason=reason)
 
 
 def _preference(option: Option) -> tuple[bool, float, float]:

@@ -23,7 +23,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.types import Floats, Integers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Suspect:
     """A sender with its suspicion, at one receiver or (receiver None) over the network."""
 
@@ -35,7 +35,7 @@ class Suspect:
     """The truth, None where it is not known."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Findings:
     """What the record shows.
 
@@ -104,18 +104,25 @@ def find_suspects(
         edges = np.flatnonzero(target == node)
         order = edges[np.lexsort((source[edges], -excess[edges]))]
         worker[node] = tuple(
-            Suspect(int(source[edge]), node, float(excess[edge]), float(rate[edge]), truth(int(source[edge])))
+            Suspect(
+                sender=int(source[edge]),
+                receiver=node,
+                suspicion=float(excess[edge]),
+                rate=float(rate[edge]),
+                lies=truth(int(source[edge])),
+            )
             for edge in order
         )
     overall = []
     for node in np.unique(source).tolist():
         edges = active & (source == node)
         weight = times[edges]
-        mean = float(np.average(excess[edges], weights=weight)) if edges.any() else 0.0
-        share = float(np.average(rate[edges], weights=weight)) if edges.any() else 0.0
-        overall.append(Suspect(node, None, mean, share, truth(node)))
+        suspicion = float(np.average(excess[edges], weights=weight)) if edges.any() else 0.0
+        mean = float(np.average(rate[edges], weights=weight)) if edges.any() else 0.0
+        overall.append(Suspect(sender=node, receiver=None, suspicion=suspicion, rate=mean, lies=truth(node)))
     overall.sort(key=lambda suspect: (-suspect.suspicion, suspect.sender))
-    return Findings(tuple(overall), worker, *_graded(overall, source, target, count, times, liars))
+    mistaken, precision, caught = _graded(overall, source, target, count, times, liars)
+    return Findings(network=tuple(overall), worker=worker, mistaken=mistaken, precision=precision, caught=caught)
 
 
 def _graded(

@@ -26,7 +26,7 @@ class RoundReport:
 
     ratio       (N,) realised contraction; 0 where the honest models agree to within rounding
     chi2        of the empirical mixing matrix, NaN for rules without coefficients
-    lies        (N,) share that liars got, NaN likewise
+    lies        (N,) what the liars' messages counted together, NaN likewise
     violations  ids of the workers whose ratio is above the proved bound
     """
 
@@ -49,11 +49,11 @@ def empirical_mixing(network: Network, coefficients: Floats) -> tuple[Floats, Fl
     sender = network.layout.sender
     row = np.full(network.n, -1, np.int64)
     row[network.honest] = np.arange(len(network.honest))
-    seat = np.where(sender >= 0, row[sender], -1)
-    line, slot = np.nonzero(seat >= 0)
+    column = np.where(sender >= 0, row[sender], -1)
+    receiver, slot = np.nonzero(column >= 0)
     matrix = np.zeros((len(sender), len(sender)))
-    matrix[line, seat[line, slot]] = coefficients[line, slot]
-    lies = np.where((sender >= 0) & (seat < 0), coefficients, 0.0).sum(axis=1)
+    matrix[receiver, column[receiver, slot]] = coefficients[receiver, slot]
+    lies = np.where((sender >= 0) & (column < 0), coefficients, 0.0).sum(axis=1)
     np.fill_diagonal(matrix, 0.0)
     np.fill_diagonal(matrix, 1.0 - matrix.sum(axis=1))
     return matrix, lies
@@ -91,10 +91,10 @@ def round_report(
 ) -> RoundReport:
     """One round of a simulation held against what is proved (`proved_contraction`)."""
     ratio = round_contraction(before, after, mixing)
-    share, lies = np.nan, np.full(len(ratio), np.nan)
+    uneven, lies = np.nan, np.full(len(ratio), np.nan)
     if coefficients is not None:
         matrix, lies = empirical_mixing(network, coefficients)
-        share = chi2(matrix)
+        uneven = chi2(matrix)
     # float32 models round by 1e-7 of their size, so a tiny excess is no violation
     broken = ratio > proof.bound * (1.0 + 1e-3) + 1e-3
-    return RoundReport(ratio, share, lies, network.honest[broken])
+    return RoundReport(ratio, uneven, lies, network.honest[broken])

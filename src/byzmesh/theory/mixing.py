@@ -2,11 +2,11 @@
 
     xbar_n = sum_m w_nm x_m    over n itself and its honest neighbours; W is (N, N) over the honest workers
 
-What the theory associates with a rule (Theorem 3, Table I):
+A rule declares its own (`Rule.virtual_mixing`; Theorem 3 and Table I name those of the paper's rules):
 
-    to-own   w_nm = w'_nm, w_nn = w'_nn + sum_{lying b} w'_nb      IOS, Reprieve, SCC, ...: a liar's weight goes to own
-    equal    w_nm = 1 / (N_n + 1)                                      CooMed, GeoMed, Krum, CC, FABA, TriMean
-    own      W = I                                                     NoComm
+    to-own   w_nm = w'_nm, w_nn = w'_nn + sum_{lying b} w'_nb          the liars' weight goes to the receiver
+    equal    w_nm = 1 / (N_n + 1)                                      equal weights over the receiver and the honest
+    own      W = I                                                     nobody listens
 
 and what matters about W:
 
@@ -18,10 +18,12 @@ and what matters about W:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from byzmesh.checks import choice
 from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
 from byzmesh.types import Floats
@@ -30,30 +32,15 @@ ROUNDING = 1e-9
 STRICT = 1e-12
 """What rounding alone can make of 0."""
 
-_OF_THEORY = {
-    "IOS": "to-own",
-    "LazyIOS": "to-own",
-    "Reprieve": "to-own",
-    "SCC": "to-own",
-    "WeiMean": "to-own",
-    "CooMed": "equal",
-    "GeoMed": "equal",
-    "Krum": "equal",
-    "CC": "equal",
-    "FABA": "equal",
-    "TriMean": "equal",
-    "NoComm": "own",
-}
-
 
 @dataclass(frozen=True)
 class Mixing:
     """A virtual mixing matrix and where it comes from.
 
     matrix  (N, N) rows and columns in the order of `network.honest`
-    form    "to-own", "equal", "own" (see the module) or "given"
-    source  "theory" where the paper associates it with the rule; "convention" for other rules, whose W is to-own if
-            they use the mixing weights and equal if not; "user" if given
+    form    "to-own", "equal" or "own" (see the module)
+    source  "theory" where the rule declares it; "convention" for other rules, whose W is to-own if they use the mixing
+            weights and equal if not
     """
 
     matrix: Floats
@@ -70,10 +57,9 @@ def virtual_mixing(network: Network, rule: Rule) -> Mixing:
     >>> virtual_mixing(net, rule("ios")).matrix[0], virtual_mixing(net, rule("faba")).matrix[0].round(3)
     (array([0.5 , 0.25, 0.25]), array([0.333, 0.333, 0.333]))
     """
-    form = _OF_THEORY.get(rule.name)
-    source = "convention" if form is None else "theory"
-    form = form or ("to-own" if rule.uses_weights else "equal")
-    return Mixing(_matrix(network, form), form, source)
+    form = rule.virtual_mixing or ("to-own" if rule.uses_weights else "equal")
+    choice(f"rule {rule.name}: virtual_mixing", form, MATRICES)
+    return Mixing(MATRICES[form](network), form, "convention" if rule.virtual_mixing is None else "theory")
 
 
 def to_own(network: Network) -> Floats:
@@ -84,14 +70,16 @@ def to_own(network: Network) -> Floats:
 def equal_honest(network: Network) -> Floats:
     """(N, N) equal weights 1 / (N_n + 1) on the receiver and its honest neighbours."""
     links = network.adjacency[np.ix_(network.honest, network.honest)] | np.eye(len(network.honest), dtype=bool)
-    shares: Floats = links / links.sum(axis=1, keepdims=True)
-    return shares
+    matrix: Floats = links / links.sum(axis=1, keepdims=True)
+    return matrix
 
 
-def _matrix(network: Network, form: str) -> Floats:
-    if form == "own":
-        return np.eye(len(network.honest))
-    return to_own(network) if form == "to-own" else equal_honest(network)
+def alone(network: Network) -> Floats:
+    """(N, N) the identity: nobody listens."""
+    return np.eye(len(network.honest))
+
+
+MATRICES: dict[str, Callable[[Network], Floats]] = {"to-own": to_own, "equal": equal_honest, "own": alone}
 
 
 def lying_weight(network: Network) -> Floats:

@@ -24,7 +24,9 @@ from byzmesh import rng
 from byzmesh.checks import choice, fraction
 from byzmesh.files import save_figure
 from byzmesh.networks import Network
-from byzmesh.theory.contraction import THIRD, cut_weight, rca_limit, theorem_3
+from byzmesh.rules.contraction import THIRD
+from byzmesh.rules.ios import theorem_3
+from byzmesh.theory.contraction import cut_weight, rca_limit
 from byzmesh.theory.gossip import gossip_criterion
 from byzmesh.theory.mixing import STRICT, mixing_rate, rho_star, to_own
 from byzmesh.types import Booleans

@@ -101,7 +101,7 @@ def corollary_1(rho: float, chi2: float, workers: int, omega: float, delta_in: f
     return 0.0 if error == 0.0 else (96.0 + 36.0 * delta(omega)) * error * (delta_in**2 + delta_out**2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Promise:
     """The theorems in numbers for one network, rule and problem.
 
@@ -163,4 +163,13 @@ def promise(
             mean_disagreement=disagreement,
         )
     error = corollary_1(rho, chi2, workers, excess, delta_in, delta_out) if contracts else None
-    return Promise(excess, delta(excess), first, second, chosen, disagreement, gradient, error)
+    return Promise(
+        omega=excess,
+        delta=delta(excess),
+        step_limit_1=first,
+        step_limit_2=second,
+        step=chosen,
+        disagreement=disagreement,
+        gradient=gradient,
+        learning_error=error,
+    )

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
+from byzmesh.rules.contraction import THIRD
 from byzmesh.theory import mixing as matrices
-from byzmesh.theory.contraction import THIRD, Proof, cut_weight, largest_f, rca_limit
+from byzmesh.theory.contraction import Proof, cut_weight, largest_f, rca_limit
 from byzmesh.theory.search.climb import Search
+from byzmesh.types import Integers
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Verdict:
         return self.status == "proved"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerReport:
     """One honest worker: h and the bound on its rho (None: none is proved), and how many liars it can bear.
 
@@ -45,7 +46,7 @@ class WorkerReport:
     feasible: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """What the verdicts are drawn from."""
 
@@ -76,7 +77,7 @@ class Facts:
 
 
 def reports(
-    network: Network, rule: Rule, f: npt.NDArray[np.int64], proof: Proof, star: float, equal: bool
+    network: Network, rule: Rule, f: Integers, proof: Proof, star: float, equal: bool
 ) -> tuple[WorkerReport, ...]:
     """One report per honest worker; `equal` counts every neighbour the same instead of by W'."""
     degree = network.layout.degree
@@ -84,15 +85,15 @@ def reports(
     bears, bears_rca = largest_f(network, THIRD, equal), largest_f(network, rca_limit(star, proof.factor), equal)
     return tuple(
         WorkerReport(
-            int(network.honest[row]),
-            int(degree[row]),
-            int(network.lying_neighbours[row]),
-            int(f[row]),
-            float(h[row]),
-            None if math.isnan(proof.bound[row]) else float(proof.bound[row]),
-            int(bears[row]),
-            int(bears_rca[row]),
-            not rule.uses_f or int(f[row]) <= rule.largest_f(int(degree[row])),
+            worker=int(network.honest[row]),
+            neighbours=int(degree[row]),
+            lying=int(network.lying_neighbours[row]),
+            f=int(f[row]),
+            h=float(h[row]),
+            rho_bound=None if math.isnan(proof.bound[row]) else float(proof.bound[row]),
+            bears=int(bears[row]),
+            bears_rca=int(bears_rca[row]),
+            feasible=int(f[row]) <= rule.largest_f(int(degree[row])),
         )
         for row in range(len(h))
     )
@@ -132,8 +133,8 @@ def decide_rca(facts: Facts) -> Verdict:
         return Verdict("proved", f"rho <= {facts.proof.rho:.4g} < rho* = {facts.rho_star:.4g} ({facts.proof.reason})")
     if facts.search is not None and facts.search.rho >= facts.rho_star and facts.search.witness is not None:
         where = facts.search.witness.game.worker
-        found = f"rho >= {facts.search.rho:.4g}, rho* = {facts.rho_star:.4g}"
-        return Verdict("refuted", f"witness at worker {where}: {found}")
+        numbers = f"rho >= {facts.search.rho:.4g}, rho* = {facts.rho_star:.4g}"
+        return Verdict("refuted", f"witness at worker {where}: {numbers}")
     known = _missing(facts) if facts.unproved is not None else f"only rho <= {facts.proof.rho:.4g} is proved"
     return Verdict("unknown", f"{known}, rho* = {facts.rho_star:.4g}")
 

@@ -190,5 +190,6 @@ def test_mistakes(name: str, options: dict[str, int], message: str) -> None:
 
 
 def test_no_search_unasked_on_large_networks() -> None:
-    assert default_budget(network("ring", n=64)) > 0
-    assert default_budget(network("ring", n=65)) == 0
+    assert default_budget(network("ring", n=64), rule("ios")) > 0
+    assert default_budget(network("ring", n=65), rule("ios")) == 0
+    assert default_budget(network("ring", n=64), rule("ubar")) == 0

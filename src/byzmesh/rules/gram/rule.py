@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, no_state, settle
+from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.products import inner_blocks, mix, tie_tolerance
 from byzmesh.types import Booleans, Floats, Integers
 
@@ -73,19 +74,20 @@ def gram_rule(
     remember: bool = False,
     self_weight: Callable[[Inbox], Floats] | None = None,
     init: Callable[[Any], State] = no_state,
-    largest_f: Callable[[int], int] | None = None,
+    feasible: Feasible | None = None,
     **facts: Any,
 ) -> Rule:
     """A rule from its coefficients.
 
     anchor       (inbox, state) -> (R, D) points that take part as a last slot (centred clipping's centre)
     remember     the next state is this round's output
-    self_weight  r_n where it is not the coefficient of the own slot
+    self_weight  r_n where it is not the coefficient of slot 0
+    feasible     the condition on f, for a rule that uses it
     facts        the other fields of `Rule`
     """
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
-        f, kept = (inbox.f, np.zeros(len(inbox.f), bool)) if largest_f is None else settle(inbox, largest_f)
+        f, kept = settle(inbox, feasible)
         held = inbox if anchor is None else anchored(inbox, anchor(inbox, state))
         chosen = coefficients(block_of(held, f))
         if kept.any():
@@ -97,6 +99,5 @@ def gram_rule(
         weight = inside[:, 0] if self_weight is None else self_weight(inbox)
         return Outcome(models, inside, kept, share, weight), models if remember else state
 
-    if largest_f is not None:
-        facts |= {"largest_f": largest_f, "uses_f": True}
-    return Rule(name, apply, init, coefficients=coefficients if anchor is None else None, **facts)
+    whole = coefficients if anchor is None else None
+    return Rule(name, apply, init=init, feasible=feasible, coefficients=whole, **facts)

@@ -31,31 +31,38 @@ from byzmesh.theory.verdicts import Verdict
 
 @dataclass(frozen=True)
 class Published:
-    """A row of Table I: the order as text and as a function of (mu, N), and the two ticks."""
+    """A row of Table I: the order as text and as a function of (mu, N), and the two ticks.
+
+    spread_factor  k in rho <= k mu, for a clipping rule with a radius of twice the honest spread; None: no such rule
+    """
 
     order: str
     value: Callable[[float, int], float]
     rca: bool
     rdsa: bool
-    options: dict[str, Any]
-    radius: bool = False
+    spread_factor: float | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The rule's options: a radius of 2 for an honest spread of 1."""
+        return {} if self.spread_factor is None else {"tau": 2.0}
 
 
 PUBLISHED: dict[str, Published] = {
-    "CooMed": Published("O(1 + mu)", lambda mu, n: 1.0 + mu, False, False, {}),
-    "GeoMed": Published("O((1 - mu)/(1 - 2 mu))", lambda mu, n: (1.0 - mu) / (1.0 - 2.0 * mu), False, False, {}),
-    "Krum": Published("O(N + B - q)", lambda mu, n: float(n), False, False, {}),
-    "CC": Published("O(mu)", lambda mu, n: mu, True, False, {"tau": 2.0}, True),
-    "FABA": Published("O(mu/(1 - 3 mu))", lambda mu, n: mu / (1.0 - 3.0 * mu), True, False, {}),
+    "CooMed": Published("O(1 + mu)", lambda mu, n: 1.0 + mu, rca=False, rdsa=False),
+    "GeoMed": Published("O((1 - mu)/(1 - 2 mu))", lambda mu, n: (1.0 - mu) / (1.0 - 2.0 * mu), rca=False, rdsa=False),
+    "Krum": Published("O(N + B - q)", lambda mu, n: float(n), rca=False, rdsa=False),
+    "CC": Published("O(mu)", lambda mu, n: mu, rca=True, rdsa=False, spread_factor=3.0),
+    "FABA": Published("O(mu/(1 - 3 mu))", lambda mu, n: mu / (1.0 - 3.0 * mu), rca=True, rdsa=False),
     "TriMean": Published(
-        "O(mu (1 - mu)/(1 - 2 mu)^2)", lambda mu, n: mu * (1.0 - mu) / (1.0 - 2.0 * mu) ** 2, True, False, {}
+        "O(mu (1 - mu)/(1 - 2 mu)^2)", lambda mu, n: mu * (1.0 - mu) / (1.0 - 2.0 * mu) ** 2, rca=True, rdsa=False
     ),
-    "SCC": Published("O(mu)", lambda mu, n: mu, True, True, {"tau": 2.0}, True),
-    "IOS": Published("O(mu/(1 - 3 mu))", lambda mu, n: mu / (1.0 - 3.0 * mu), True, True, {}),
+    "SCC": Published("O(mu)", lambda mu, n: mu, rca=True, rdsa=True, spread_factor=2.0),
+    "IOS": Published("O(mu/(1 - 3 mu))", lambda mu, n: mu / (1.0 - 3.0 * mu), rca=True, rdsa=True),
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """A rule's row: searched rho and the published order's value for each share of liars, and the verdicts."""
 
@@ -89,39 +96,50 @@ def _row(name: str, nodes: int, liars: Sequence[int], budget: int, seed: int, di
     rho, star = [], []
     for count in liars:
         net = make_network("complete", n=nodes, byzantine=range(count))
-        proof = None if published.radius else proved_contraction(net, rule, net.bounds(count))
-        spread = 1.0 if published.radius else None
-        found = search_contraction(
+        clips = published.spread_factor is not None
+        proof = None if clips else proved_contraction(net, rule, net.bounds(count))
+        spread = 1.0 if clips else None
+        searched = search_contraction(
             net, rule, count, budget=budget, seed=seed, dimension=dimension, spread=spread, proof=proof
         )
-        rho.append(found.rho)
+        rho.append(searched.rho)
         star.append(rho_star(mixing_rate(virtual_mixing(net, rule).matrix), nodes - count))
     share = tuple(count / nodes for count in liars)
-    order = tuple(published.value(mu, nodes - count) for mu, count in zip(share, liars))
-    return Row(name, published, share, tuple(rho), order, tuple(star), _rca(rule, rho[0], star[0]), _rdsa(rule))
+    return Row(
+        rule=name,
+        published=published,
+        share=share,
+        rho=tuple(rho),
+        order=tuple(published.value(mu, nodes - count) for mu, count in zip(share, liars)),
+        rho_star=tuple(star),
+        rca=_rca(rule, published, rho[0], star[0]),
+        rdsa=_rdsa(rule, published),
+    )
 
 
-def _rca(rule: Rule, without_liars: float, star: float) -> Verdict:
+def _rca(rule: Rule, published: Published, without_liars: float, star: float) -> Verdict:
     if without_liars >= star:
         return Verdict("refuted", f"even without liars rho >= {without_liars:.3g}, rho* = {star:.3g}")
-    if rule.name in ("IOS", "FABA"):
-        size = first_size(lambda h: 12.0 * h / (1.0 - 3.0 * h), rule.name == "IOS")
-        return Verdict("proved", f"for small shares: Theorem 3, one liar among {size:,} or more")
-    if rule.name in ("CC", "SCC"):
-        factor = 2.0 if rule.name == "SCC" else 3.0
-        size = first_size(lambda h: factor * h, rule.name == "SCC")
+    to_own = rule.virtual_mixing == "to-own"
+    if published.spread_factor is not None:
+        factor = published.spread_factor
+        size = first_size(lambda h: factor * h, to_own)
         return Verdict(
             "refuted",
             "with a fixed radius a liar moves workers that agree; a radius of twice the honest spread would give "
             f"rho <= {factor:.0f} mu: RCA for one liar among {size:,} or more",
         )
+    if rule.contraction is not None and rule.contraction.factor is not None:
+        k = rule.contraction.factor
+        size = first_size(lambda h: k * h / (1.0 - 3.0 * h), to_own)
+        return Verdict("proved", f"for small shares: Theorem 3, one liar among {size:,} or more")
     return Verdict("unknown", "rho falls with mu, but only its order is known")
 
 
-def _rdsa(rule: Rule) -> Verdict:
+def _rdsa(rule: Rule, published: Published) -> Verdict:
     matrix = virtual_mixing(make_network("paper/octopus"), rule).matrix
     if doubly_stochastic(matrix):
-        proviso = "; as far as a contraction constant exists, see RCA" if rule.name == "SCC" else ""
+        proviso = "" if published.spread_factor is None else "; as far as a contraction constant exists, see RCA"
         return Verdict("proved", f"the liars' weight goes to own, so a symmetric W' leaves W symmetric{proviso}")
     return Verdict("refuted", f"equal weights on the octopus graph: chi^2 = {chi2(matrix):.3f}")
 

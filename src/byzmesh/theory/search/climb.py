@@ -24,7 +24,7 @@ from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import ContradictedProof, Proof
 from byzmesh.theory.mixing import virtual_mixing
-from byzmesh.theory.search.game import Game, average, check_playable, games_of, ratios, spread, with_spread
+from byzmesh.theory.search.game import Game, average, check_playable, games_of, playable, ratios, spread, with_spread
 from byzmesh.theory.search.starts import AGREEING, random_starts, structured_starts
 from byzmesh.types import Floats
 
@@ -35,7 +35,7 @@ SMALL_NETWORK = 64
 DEFAULT_BUDGET = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Witness:
     """An input on which a rule deviates: worker `game.worker` receives `points` (K, D), own first."""
 
@@ -74,17 +74,27 @@ class Witness:
     def load(cls, path: str | Path) -> Witness:
         """Read what `save` wrote."""
         try:
-            with np.load(Path(path), allow_pickle=False) as kept:
-                about = json.loads(str(kept["about"]))
-                inbox = [kept[name] for name in ("sender", "weight", "target", "lying")]
-                game = Game(about["worker"], inbox[0], inbox[1], inbox[2], inbox[3], int(kept["f"]))
-                points, ratio = kept["points"], float(kept["ratio"])
+            with np.load(Path(path), allow_pickle=False) as saved:
+                about = json.loads(str(saved["about"]))
+                game = Game(
+                    worker=about["worker"],
+                    **{name: saved[name] for name in ("sender", "weight", "target", "lying")},
+                    f=int(saved["f"]),
+                )
+                points, ratio = saved["points"], float(saved["ratio"])
         except (OSError, KeyError, ValueError) as error:
             raise ConfigError(f"witness {path} cannot be read: {error}") from None
-        return cls(about["rule"], about["options"], game, points, ratio, about["network"])
+        return cls(
+            rule=about["rule"],
+            options=about["options"],
+            game=game,
+            points=points,
+            ratio=ratio,
+            network=about["network"],
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Search:
     """What a search found: `rho` is a lower bound on the contraction constant, reached by `witness`.
 
@@ -130,28 +140,39 @@ def search_contraction(
     whole("budget", budget, 1)
     bounds = network.bounds(f)
     matrix = virtual_mixing(network, chosen).matrix if mixing is None else mixing
-    place = {worker: row for row, worker in enumerate(network.honest.tolist())}
+    row = {worker: number for number, worker in enumerate(network.honest.tolist())}
     by_worker: dict[int, float] = {}
     best: Witness | None = None
     used = 0
     for game in games_of(network, matrix, bounds):
-        if chosen.uses_f and game.f > chosen.largest_f(len(game.sender) - 1):
+        if game.f > chosen.largest_f(len(game.sender) - 1):
             continue
         draw = rng.generator(seed, rng.RULE, game.worker)
         points, ratio, spent = climb(chosen, game, budget, draw, dimension, spread)
         used += spent
         by_worker[game.worker] = ratio
-        witness = Witness(chosen.name, dict(chosen.options), game, points, ratio, network.name)
+        witness = Witness(
+            rule=chosen.name,
+            options=dict(chosen.options),
+            game=game,
+            points=points,
+            ratio=ratio,
+            network=network.name,
+        )
         if proof is not None:
-            hold_against(witness, float(proof.bound[place[game.worker]]), proof.reason)
+            hold_against(witness, float(proof.bound[row[game.worker]]), proof.reason)
         if best is None or ratio > best.ratio:
             best = witness
-    return Search(0.0 if best is None else best.ratio, best, by_worker, used, seed)
+    rho = 0.0 if best is None else best.ratio
+    return Search(rho=rho, witness=best, by_worker=by_worker, evaluations=used, seed=seed)
 
 
-def default_budget(network: Network) -> int:
-    """Evaluations that a certificate spends unasked: none on networks of more than 64 workers."""
-    return DEFAULT_BUDGET if network.n <= SMALL_NETWORK else 0
+def default_budget(network: Network, rule: Rule) -> int:
+    """Evaluations that a certificate spends unasked.
+
+    None on networks of more than 64 workers, nor for rules that look at more than the received models.
+    """
+    return DEFAULT_BUDGET if network.n <= SMALL_NETWORK and playable(rule) else 0
 
 
 def hold_against(witness: Witness, bound: float, reason: str) -> None:
@@ -171,9 +192,9 @@ def climb(
     def evaluate(points: Floats) -> tuple[Floats, Floats]:
         if fixed is None:
             return points, ratios(rule, game, points)
-        held = with_spread(game, points, fixed)
-        wide = spread(game, held, average(game, held))
-        return held, np.where(np.abs(wide - fixed) < 1e-6 * fixed, ratios(rule, game, held), 0.0)
+        scaled = with_spread(game, points, fixed)
+        wide = spread(game, scaled, average(game, scaled))
+        return scaled, np.where(np.abs(wide - fixed) < 1e-6 * fixed, ratios(rule, game, scaled), 0.0)
 
     known = structured_starts(game, dimension)
     if len(known) > budget // 2:  # a small budget samples them, but always tries whether agreement is kept
@@ -188,13 +209,13 @@ def climb(
     best, top = member[0].copy(), float(height[0])
     while used < budget and np.isfinite(top):
         trial = moves(game, member, step, draw)
-        held, value = evaluate(trial.reshape(-1, *member.shape[1:]))
-        used += len(held)
+        tried, value = evaluate(trial.reshape(-1, *member.shape[1:]))
+        used += len(tried)
         table = value.reshape(len(member), MOVES)
         pick = table.argmax(axis=1)
         rows = np.arange(len(member))
         better = table[rows, pick] > height * (1.0 + 1e-9)
-        member = np.where(better[:, None, None], held.reshape(trial.shape)[rows, pick], member)
+        member = np.where(better[:, None, None], tried.reshape(trial.shape)[rows, pick], member)
         height = np.where(better, table[rows, pick], height)
         step = np.where(better, np.minimum(1.0, 1.5 * step), 0.5 * step)
         if height.max() > top:
@@ -211,11 +232,11 @@ def moves(game: Game, member: Floats, step: Floats, draw: np.random.Generator) -
     """(M, MOVES, K, D) neighbours of each member: one point moved, all lies moved together, or everything moved."""
     count, slots, dimension = member.shape
     shift = draw.normal(size=(count, MOVES, slots, dimension))
-    kind = draw.random((count, MOVES, 1))
+    chance = draw.random((count, MOVES, 1))
     alone = np.arange(slots) == draw.integers(slots, size=(count, MOVES, 1))
     lies = np.broadcast_to(game.lying, alone.shape)
     together = np.broadcast_to(shift[:, :, :1], shift.shape)
-    shift = np.where(((kind > 0.5) & (kind <= 0.75))[..., None], together, shift)
-    moved = np.where(kind <= 0.5, alone, np.where(kind <= 0.75, lies, True))
+    shift = np.where(((chance > 0.5) & (chance <= 0.75))[..., None], together, shift)
+    moved = np.where(chance <= 0.5, alone, np.where(chance <= 0.75, lies, True))
     wide = np.maximum(spread(game, member, average(game, member)), 1e-3)
     return member[:, None] + (step * wide)[:, None, None, None] * shift * moved[..., None]

@@ -25,7 +25,7 @@ FINE = 1e-3
 """Honest spreads below this share of the largest vector are not tried, for the same reason."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Game:
     """The inbox of one worker; slots as in the network's layout, own first.
 
@@ -58,22 +58,32 @@ def games_of(network: Network, mixing: Floats, f: Integers) -> list[Game]:
     layout = network.layout
     row = np.full(network.n, -1, np.int64)
     row[network.honest] = np.arange(len(network.honest))
-    found: dict[tuple[object, ...], Game] = {}
-    for place, worker in enumerate(layout.receiver.tolist()):
-        sender = layout.sender[place, : layout.degree[place] + 1]
-        seat = row[sender]
-        lying: Booleans = seat < 0
-        target = np.where(lying, 0.0, mixing[place, np.maximum(seat, 0)])
-        game = Game(worker, sender, layout.weight[place, : len(sender)], target, lying, int(f[place]))
-        others = zip(game.weight[1:].round(12).tolist(), target[1:].round(12).tolist(), lying[1:].tolist())
-        own = (game.f, round(float(game.weight[0]), 12), round(float(target[0]), 12))
-        found.setdefault((*own, *sorted(others)), game)
-    return list(found.values())
+    games: dict[tuple[object, ...], Game] = {}
+    for number, worker in enumerate(layout.receiver.tolist()):
+        sender = layout.sender[number, : layout.degree[number] + 1]
+        lying: Booleans = row[sender] < 0
+        game = Game(
+            worker=worker,
+            sender=sender,
+            weight=layout.weight[number, : len(sender)],
+            target=np.where(lying, 0.0, mixing[number, np.maximum(row[sender], 0)]),
+            lying=lying,
+            f=int(f[number]),
+        )
+        weight, target = game.weight.round(12).tolist(), game.target.round(12).tolist()
+        others = zip(weight[1:], target[1:], lying[1:].tolist())
+        games.setdefault((game.f, weight[0], target[0], *sorted(others)), game)
+    return list(games.values())
+
+
+def playable(rule: Rule) -> bool:
+    """Whether the rule's output depends on the received models only."""
+    return not (rule.needs_previous or rule.needs_loss) and rule.sends == "half"
 
 
 def check_playable(rule: Rule) -> None:
-    """Raise `ConfigError` if the rule's output depends on more than the inbox."""
-    if rule.needs_previous or rule.needs_loss or rule.sends != "half":
+    """Raise `ConfigError` if the rule's output depends on more than the received models."""
+    if not playable(rule):
         raise ConfigError(
             f"rule {rule.name} looks at more than the received models, so its contraction cannot be searched; "
             f"leave out search"
