@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from byzmesh.rules.aggregate import BadMessage, aggregate, rule
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
     from byzmesh.rules.bucketing import bucketing
+    from byzmesh.rules.contraction import Contraction, Neighbourhoods
+    from byzmesh.rules.feasible import Feasible
     from byzmesh.rules.gram.rule import gram_rule
     from byzmesh.rules.nnm import nnm
     from byzmesh.simulation.engine import Run, Simulation
@@ -47,7 +49,10 @@ if TYPE_CHECKING:
 _LAZY = {
     "BadMessage": "rules.aggregate",
     "Block": "rules.base",
+    "Contraction": "rules.contraction",
+    "Feasible": "rules.feasible",
     "Inbox": "rules.base",
+    "Neighbourhoods": "rules.contraction",
     "Outcome": "rules.base",
     "Rule": "rules.base",
     "aggregate": "rules.aggregate",
@@ -86,10 +91,13 @@ __all__ = [
     "Attack",
     "BadMessage",
     "Block",
+    "Contraction",
     "Evaluation",
+    "Feasible",
     "Forged",
     "Inbox",
     "Metric",
+    "Neighbourhoods",
     "Network",
     "Outcome",
     "Problem",

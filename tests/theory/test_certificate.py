@@ -131,7 +131,7 @@ def test_the_theorems_in_numbers() -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(ConfigError, match="guarantee 'rdas' is not known: did you mean 'rdsa'"):
+    with pytest.raises(ConfigError, match="guarantee must be rdsa, rca, both, gossip or connected, got 'rdas'"):
         certify(network("complete", n=8), guarantee="rdas")
     with pytest.raises(ConfigError, match="f must be"):
         certify(network("paper/two-castle"), f="exactly")
