@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "studies": STUDIES,
     "peers": SIMULATION | {"config", "store"},
     "torch": {"rules", "problems"},
-    "catalogue": SIMULATION,
+    "catalogue": SIMULATION | {"peers"},
     "cli": STUDIES | {"studies", "peers", "catalogue"},
     "__init__": STUDIES | {"catalogue", "torch"},
 }

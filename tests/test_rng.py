@@ -127,7 +127,7 @@ def test_generator_is_a_function_of_its_key() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(ConfigError, match="seed must be an integer, got float"):
+    with pytest.raises(ConfigError, match="seed must be a whole number, got"):
         rng.key(1.5, rng.BATCH)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="high must be between 1"):
         rng.integers(KEY, [0], 0, 1, 0)

@@ -153,8 +153,9 @@ def everything(kind: str) -> list[dict[str, Any]]:
 
 
 def _registries() -> dict[str, Registry[Any]]:
-    """What has no listing of its own: what networks, problems and step sizes are made of."""
+    """What has no listing of its own: what networks, problems, step sizes and messages are made of."""
     from byzmesh.networks.weights import schemes
+    from byzmesh.peers.codecs import codecs
     from byzmesh.problems import partitions, problems
     from byzmesh.problems.neural.augment import augmentations
     from byzmesh.problems.neural.modules import modules
@@ -167,6 +168,7 @@ def _registries() -> dict[str, Registry[Any]]:
         "modules": modules,
         "augmentations": augmentations,
         "schedules": schedules,
+        "codecs": codecs,
     }
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import inspect
 import pkgutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
 from types import MappingProxyType
@@ -149,6 +150,16 @@ class Registry(Generic[T]):
                 found = point.load()
                 if callable(found) and fold(point.name) not in self._names:
                     self.register(point.name)(found)
+
+    @contextmanager
+    def temporary(self) -> Iterator[None]:
+        """What is registered inside the block is forgotten after it (for tests and examples)."""
+        self.load()
+        entries, names = dict(self._entries), dict(self._names)
+        try:
+            yield
+        finally:
+            self._entries, self._names = entries, names
 
     def names(self) -> list[str]:
         """Canonical names, sorted."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.checks import is_whole
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
 
@@ -36,8 +37,8 @@ def key(seed: int, purpose: int, *extra: int) -> np.uint64:
     >>> len({int(key(0, BATCH)), int(key(0, BATCH)), int(key(0, ATTACK)), int(key(0, BATCH, 1))})
     3
     """
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
-        raise ConfigError(f"seed must be an integer, got {type(seed).__name__} {seed!r}")
+    if not is_whole(seed):
+        raise ConfigError(f"seed must be a whole number, got {seed!r}")
     state = 0
     for word in (int(seed), int(purpose), *(int(value) for value in extra)):
         state = _mix_python((state + _G + (word & _MASK)) & _MASK)

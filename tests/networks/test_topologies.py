@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import networkx
@@ -166,11 +167,14 @@ def test_unknown_names_and_options_name_the_nearest() -> None:
         network("ring")
 
 
-def test_a_third_party_topology_is_one_decorated_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    topologies.load()
-    monkeypatch.setattr(topologies, "_entries", dict(topologies._entries))
-    monkeypatch.setattr(topologies, "_names", dict(topologies._names))
+@pytest.fixture
+def own_topologies() -> Iterator[None]:
+    with topologies.temporary():
+        yield
 
+
+@pytest.mark.usefixtures("own_topologies")
+def test_a_third_party_topology_is_one_decorated_function() -> None:
     @topologies.register("wheel")
     def wheel(n: int) -> networkx.Graph[int]:
         """A hub joined to a ring."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byzmesh.errors import ConfigError
-from byzmesh.peers.wire import EVERYONE, HEADER, WIRES, Format, WireError
+from byzmesh.errors import ConfigError, PeerError
+from byzmesh.peers.codecs import Codec, codecs
+from byzmesh.peers.wire import EVERYONE, HEADER, Format, WireError
 
+WIRES = ("raw", "float16", "int8")
 FORMATS = [Format(5, 37, dtype, wire) for dtype in ("float32", "float64") for wire in WIRES]
 
 
@@ -140,3 +144,66 @@ def test_fuzzed_decoder_raises_only_its_own_error(seed, form, kind):
 def test_bad_formats(options):
     with pytest.raises(ConfigError):
         Format(**{"run": 0, "dimension": 3, **options})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wire", "size", "digest"),
+    [
+        ("float32", "raw", 1248, "ea317cc5abb782a5"),
+        ("float32", "float16", 648, "4710251e5500c682"),
+        ("float32", "int8", 352, "070360475986bd9b"),
+        ("float64", "raw", 2448, "63c0416085f27f03"),
+        ("float64", "float16", 648, "4710251e5500c682"),
+        ("float64", "int8", 352, "070360475986bd9b"),
+    ],
+)
+def test_the_bytes_are_those_of_version_1(dtype: str, wire: str, size: int, digest: str) -> None:
+    data = Format(5, 301, dtype, wire).encode(np.linspace(-3, 70000, 301).astype(dtype), 3, 11)
+    assert (len(data), hashlib.sha256(data).hexdigest()[:16]) == (size, digest)
+
+
+@pytest.fixture
+def signs() -> Iterator[type[Codec]]:
+    """A codec of a third party: one bit per coordinate."""
+
+    class Signs(Codec):
+        """The signs alone."""
+
+        byte = 200
+
+        def encode(self, vector: np.ndarray) -> bytes:
+            return np.packbits(vector >= 0).tobytes()
+
+        def decode(self, payload: memoryview, dimension: int, dtype: str) -> np.ndarray:
+            bits = np.unpackbits(np.frombuffer(payload, np.uint8))[:dimension]
+            return np.where(bits, 1.0, -1.0).astype(dtype)
+
+    with codecs.temporary():
+        codecs.register("signs")(Signs)
+        yield Signs
+
+
+def test_a_codec_is_one_class(signs: type[Codec]) -> None:
+    form = Format(0, 11, wire="signs")
+    data = form.encode(np.linspace(-1, 1, 11, dtype=np.float32), 3, 0)
+    assert (form.payload, data[5]) == (2, 200)
+    assert form.decode(data, 3).vector.tolist() == [-1.0] * 5 + [1.0] * 6
+    with pytest.raises(WireError, match="encoding 200, 1 expected"):
+        Format(0, 4).decode(bytes(Format(0, 128, wire="signs").encode(np.ones(128), 3, 0)), 3)
+
+
+def test_what_a_codec_does_wrong_is_said(signs: type[Codec], monkeypatch: pytest.MonkeyPatch) -> None:
+    form = Format(0, 64, wire="signs")
+    data = form.encode(np.ones(64), 3, 0)
+    monkeypatch.setattr(signs, "decode", lambda self, payload, dimension, dtype: np.ones(3))
+    with pytest.raises(WireError, match=r"codec signs must decode to \(64,\), got \(3,\)"):
+        form.decode(data, 3)
+    monkeypatch.setattr(signs, "decode", lambda self, payload, dimension, dtype: 1 / 0)
+    with pytest.raises(WireError, match="codec signs cannot decode the message: division by zero"):
+        form.decode(data, 3)
+    monkeypatch.setattr(signs, "encode", lambda self, vector: bytes(int(vector[0])))
+    with pytest.raises(PeerError, match="encodes this vector in 7 bytes and zeros in 8"):
+        form.encode(np.full(64, 7.0), 3, 0)
+    monkeypatch.setattr(signs, "byte", 4)
+    with pytest.raises(ConfigError, match="codecs signs and int8 both have the byte 4"):
+        Format(0, 64, wire="signs")

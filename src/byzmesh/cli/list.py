@@ -24,6 +24,7 @@ class Kind(StrEnum):
     modules = "modules"
     augmentations = "augmentations"
     schedules = "schedules"
+    codecs = "codecs"
     profiles = "profiles"
     metrics = "metrics"
 

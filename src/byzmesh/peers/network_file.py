@@ -26,14 +26,13 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from byzmesh.checks import choice
 from byzmesh.errors import ConfigError, nearest
 from byzmesh.files import write
 from byzmesh.networks import Network
+from byzmesh.peers.codecs import codec
 from byzmesh.peers.identity import is_public_key
 from byzmesh.peers.rounds import Patience
 from byzmesh.peers.transport import Remote
-from byzmesh.peers.wire import WIRES
 from byzmesh.problems import Problem, problems
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
@@ -167,7 +166,7 @@ class NetworkFile(_Section):
             values = [getattr(entry, what) for entry in self.peers]
             for value in {value for value in values if values.count(value) > 1}:
                 raise ConfigError(f"network file: {what} {value} is given to two peers; each needs its own")
-        choice("network file: wire", self.wire, WIRES)
+        codec(self.wire)
         if isinstance(self.f, dict) and sorted(self.f) != ids:
             raise ConfigError("network file: f must be one number or name every peer")
         bounds = np.array([self.bound(peer) for peer in ids], np.int64)

@@ -4,7 +4,7 @@
     0      2     destination: a peer's id, or 65535 for every neighbour (first, because subscriptions match a prefix)
     2      2     "bz"
     4      1     version
-    5      1     encoding: 1 float32, 2 float64, 3 float16, 4 int8
+    5      1     encoding: the byte of the codec (codecs.py): 1 float32, 2 float64, 3 float16, 4 int8
     6      2     sender
     8      8     round
     16     8     run: hash of what all peers must agree on
@@ -13,8 +13,7 @@
     32     8     checksum of all other bytes
     40           payload, padded with zeros to a multiple of 8 bytes
 
-All integers are little-endian. `raw` sends the model's own dtype. `int8` sends one float32 scale per block of 256
-coordinates, then D signed bytes: x = scale * byte. Everything has exactly one size, so a receiver knows it beforehand.
+All integers are little-endian. Every message of a run has the same size, so a receiver knows it beforehand.
 The checksum finds damage, not malice: CURVE authenticates what travels, and a liar may send any finite vector.
 """
 
@@ -30,16 +29,14 @@ import numpy as np
 from byzmesh.checks import choice, whole
 from byzmesh.compiled import fast
 from byzmesh.errors import PeerError
+from byzmesh.peers.codecs import Codec, codec
 from byzmesh.types import Array
 
 EVERYONE = 65535
 """Destination of a message to all neighbours; ids are below it."""
-WIRES = ("raw", "float16", "int8")
 HEADER = struct.Struct("<H2sBBHQQIIQ")
 VERSION = 1
 _MAGIC = b"bz"
-_CODES = {"float32": 1, "float64": 2, "float16": 3, "int8": 4}
-_BLOCK = 256
 _CHECKSUM = 32
 
 
@@ -79,34 +76,37 @@ class Format:
     wire: str = "raw"
 
     def __post_init__(self) -> None:
-        choice("wire", self.wire, WIRES)
         choice("dtype", self.dtype, ("float32", "float64"))
         whole("dimension", self.dimension, 1, (1 << 32) - 1)
+        _ = self.codec
 
     @cached_property
-    def encoding(self) -> str:
-        """Type of the numbers on the wire."""
-        return self.dtype if self.wire == "raw" else self.wire
+    def codec(self) -> Codec:
+        """How vectors travel."""
+        return codec(self.wire)
+
+    @cached_property
+    def payload(self) -> int:
+        """Bytes of every payload."""
+        return memoryview(self.codec.encode(np.zeros(self.dimension, self.dtype))).nbytes
 
     @cached_property
     def size(self) -> int:
         """Bytes of every message."""
-        if self.encoding == "int8":
-            payload = 4 * self._blocks + self.dimension
-        else:
-            payload = np.dtype(self.encoding).itemsize * self.dimension
-        return HEADER.size + payload + -payload % 8
-
-    @cached_property
-    def _blocks(self) -> int:
-        return -(-self.dimension // _BLOCK)
+        return HEADER.size + self.payload + -self.payload % 8
 
     def encode(self, vector: Array, sender: int, round: int, destination: int = EVERYONE) -> bytearray:
         """The message with this (D,) vector."""
         data = bytearray(self.size)
-        code = _CODES[self.encoding]
-        HEADER.pack_into(data, 0, destination, _MAGIC, VERSION, code, sender, round, self.run, self.dimension, 0, 0)
-        self._write(np.frombuffer(data, np.uint8, offset=HEADER.size), vector)
+        byte = self.codec.byte_for(self.dtype)
+        HEADER.pack_into(data, 0, destination, _MAGIC, VERSION, byte, sender, round, self.run, self.dimension, 0, 0)
+        payload = memoryview(self.codec.encode(np.asarray(vector, self.dtype)))
+        if payload.nbytes != self.payload:
+            raise PeerError(
+                f"codec {self.wire} encodes this vector in {payload.nbytes} bytes and zeros in {self.payload}; "
+                "the length may depend on the dimension only"
+            )
+        memoryview(data)[HEADER.size : HEADER.size + self.payload] = payload
         struct.pack_into("<Q", data, _CHECKSUM, int(checksum(np.frombuffer(data, "<u8"))))
         return data
 
@@ -122,11 +122,11 @@ class Format:
         """The message that `sender` sent; `WireError` and nothing else if the bytes are not one."""
         if len(data) != self.size:
             raise WireError("size", f"message has {len(data)} bytes, {self.size} expected")
-        _, magic, version, code, said, round, run, dimension, zero, check = HEADER.unpack_from(data)
+        _, magic, version, byte, said, round, run, dimension, zero, check = HEADER.unpack_from(data)
         if magic != _MAGIC or version != VERSION:
             raise WireError("version", f"message starts with {magic!r} version {version}, not {_MAGIC!r} {VERSION}")
-        if code != _CODES[self.encoding] or zero != 0:
-            raise WireError("dtype", f"message has encoding {code}, {_CODES[self.encoding]} expected")
+        if byte != self.codec.byte_for(self.dtype) or zero != 0:
+            raise WireError("dtype", f"message has encoding {byte}, {self.codec.byte_for(self.dtype)} expected")
         if dimension != self.dimension:
             raise WireError("shape", f"message has {dimension} coordinates, {self.dimension} expected")
         if said != sender:
@@ -136,36 +136,21 @@ class Format:
         # the sum is taken as if its own field were zero
         if int(checksum(np.frombuffer(data, "<u8"))) != check:
             raise WireError("checksum", "message has a wrong checksum")
-        vector = self._read(np.frombuffer(data, np.uint8, offset=HEADER.size))
+        payload = memoryview(data)[HEADER.size : HEADER.size + self.payload]
+        vector = self._decoded(payload)
         if not np.isfinite(vector).all():
             raise WireError("finite", "message holds NaN or infinity")
         return Message(sender, round, vector)
 
-    def _write(self, payload: Array, vector: Array) -> None:
-        if self.encoding == "int8":
-            padded = np.zeros(self._blocks * _BLOCK, np.float64)
-            padded[: self.dimension] = vector
-            blocks = padded.reshape(-1, _BLOCK)
-            limit = float(np.finfo(np.float32).max) / 127
-            scale = np.minimum(np.abs(blocks).max(axis=1) / 127, limit).astype(np.float32)
-            units = blocks / np.where(scale > 0, scale, 1)[:, None]
-            bytes_ = np.clip(np.rint(units), -127, 127).astype(np.int8).reshape(-1)
-            payload[: 4 * len(scale)] = scale.view(np.uint8)
-            payload[4 * len(scale) :][: self.dimension] = bytes_[: self.dimension].view(np.uint8)
-            return
-        if self.encoding == "float16":
-            vector = np.clip(vector, -65504, 65504)
-        values = np.ascontiguousarray(vector, np.dtype(self.encoding))
-        payload[: values.nbytes] = values.view(np.uint8)
-
-    def _read(self, payload: Array) -> Array:
-        if self.encoding == "int8":
-            scale = payload[: 4 * self._blocks].view("<f4")
-            units = payload[4 * self._blocks :][: self.dimension].view(np.int8)
-            with np.errstate(over="ignore", invalid="ignore"):
-                return np.repeat(scale, _BLOCK)[: self.dimension].astype(self.dtype) * units
-        kind = np.dtype(self.encoding)
-        return payload[: self.dimension * kind.itemsize].view(kind).astype(self.dtype)
+    def _decoded(self, payload: memoryview) -> Array:
+        # a liar chooses the bytes: whatever they do to a codec, the message is silence and the worker goes on
+        try:
+            vector = np.asarray(self.codec.decode(payload, self.dimension, self.dtype), self.dtype)
+        except Exception as error:
+            raise WireError("codec", f"codec {self.wire} cannot decode the message: {error}") from error
+        if vector.shape != (self.dimension,):
+            raise WireError("codec", f"codec {self.wire} must decode to ({self.dimension},), got {vector.shape}")
+        return vector
 
 
 @fast

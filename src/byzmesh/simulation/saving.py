@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from byzmesh.checks import is_number
 from byzmesh.errors import DataError
 from byzmesh.naming import without_names
 from byzmesh.rules.interop import from_host, to_host
@@ -77,5 +78,4 @@ def _ways(run: Simulation) -> dict[int, str]:
 
 def _plain(state: Any) -> bool:
     """Whether a state changes from round to round: an array or number. Prepared records are rebuilt by `init`."""
-    number = isinstance(state, (int, float, np.ndarray)) and not isinstance(state, bool)
-    return number or hasattr(state, "new_empty")
+    return is_number(state) or isinstance(state, np.ndarray) or hasattr(state, "new_empty")

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from byzmesh.checks import is_whole
 from byzmesh.errors import ConfigError
 from byzmesh.naming import without_names
 
@@ -118,7 +119,7 @@ def indexed(value: Any) -> int | float | str:
     """
     if isinstance(value, float):
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
-        return value
+    if is_whole(value) and -(2**63) <= value < 2**63:
+        return int(value)
     text = dump(value)
     return text if len(text) <= LONGEST_INDEXED else "#" + hashlib.sha256(text.encode("ascii")).hexdigest()

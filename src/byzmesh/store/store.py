@@ -193,8 +193,7 @@ class Store:
 
         A run that had a result and was computed again keeps it; the reason is noted beside it.
         """
-        if kind not in FAILURE_KINDS:
-            raise ConfigError(f"kind = {kind!r} is no kind of failure: {nearest(kind, FAILURE_KINDS)}")
+        choice("kind of failure", kind, FAILURE_KINDS)
         why = {"failure": text.encode("utf-8", "replace").decode(), "failure_kind": kind}
         values = {"status": "failed", **why, **_checked(facts, provenance)}
         with self._writing() as connection:
