@@ -131,7 +131,7 @@ def test_facts_and_kinds_that_there_are_not_are_refused(store):
     key = store.plan(CONFIG)
     with pytest.raises(UnknownOption, match="'round': did you mean 'rounds'"):
         store.finish(key, "finished", {}, round=3)
-    with pytest.raises(ConfigError, match="kind of failure must be .*, got 'memori'"):
+    with pytest.raises(ConfigError, match=r"kind of failure must be .*, got 'memori'"):
         store.fail(key, "memori", "no room")
 
 
