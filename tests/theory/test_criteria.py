@@ -169,7 +169,7 @@ def test_peers_and_networks_agree() -> None:
     row = net.neighbours(3)
     weights = peer_weights(len(row), net.degree[row], largest=11)
     np.testing.assert_allclose(weights, [net.mixing[3, 3], *net.mixing[3, row]])
-    with pytest.raises(ConfigError, match="at least the own degree"):
+    with pytest.raises(ConfigError, match="at least the worker's own degree"):
         peer_weights(3, [1, 1, 1], largest=2)
     with pytest.raises(ConfigError, match="one per neighbour"):
         peer_weights(3, [1, 1], largest=4)

@@ -24,7 +24,8 @@ from byzmesh.types import Floats
 class Certificate:
     """What is known about a rule on a network. `print` shows it in words, `to_dict` is for machines.
 
-    rho_bound is the proved bound (None: nothing proved; infinity: proved to be unbounded), search what was found.
+    rho_bound is the proved bound (None: nothing proved; infinity: proved to be unbounded), search what the search
+    for bad inputs reached.
     """
 
     network: Network
@@ -168,7 +169,7 @@ def _numbers(certificate: Certificate) -> list[str]:
         f"rho at most {_number(certificate.rho_bound)}"
         + ("" if certificate.search is None else f", at least {_number(certificate.search.rho)} (searched)"),
         f"gossip: mu_2 {gossip.mu_2:.4f}, b {gossip.b:.4f}; 2 rho b < mu_2 for "
-        + (", ".join(kind for kind, holds in gossip.holds.items() if holds) or "no kind of rule"),
+        + (", ".join(name for name, holds in gossip.holds.items() if holds) or "no kind of rule"),
     ]
     told = certificate.promise
     if told is not None:

@@ -147,7 +147,7 @@ def _impossible(n: int, f: int, guarantee: str) -> str | None:
     if h >= THIRD:
         return f"{f} liars among {n} nodes are a third or more; use at least {3 * f + 1} nodes"
     if guarantee == "rca" and theorem_3(np.array([h]))[0] >= rho_star(1.0, n - f):
-        least = first_size(lambda share: 12.0 * f * share / (1.0 - 3.0 * f * share) if 3 * f * share < 1 else 9e9, True)
+        least = first_size(lambda each: float(theorem_3(np.array([f * each]))[0]), True)
         return f"even the complete graph of {n} nodes is not RCA with {f} liars; about {least:,} nodes are needed"
     return None
 

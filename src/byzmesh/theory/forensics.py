@@ -1,6 +1,6 @@
 """Who lied? Reading the record of who was cut by whom.
 
-Input is one line per edge: sender, receiver, in how many of its rounds the receiver gave the sender no weight (`cut`),
+Input is one entry per edge: sender, receiver, in how many of its rounds the receiver gave the sender no weight (`cut`),
 and how many rounds there were. A rule that cuts f neighbours every round also cuts honest ones, so what counts is not
 the rate itself but its excess over the receiver's usual rate:
 
@@ -54,12 +54,12 @@ class Findings:
 
 
 def cut_counts(sender: Integers, coefficients: Floats) -> tuple[Integers, Integers]:
-    """(cut, held) (R, K) of one round, to be summed over rounds: which neighbours got no weight, which were there.
+    """(cut, heard) (R, K) of one round, to be summed over rounds: which neighbours got no weight, which were there.
 
     sender is `network.layout.sender` (R, K), coefficients (R, K).
 
-    >>> cut, held = cut_counts(np.array([[0, 1, 2, -1]]), np.array([[0.5, 0.5, 0.0, 0.0]]))
-    >>> cut, held
+    >>> cut, heard = cut_counts(np.array([[0, 1, 2, -1]]), np.array([[0.5, 0.5, 0.0, 0.0]]))
+    >>> cut, heard
     (array([[0, 0, 1, 0]]), array([[0, 1, 1, 0]]))
     """
     there = sender >= 0
@@ -76,8 +76,8 @@ def find_suspects(
 ) -> Findings:
     """Rank the senders of E edges; `byzantine` is the truth, if known.
 
-    >>> found = find_suspects([1, 2, 0, 2], [0, 0, 1, 1], [1, 9, 2, 8], 10, byzantine=[2])
-    >>> found.network[0].sender, found.precision, found.mistaken
+    >>> findings = find_suspects([1, 2, 0, 2], [0, 0, 1, 1], [1, 9, 2, 8], 10, byzantine=[2])
+    >>> findings.network[0].sender, findings.precision, findings.mistaken
     (2, 1.0, ((1, 0, 0.2), (0, 1, 0.1)))
     """
     source, target = np.asarray(sender, np.int64), np.asarray(receiver, np.int64)

@@ -46,8 +46,8 @@ def gossip_criterion(network: Network, f: Any = None) -> Gossip:
     """Whether gossip contracts: with b the lies' true weight, or the f heaviest neighbours' if f is given.
 
     >>> from byzmesh.networks import network
-    >>> found = gossip_criterion(network("paper/two-castle"))
-    >>> round(found.mu_2, 3), round(found.b, 3), found.holds
+    >>> gossip = gossip_criterion(network("paper/two-castle"))
+    >>> round(gossip.mu_2, 3), round(gossip.b, 3), gossip.holds
     (0.727, 0.182, {'GTS': False, 'CS+': False, 'oracle': True})
     """
     lies = lying_weight(network) if f is None else cut_weight(network, network.bounds(f))

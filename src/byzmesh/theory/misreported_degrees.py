@@ -10,7 +10,7 @@ the maximum with the worker's own degree, which it counts itself,
 
 Two ways of building W' that lies cannot touch, for networks and, row by row, for peers:
 
-    bounded   reports are cut to [1, largest] and combined with the own degree as above; a report that is no number
+    bounded   reports are cut to [1, largest] and combined with its own degree as above; a report that is no number
               counts as `largest`. Liars choose their weight within [1 / (1 + largest), 1 / (1 + d_n)], nothing else
     fixed     w_nm = 1 / (1 + largest) for an agreed largest degree: no report is read at all
 """
@@ -44,7 +44,7 @@ def peer_weights(own_degree: int, reported: npt.ArrayLike, largest: int, way: st
     if told.shape != (own_degree,):
         raise ConfigError(f"reported must hold {own_degree} degrees, one per neighbour, got shape {told.shape}")
     if largest < own_degree:
-        raise ConfigError(f"largest must be at least the own degree {own_degree}, got {largest}")
+        raise ConfigError(f"largest must be at least the worker's own degree {own_degree}, got {largest}")
     if choice("way", way, ("bounded", "fixed")) == "fixed":
         degree = np.full(own_degree, float(largest))
     else:
@@ -103,8 +103,8 @@ def effect_of_misreports(network: Network, f: Any = "exact", largest: int | None
     """What changes when all liars report degree 0, or 10^6, and what a fixed largest degree would give.
 
     >>> from byzmesh.networks import network
-    >>> found = effect_of_misreports(network("paper/octopus"))
-    >>> [round(value, 3) for value in found.true], [round(value, 3) for value in found.low]
+    >>> effect = effect_of_misreports(network("paper/octopus"))
+    >>> [round(value, 3) for value in effect.true], [round(value, 3) for value in effect.low]
     ([0.143, 0.225, 0.0, 0], [0.143, 0.225, 0.0, 0])
     """
 

@@ -126,7 +126,7 @@ def _programme(adjacency: Booleans, seconds: float) -> tuple[int, int]:
         bounds=Bounds(np.zeros(2 * n + 1), limit),
         options={"time_limit": float(seconds)},
     )
-    found = highest if result.x is None else round(float(result.fun))
+    reached = highest if result.x is None else round(float(result.fun))
     proved = getattr(result, "mip_dual_bound", None)
     floor = 0 if proved is None or not np.isfinite(proved) else max(0, math.ceil(proved - 1e-6))
-    return (found, found) if result.status == 0 else (min(floor, found), found)
+    return (reached, reached) if result.status == 0 else (min(floor, reached), reached)

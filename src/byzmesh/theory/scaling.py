@@ -90,13 +90,13 @@ def largest_liars(
     for condition in conditions:
         choice("condition", condition, CONDITIONS)
     fraction("p", p, zero=False)
-    found = []
+    borne = []
     for count in workers:
         graphs = [_drawn(count, p, seed) for seed in range(seeds)]
         for condition in conditions:
             holds = CONDITIONS[condition]
-            found.append(Borne(count, condition, tuple(_bisect(links, count, holds) for links in graphs)))
-    return found
+            borne.append(Borne(count, condition, tuple(_bisect(links, count, holds) for links in graphs)))
+    return borne
 
 
 def _drawn(count: int, p: float, seed: int) -> Booleans:
@@ -119,16 +119,16 @@ def _bisect(links: Booleans, count: int, holds: Callable[[Network], bool]) -> in
     return low
 
 
-def plot_scaling(found: Sequence[Borne], path: str | Path) -> Path:
+def plot_scaling(borne: Sequence[Borne], path: str | Path) -> Path:
     """Draw the largest b against N on logarithmic axes beside sqrt(N), to PNG, SVG or PDF; zeros lie on the axis."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.0, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    for condition in dict.fromkeys(item.condition for item in found):
-        items = [item for item in found if item.condition == condition]
+    for condition in dict.fromkeys(item.condition for item in borne):
+        items = [item for item in borne if item.condition == condition]
         axes.plot([item.workers for item in items], [np.mean(item.liars) for item in items], "o-", label=condition)
-    sizes = sorted({item.workers for item in found})
+    sizes = sorted({item.workers for item in borne})
     axes.plot(sizes, np.sqrt(sizes), "k--", label="sqrt(N)")
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=1.0)

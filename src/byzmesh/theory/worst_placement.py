@@ -38,8 +38,8 @@ def _lies(network: Network) -> float:
 
 
 def _gossip(network: Network) -> float:
-    found = gossip_criterion(network)
-    return found.mu_2 - 2.0 * found.b
+    gossip = gossip_criterion(network)
+    return gossip.mu_2 - 2.0 * gossip.b
 
 
 CRITERIA: dict[str, Score] = {"rate": _rate, "lies": _lies, "gossip": _gossip}

@@ -23,20 +23,20 @@ def structured_starts(game: Game, dimension: int) -> Floats:
     """(C, K, D) arrangements on a line; from D = 2 on also on every axis at once, and with the lies off the line."""
     honest, liars = np.flatnonzero(~game.lying), np.flatnonzero(game.lying)
     count = len(honest)
-    lines = [np.zeros(count), np.linspace(0.0, 1.0, count), np.linspace(1.0, 0.0, count)]
+    arrangements = [np.zeros(count), np.linspace(0.0, 1.0, count), np.linspace(1.0, 0.0, count)]
     sizes = np.unique(np.linspace(1, count - 1, min(count - 1, _CLUSTERS)).round()) if count > 1 else np.zeros(0)
-    lines += [(np.arange(count) >= size).astype(np.float64) for size in sizes]
+    arrangements += [(np.arange(count) >= size).astype(np.float64) for size in sizes]
     patterns = [np.full(len(liars), spot) for spot in _SPOTS] if len(liars) else [np.zeros(0)]
     if len(liars) > 1:
         patterns += [np.where(np.arange(len(liars)) % 2, 1.0 + far, -far) for far in (0.0, 0.5, 1.0)]
-    truth = np.repeat(np.stack(lines), len(patterns), axis=0)
-    lies = np.tile(np.stack(patterns), (len(lines), 1))
+    truth = np.repeat(np.stack(arrangements), len(patterns), axis=0)
+    lies = np.tile(np.stack(patterns), (len(arrangements), 1))
     points = np.zeros((3, len(truth), len(game.sender), dimension))
     points[0][:, honest, 0] = points[2][:, honest, 0] = truth
     points[0][:, liars, 0] = points[2][:, liars, -1] = lies
     for axis in range(dimension):
         # Turned by a cluster's size per axis, so that no honest point is at the edge of all axes: medians fail there.
-        turned = [np.roll(line, axis * int(np.sum(line < 0.5))) for line in lines]
+        turned = [np.roll(arrangement, axis * int(np.sum(arrangement < 0.5))) for arrangement in arrangements]
         points[1][:, honest, axis] = np.repeat(np.stack(turned), len(patterns), axis=0)
         points[1][:, liars, axis] = lies
     return points[: 1 if dimension == 1 else 3].reshape(-1, len(game.sender), dimension)
