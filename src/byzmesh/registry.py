@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from importlib import import_module, metadata
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
@@ -74,6 +75,43 @@ class Entry(Generic[T]):
         }
 
 
+@dataclass(frozen=True)
+class Plain(Generic[T]):
+    """How a registry takes a function that is the thing itself, not one that returns it."""
+
+    kind: str
+    arguments: tuple[str, ...]
+    """Its first arguments, by which it is known; further ones are options."""
+    make: Callable[..., T]
+    """(function, name, options) -> the thing."""
+
+    def fits(self, function: Callable[..., Any]) -> bool:
+        """Whether a function that is registered is such a one."""
+        return tuple(inspect.signature(function).parameters)[: len(self.arguments)] == self.arguments
+
+    def build(self, function: Callable[..., Any], name: str, options: Mapping[str, Any]) -> T:
+        """The thing; `ConfigError` if the function does not take the arguments."""
+        try:
+            inspect.signature(function).bind(*self.arguments, **options)
+        except TypeError as error:
+            wanted = ", ".join(self.arguments)
+            raise ConfigError(f"{self.kind} {name}: such a function must take ({wanted}): {error}") from None
+        return self.make(function, name, options)
+
+    def factory(self, function: Callable[..., Any], name: str) -> Callable[..., T]:
+        """What the registry keeps of the function."""
+        signature = inspect.signature(function)
+        further = list(signature.parameters.values())[len(self.arguments) :]
+
+        @wraps(function)
+        def make(**options: Any) -> T:
+            return self.build(function, name, options)
+
+        options = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in further]
+        setattr(make, "__signature__", signature.replace(parameters=options))  # noqa: B010 (no attribute of functions)
+        return make
+
+
 def _import_all(name: str) -> None:
     """Import a module; of a package also its modules, so that a new file there needs no list that names it."""
     module = import_module(name)
@@ -115,6 +153,7 @@ class Registry(Generic[T]):
         self._names: dict[str, str] = {}
         self._loaded = False
         self._lock = threading.RLock()
+        self.plain: Plain[T] | None = None
 
     def register(
         self,
@@ -125,7 +164,8 @@ class Registry(Generic[T]):
     ) -> Callable[[Callable[..., T]], Callable[..., T]]:
         """Decorator: make the factory available under `name` and `aliases`."""
 
-        def add(factory: Callable[..., T]) -> Callable[..., T]:
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+            factory = self.plain.factory(function, name) if self.plain and self.plain.fits(function) else function
             entry = Entry(name, factory, aliases, published or {})
             for word in (name, *aliases):
                 taken = self._names.get(fold(word))
@@ -134,7 +174,7 @@ class Registry(Generic[T]):
             for word in (name, *aliases):
                 self._names[fold(word)] = name
             self._entries[name] = entry
-            return factory
+            return function
 
         return add
 
@@ -190,8 +230,30 @@ class Registry(Generic[T]):
                 name = getattr(spec, "name", "given")
                 raise UnknownOption(f"{self.kind} {name} is already built; give its options ({given}) where it is made")
             return cast(T, spec)
+        if callable(spec):
+            return self._of_function(spec, options)
         entry, options = self.options_of(spec, options)
         return entry.factory(**options)
+
+    def _of_function(self, function: Callable[..., Any], options: dict[str, Any]) -> T:
+        self.load()
+        if self.plain is None:
+            raise ConfigError(f"{self.kind} cannot be a function, got {function!r}; register it and give its name")
+        for entry in self._entries.values():
+            if getattr(entry.factory, "__wrapped__", None) is function:
+                return self.build(entry.name, **options)
+        name = getattr(function, "__name__", type(function).__name__)
+        if fold(name) in self._names:
+            taken = self._names[fold(name)]
+            raise ConfigError(f"{self.kind} {name}: that is a name of {self.kind} {taken}; call the function otherwise")
+        return self.plain.build(function, name, options)
+
+    def is_registered(self, spec: Any) -> bool:
+        """Whether a spec goes by a registered name; a thing of a user's own making need not."""
+        if isinstance(spec, self._built):
+            self.load()
+            return fold(getattr(spec, "name", "")) in self._names
+        return True
 
     def entry_of(self, spec: Any) -> Entry[T]:
         """The entry that a spec names."""
@@ -202,6 +264,8 @@ class Registry(Generic[T]):
 
         defaults  options that come before the factory's own defaults (a profile's)
         """
+        if not self.is_registered(spec):
+            return {"name": spec.name, **spec.options}
         entry, options = self.options_of(spec, {}, tuple(defaults))
         merged = {
             option: options.get(option, defaults.get(option, default)) for option, default in entry.options.items()

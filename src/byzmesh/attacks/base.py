@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
 from byzmesh.types import Floats, Integers
 
@@ -147,6 +148,29 @@ class Attack:
     def poisons_data(self) -> bool:
         """Whether the liars train."""
         return self.poison is not None
+
+
+def forged_by(attack: Attack, view: View, state: State) -> tuple[Forged, State]:
+    """What an attack makes of a view; `ConfigError` that names the attack and both shapes if that is no message."""
+    forged, after = attack.forge(view, state)
+    pairs, wide = len(forged.liar), view.models.shape[1]
+    if not len(forged.victim) == len(forged.row) == pairs:
+        lengths = f"{pairs}, {len(forged.victim)} and {len(forged.row)}"
+        raise ConfigError(f"attack {attack.name}: liar, victim and row must be of one length, got {lengths}")
+    if forged.combination is None:
+        shape = np.shape(forged.rows)
+        if len(shape) != 2 or shape[1] != wide:
+            raise ConfigError(f"attack {attack.name}: messages must be of shape (Q, D) = (Q, {wide}), got {shape}")
+    else:
+        shape = forged.combination.index.shape
+        if len(shape) != 2 or forged.combination.coefficient.shape != shape:
+            raise ConfigError(
+                f"attack {attack.name}: index and coefficient of a combination must be of one shape (Q, J), "
+                f"got {shape} and {forged.combination.coefficient.shape}"
+            )
+    if pairs and not 0 <= forged.row.min() <= forged.row.max() < shape[0]:
+        raise ConfigError(f"attack {attack.name}: rows must be from 0 to {shape[0] - 1}, got {int(forged.row.max())}")
+    return forged, after
 
 
 attacks: Registry[Attack] = Registry("attack", "byzmesh.attacks", ("byzmesh.attacks",), Attack)

@@ -146,7 +146,8 @@ def _checked(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _variant(registry: Registry[Any], spec: Any, published: bool, split: str) -> dict[str, Any]:
-    defaults = registry.entry_of(spec).published_options(split) if published else {}
+    known = published and registry.is_registered(spec)
+    defaults = registry.entry_of(spec).published_options(split) if known else {}
     result = registry.canonical(spec, defaults)
     if "inner" in result:
         result["inner"] = _variant(registry, result["inner"], published, split)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Forged, View
+from byzmesh.attacks.base import Attack, Forged, View, forged_by
 from byzmesh.checks import whole
 from byzmesh.compiled import keep_memory, limit_threads
 from byzmesh.errors import UnknownName, nearest
@@ -191,7 +191,7 @@ class Simulation:
         shown.flags.writeable = False
         weigh = None if self.trials is None else self.trials(facts)
         view = View(shown, self.scene, self.round, self.seed, self._responder(sent, facts), weigh)
-        forged, self.attack_state = self.attack.forge(view, self.attack_state)
+        forged, self.attack_state = forged_by(self.attack, view, self.attack_state)
         if forged.rows is not None and not isinstance(sent, np.ndarray):
             return Forged(forged.liar, forged.victim, forged.row, sent, rows=from_host(forged.rows, sent))
         return forged

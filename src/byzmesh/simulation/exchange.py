@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
+from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks, forged_by
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, fiedler_vector, metropolis_hastings
 from byzmesh.rules.aggregate import check_feasible, silence
@@ -136,7 +136,7 @@ def forge(
     bridge = Bridge(models, "models")
     rows = _models(bridge, models, network)
     view = View(_frozen(rows), scene_of(network), round, seed)
-    forged, _ = chosen.forge(view, chosen.init(view.scene))
+    forged, _ = forged_by(chosen, view, chosen.init(view.scene))
     if bridge.torch is None:
         return forged
     return Forged(forged.liar, forged.victim, forged.row, models, rows=bridge.back(forged.dense()))

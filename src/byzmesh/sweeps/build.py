@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from byzmesh.attacks.base import Attack, attacks
 from byzmesh.config.schema import resolve
@@ -14,6 +14,10 @@ from byzmesh.simulation.engine import Run, Simulation
 from byzmesh.training.local import local_update
 from byzmesh.training.schedules import schedule
 from byzmesh.training.variance import separate
+
+T = TypeVar("T")
+Spec: TypeAlias = str | Mapping[str, Any] | T | None
+"""What users write for a part of a run: a name, a mapping with `name` and options, or the thing itself."""
 
 
 def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
@@ -51,7 +55,25 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     )
 
 
-def prepare(**config: Any) -> Simulation:
+def prepare(
+    *,
+    network: Spec[Network] = None,
+    problem: Spec[Problem] = None,
+    rule: Spec[Rule] | Callable[..., Any] = None,
+    attack: Spec[Attack] | Callable[..., Any] = None,
+    f: int | str | Sequence[int] | None = None,
+    rounds: int | None = None,
+    evaluate_every: int | None = None,
+    step: float | str | Mapping[str, Any] | None = None,
+    local: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    dtype: str | None = None,
+    threads: int | None = None,
+    measure: str | Sequence[str] | None = None,
+    labels: Mapping[str, str | int | float | bool] | None = None,
+    profile: str | None = None,
+    **unknown: Any,
+) -> Simulation:
     """A simulation to be driven step by step; arguments as in `simulate`.
 
     >>> import byzmesh as bm
@@ -60,28 +82,57 @@ def prepare(**config: Any) -> Simulation:
     >>> [record["round"] for record in run]
     [0.0, 1.0, 2.0, 3.0]
     """
+    config: dict[str, Any] = dict(locals())
+    config |= config.pop("unknown")  # `resolve` names the key that comes nearest
+    for key, registry in (("rule", rules), ("attack", attacks)):
+        if callable(config[key]):
+            config[key] = registry.build(config[key])
     kinds = {"problem": Problem, "network": Network, "rule": Rule, "attack": Attack}
-    parts = {key: config[key] for key, kind in kinds.items() if isinstance(config.get(key), kind)}
+    parts = {key: config[key] for key, kind in kinds.items() if isinstance(config[key], kind)}
     return build(resolve(config), **parts)
 
 
-def simulate(**config: Any) -> Run:
-    """Train on a network under attack and return the `Run`.
+def simulate(
+    *,
+    network: Spec[Network] = None,
+    problem: Spec[Problem] = None,
+    rule: Spec[Rule] | Callable[..., Any] = None,
+    attack: Spec[Attack] | Callable[..., Any] = None,
+    f: int | str | Sequence[int] | None = None,
+    rounds: int | None = None,
+    evaluate_every: int | None = None,
+    step: float | str | Mapping[str, Any] | None = None,
+    local: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    dtype: str | None = None,
+    threads: int | None = None,
+    measure: str | Sequence[str] | None = None,
+    labels: Mapping[str, str | int | float | bool] | None = None,
+    profile: str | None = None,
+    **unknown: Any,
+) -> Run:
+    """Train on a network under attack and return the `Run`. What is not given is as in the profile.
 
-    problem   "softmax" (default), "logistic", "least-squares", "quadratic", "torch": a name, a mapping with `name` and
-              options, or `bm.problem(...)`
-    network   a topology's name, a mapping with `name` and parameters, a file, or a `bm.Network`
-    rule      a name, a mapping, or a `bm.Rule` (default IOS)
-    attack    a name, a mapping, or a `bm.Attack`; "none" (default) runs the honest workers' graph alone
-    f         bound on the lying neighbours: "exact" (default), "max", a number, or one per honest worker
-    rounds, evaluate_every, seed, dtype ("float32", "float64"), threads
-    step      step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
-    local     weight decay, momentum, `steps` per round, `clip`, variance reduction (`saga`, `lsvrg`; default decay
-              0.01, one step, none of the others)
-    measure   metrics to record beside accuracy, loss and consensus: names of `bm.list_metrics()`, e.g. "gradient",
-              "average_accuracy", "class_accuracy", or "certificate", which holds the round of each evaluation against
-              the theory (contraction, its violations, chi^2 of what was mixed)
-    profile   "paper": the settings behind the published numbers
+    network         a topology's name, a mapping with `name` and parameters, a file, or a `bm.Network`
+    problem         "softmax" (default), "logistic", "least-squares", "quadratic", "torch": a name, a mapping with
+                    `name` and options, or `bm.problem(...)`
+    rule            a name, a mapping, a `bm.Rule` (default IOS) or a function (own, received, weights, f) -> vector
+    attack          a name, a mapping, a `bm.Attack` or a function (own, received) -> vector; "none" (default) runs the
+                    honest workers' graph alone
+    f               bound on the lying neighbours: "exact" (default), "max", a number, or one per honest worker
+    rounds          how many (default 1000)
+    evaluate_every  rounds between evaluations (default 100)
+    step            step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
+    local           weight decay, momentum, `steps` per round, `clip`, variance reduction (`saga`, `lsvrg`; default
+                    decay 0.01, one step, none of the others)
+    seed            of everything that is drawn (default 0)
+    dtype           "float32" or "float64"
+    threads         for large problems (default 1)
+    measure         metrics to record beside accuracy, loss and consensus: names of `bm.list_metrics()`, e.g.
+                    "gradient", "average_accuracy", "class_accuracy", or "certificate", which holds the round of each
+                    evaluation against the theory (contraction, its violations, chi^2 of what was mixed)
+    labels          names of one's own for the run: rows and columns of tables
+    profile         "paper": the settings behind the published numbers
 
     >>> import byzmesh as bm
     >>> ring = {"name": "ring", "n": 5}
@@ -89,4 +140,5 @@ def simulate(**config: Any) -> Run:
     >>> run.status, sorted(run.metrics)
     ('finished', ['consensus_error', 'disagreement', 'loss', 'round'])
     """
-    return prepare(**config).run()
+    config: dict[str, Any] = dict(locals())
+    return prepare(**config.pop("unknown"), **config).run()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Scene, View
+from byzmesh.attacks.base import Attack, Scene, View, forged_by
 from byzmesh.errors import PeerError
 from byzmesh.networks import Network, fiedler_vector, metropolis_hastings
 from byzmesh.peers.drill.foresight import foresee
@@ -164,7 +164,8 @@ class Coalition:
         models[~self.known] = models[self.known].mean(axis=0)
         models.flags.writeable = False
         respond = None if self.foresee is None else self.foresee(models, round)
-        forged, self.state = self.attack.forge(View(models, self.scene, round, self.file.seed, respond), self.state)
+        view = View(models, self.scene, round, self.file.seed, respond)
+        forged, self.state = forged_by(self.attack, view, self.state)
         for liar, victim in zip(forged.liar.tolist(), forged.victim.tolist()):
             data = self.form.encode(forged[liar, victim], liar, round, victim)
             self.sent[liar, victim] = data

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, no_state, settle
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.products import inner_blocks, mix, tie_tolerance
@@ -66,6 +67,21 @@ def anchored(inbox: Inbox, anchors: Any) -> Inbox:
     )
 
 
+def checked(coefficients: Any, shape: tuple[int, ...], rule: str) -> Floats:
+    """The coefficients as (R, K) floats; `ConfigError` that names the rule and both shapes if they are not."""
+    try:
+        chosen = np.asarray(coefficients, np.float64)
+    except (TypeError, ValueError):
+        given = type(coefficients).__name__
+        raise ConfigError(f"rule {rule}: coefficients must be an (R, K) = {shape} array, got {given}") from None
+    if chosen.shape != shape:
+        raise ConfigError(
+            f"rule {rule}: coefficients must be of shape (R, K) = {shape}, a row per receiver and a column per slot, "
+            f"got {chosen.shape}"
+        )
+    return chosen
+
+
 def gram_rule(
     name: str,
     coefficients: Callable[[Block], Floats],
@@ -89,10 +105,11 @@ def gram_rule(
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         f, kept = settle(inbox, feasible)
         held = inbox if anchor is None else anchored(inbox, anchor(inbox, state))
-        chosen = coefficients(block_of(held, f))
+        chosen = checked(coefficients(block_of(held, f)), held.index.shape, name)
+        if not np.isfinite(chosen.sum()):  # a rule that has no answer for an inbox: that receiver keeps its own model
+            kept = kept | ~np.isfinite(chosen).all(axis=1)
         if kept.any():
-            chosen[kept] = 0.0
-            chosen[kept, 0] = 1.0
+            chosen = np.where(kept[:, None], np.arange(chosen.shape[1]) == 0, chosen)
         models = keep_own(inbox, mix(held.pool, held.index, chosen), kept)
         share = None if anchor is None else chosen[:, -1]
         inside = chosen if anchor is None else chosen[:, :-1]
