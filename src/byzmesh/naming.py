@@ -31,7 +31,7 @@ def without_names(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]
     return {
         key: without_names(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
         for key, value in config.items()
-        if not is_name(prefix + key)
+        if not is_name(f"{prefix}{key}")
     }
 
 
