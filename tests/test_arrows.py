@@ -32,8 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "peers": SIMULATION | {"config", "store"},
     "torch": {"rules", "problems"},
     "catalogue": SIMULATION | {"peers"},
+    "doors": SIMULATION | {"peers"},
     "cli": STUDIES | {"studies", "peers", "catalogue"},
-    "__init__": STUDIES | {"catalogue", "torch"},
+    "__init__": STUDIES | {"catalogue", "doors", "torch"},
 }
 
 

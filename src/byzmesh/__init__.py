@@ -22,9 +22,18 @@ from byzmesh.catalogue import (
     list_metrics,
     list_rules,
     list_topologies,
+)
+from byzmesh.doors import (
     register_attack,
+    register_augmentation,
+    register_codec,
+    register_module,
+    register_partition,
+    register_problem,
     register_rule,
+    register_schedule,
     register_topology,
+    register_weights,
 )
 from byzmesh.networks import Network, network
 
@@ -87,6 +96,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 __all__ = [
     "Attack",
     "BadMessage",
@@ -127,6 +140,13 @@ __all__ = [
     "register_metric",
     "register_rule",
     "register_topology",
+    "register_augmentation",
+    "register_codec",
+    "register_module",
+    "register_partition",
+    "register_problem",
+    "register_schedule",
+    "register_weights",
     "rule",
     "simulate",
     "torch",

@@ -1,9 +1,8 @@
-"""What there is: rules, attacks, topologies and metrics, and the doors for third parties' own."""
+"""What there is: rules, attacks, topologies, metrics and all other parts that have a name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +130,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
     if kind in lists:
         items = lists[kind]()
     else:
-        items = Listing(_listed(entry) for entry in _registries()[kind].entries())
+        items = Listing(_listed(entry) for entry in registries()[kind].entries())
     from byzmesh.problems.neural.modules import FROM_DATA
 
     # arguments that are not a user's choice
@@ -152,16 +151,27 @@ def everything(kind: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _registries() -> dict[str, Registry[Any]]:
-    """What has no listing of its own: what networks, problems, step sizes and messages are made of."""
+def registries() -> dict[str, Registry[Any]]:
+    """Every registry, by the word for what it holds.
+
+    >>> sorted(registries())[:4]
+    ['attacks', 'augmentations', 'codecs', 'metrics']
+    """
+    from byzmesh.attacks.base import attacks
+    from byzmesh.networks.topologies import topologies
     from byzmesh.networks.weights import schemes
     from byzmesh.peers.codecs import codecs
     from byzmesh.problems import partitions, problems
     from byzmesh.problems.neural.augment import augmentations
     from byzmesh.problems.neural.modules import modules
+    from byzmesh.rules.base import rules
+    from byzmesh.training.metrics import metrics
     from byzmesh.training.schedules import schedules
 
     return {
+        "rules": rules,
+        "attacks": attacks,
+        "topologies": topologies,
         "weights": schemes,
         "problems": problems,
         "partitions": partitions,
@@ -169,6 +179,7 @@ def _registries() -> dict[str, Registry[Any]]:
         "augmentations": augmentations,
         "schedules": schedules,
         "codecs": codecs,
+        "metrics": metrics,
     }
 
 
@@ -187,43 +198,3 @@ def printable(kind: str, rows: list[dict[str, Any]]) -> Any:
         cells = {**row, "options": options, "aliases": ", ".join(row.get("aliases", []))}
         table.add_row(*(escape(str(cells[heading])) for heading in headings))
     return table
-
-
-Door = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-def register_rule(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
-    """Decorator for a function that returns a `Rule`; its parameters become the rule's options.
-
-    >>> import byzmesh as bm, numpy as np
-    >>> @bm.register_rule("half-and-half")
-    ... def half_and_half(own: float = 0.5):
-    ...     "Own model and the plain mean of the neighbours."
-    ...     import byzmesh as bm, numpy as np
-    ...     def coefficients(block):
-    ...         near = block.present.astype(float)
-    ...         near[:, 0] = 0.0
-    ...         out = (1 - own) * near / np.maximum(near.sum(axis=1, keepdims=True), 1.0)
-    ...         out[:, 0] = 1.0 - out.sum(axis=1)
-    ...         return out
-    ...     return bm.gram_rule("half-and-half", coefficients, options={"own": own})
-    >>> bm.aggregate("half-and-half", np.zeros(1), np.ones((2, 1)), own=0.25)
-    array([0.75])
-    """
-    from byzmesh.rules.base import rules as registry
-
-    return registry.register(name, aliases=aliases)
-
-
-def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
-    """Decorator for a function that returns an `Attack`; its parameters become the attack's options."""
-    from byzmesh.attacks.base import attacks as registry
-
-    return registry.register(name, aliases=aliases)
-
-
-def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
-    """Decorator for a function that returns a networkx graph on 0 .. n-1."""
-    from byzmesh.networks.topologies import topologies as registry
-
-    return registry.register(name, aliases=aliases)

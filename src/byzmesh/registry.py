@@ -24,6 +24,7 @@ from typing import Any, Generic, TypeVar, cast
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def fold(name: str) -> str:
@@ -161,10 +162,10 @@ class Registry(Generic[T]):
         *,
         aliases: tuple[str, ...] = (),
         published: Mapping[str, Any] | None = None,
-    ) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    ) -> Callable[[F], F]:
         """Decorator: make the factory available under `name` and `aliases`."""
 
-        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        def add(function: F) -> F:
             factory = self.plain.factory(function, name) if self.plain and self.plain.fits(function) else function
             entry = Entry(name, factory, aliases, published or {})
             for word in (name, *aliases):

@@ -61,7 +61,15 @@ class Scene:
 
 @dataclass(frozen=True)
 class View:
-    """What liars see in one round: everything. `models` is read-only."""
+    """What liars see in one round: everything. `models` is read-only.
+
+    >>> import byzmesh as bm
+    >>> def echo(view, state):
+    ...     row = np.zeros(len(view.scene.liar), int)
+    ...     return bm.Forged(view.scene.liar, view.scene.victim, row, view.models, rows=view.models[:1]), state
+    >>> bm.forge(bm.Attack("echo", echo), bm.network("paper/two-castle"), np.arange(10.0)[:, None])[7, 0]
+    array([0.])
+    """
 
     models: Any
     """(N, D) what the honest workers send in this round, a NumPy array."""
@@ -90,6 +98,11 @@ class Forged:
     """The messages of one round: a row for each distinct message, and which pair gets which row.
 
     `forged[liar, victim]` is that pair's message, a (D,) array. Exactly one of `rows` and `combination` is given.
+
+    >>> import byzmesh as bm
+    >>> forged = bm.forge("sign-flipping", bm.network("paper/two-castle"), np.ones((10, 2)))
+    >>> len(forged), forged[7, 0]
+    (18, array([-1., -1.]))
     """
 
     liar: Integers
@@ -132,7 +145,12 @@ def no_state(scene: Scene) -> State:
 
 @dataclass(frozen=True)
 class Attack:
-    """What the liars do: two pure functions and what is known about them."""
+    """What the liars do: two pure functions and what is known about them.
+
+    >>> import byzmesh as bm
+    >>> bm.attack("ipm", eps=0.5)
+    Attack(name='IPM', ..., options={'eps': 0.5}, poison=None, needs_response=False)
+    """
 
     name: str
     forge: Callable[[View, State], tuple[Forged, State]]

@@ -96,7 +96,12 @@ class Classifies(Protocol):
 
 @dataclass(frozen=True)
 class Problem:
-    """What to train on and how the data are split; nothing is loaded before `bind`."""
+    """What to train on and how the data are split; nothing is loaded before `bind`.
+
+    >>> task = problem("quadratic", dimension=2).bind(workers=3)
+    >>> task.gradients(task.initial(), 0).shape
+    (3, 2)
+    """
 
     name: str
     options: Mapping[str, Any]

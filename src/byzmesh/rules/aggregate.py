@@ -18,7 +18,15 @@ from byzmesh.types import Booleans, Floats, Integers
 
 
 class BadMessage(UserWarning):
-    """A message was not finite or of the wrong shape and counted as silence."""
+    """A message was not finite or of the wrong shape and counted as silence.
+
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     aggregate("mean", np.zeros(1), [[1.0], [np.nan]])
+    ...     print(told[0].message)
+    array([0.33333333])
+    messages [1] are missing, not finite or of the wrong shape: silence
+    """
 
 
 def rule(spec: str | Rule | Mapping[str, Any], /, **options: Any) -> Rule:

@@ -47,6 +47,13 @@ class Inbox:
     weight   (R, K) mixing weights w'_nm, own first; rows sum to 1, absent slots weigh 0
     present  (R, K) whether the slot holds a usable message
     f        (R,)   bound on the lying neighbours
+
+    >>> import byzmesh as bm
+    >>> def lonely(inbox, state):
+    ...     kept = np.zeros(len(inbox.index), bool)
+    ...     return bm.Outcome(inbox.pool.own[inbox.index[:, 0]].copy(), None, kept), state
+    >>> bm.aggregate(bm.Rule("lonely", lonely), np.zeros(1), [[4.0], [9.0]])
+    array([0.])
     """
 
     pool: Pool
@@ -75,6 +82,16 @@ class Block:
 
     inner    (R, K, K) inner products <y_i - own, y_j - own> in float64; row and column 0 are zero
     weight, present, f as in `Inbox`; `f` is already cut to what arrived.
+
+    >>> import byzmesh as bm
+    >>> def own_and_nearest(block):
+    ...     near = np.where(block.present, block.distance2[:, 0], np.inf)
+    ...     near[:, 0] = np.inf
+    ...     out = np.zeros_like(block.weight)
+    ...     out[:, 0], out[np.arange(len(out)), near.argmin(axis=1)] = 0.5, 0.5
+    ...     return out
+    >>> bm.aggregate(bm.gram_rule("own-and-nearest", own_and_nearest), np.zeros(1), [[4.0], [9.0]])
+    array([2.])
     """
 
     inner: Floats
@@ -105,6 +122,10 @@ class Outcome:
     coefficients  (R, K) how much each slot counted, None for coordinate-wise rules; `anchor` (R,) is the share of a
                   point outside the inbox (CC's memory, SimRew's model before the step), None where there is none
     kept          (R,) True where too few messages arrived and the worker kept its own model
+
+    >>> out = Outcome(models=np.zeros((1, 2)), coefficients=np.array([[0.5, 0.5]]), kept=np.array([False]))
+    >>> out.coefficients.sum(axis=1)
+    array([1.])
     """
 
     models: Any
@@ -141,6 +162,11 @@ class Rule:
 
     Nobody asks a rule for its name: what a certificate needs (`virtual_mixing`, `contraction`, `gossip_factor`) is
     declared here too, with the proof in the rule's own file. What is not declared is not known.
+
+    >>> import byzmesh as bm
+    >>> ios = bm.rule("ios")
+    >>> ios.name, ios.uses_f, ios.largest_f(5)
+    ('IOS', True, 4)
     """
 
     name: str

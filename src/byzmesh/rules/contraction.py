@@ -70,6 +70,13 @@ class Neighbourhoods:
     f             (N,) how many of them the worker expects to lie
     weight        (N, K) their mixing weights w', 0 after the last neighbour
     lying_weight  (N,) what the lying ones weigh together
+
+    >>> one = np.ones(1, int)
+    >>> near = Neighbourhoods(
+    ...     neighbours=2 * one, lying=one, f=one, weight=np.array([[0.2, 0.3]]), lying_weight=np.array([0.3])
+    ... )
+    >>> near.cut_weight()
+    array([0.3])
     """
 
     neighbours: Integers
@@ -95,6 +102,10 @@ class Contraction:
             worker even if all honest models agree), NaN where nothing is proved
     reason  the theorem, in one line
     factor  k where the bound is k h / (1 - 3 h); certificates then say how many liars each worker can bear
+
+    >>> told = Contraction(lambda near: np.full(len(near.f), np.nan), "nothing is proved")
+    >>> told.reason
+    'nothing is proved'
     """
 
     bound: Callable[[Neighbourhoods], Floats]

@@ -12,7 +12,12 @@ from byzmesh.rules.preaggregate import Mixed, premixed
 
 @rules.register("NNM", aliases=("nearest-neighbour-mixing",))
 def nnm(inner: Rule | str = "TriMean") -> Rule:
-    """Nearest-neighbour mixing: each vector becomes the mean of its S - f nearest, then the inner rule."""
+    """Nearest-neighbour mixing: each vector becomes the mean of its S - f nearest, then the inner rule.
+
+    >>> import byzmesh as bm
+    >>> bm.aggregate(bm.nnm("coomed"), [0.0], [[1.0], [2.0], [90.0]], f=1)
+    array([1.])
+    """
     rule = rules.build(inner)
 
     def mixing(block: Block) -> Mixed:

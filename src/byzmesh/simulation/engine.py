@@ -50,6 +50,10 @@ class Run:
     models   (N, D) final models of the honest workers, in the order of `network.honest`
     edges    how often each neighbour was cut and how much it counted; None for coordinate-wise rules
     status   finished, diverged (an honest model is not finite any more) or running (stopped half-way)
+
+    >>> import byzmesh as bm
+    >>> bm.simulate(problem="quadratic", network={"name": "ring", "n": 5}, rounds=2, local={"decay": 0.0}).rounds
+    2
     """
 
     config: Mapping[str, Any]
@@ -80,6 +84,13 @@ class Simulation:
     """A run that can be driven step by step.
 
     Iterating yields a dict of the metrics at every evaluation; `run()` goes to the end.
+
+    >>> import byzmesh as bm
+    >>> run = bm.prepare(problem="quadratic", network={"name": "ring", "n": 5}, rounds=2)
+    >>> run.step()
+    True
+    >>> run.round, run.models.shape
+    (1, (5, 1))
     """
 
     task: Task

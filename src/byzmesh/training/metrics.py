@@ -70,6 +70,12 @@ class Evaluation:
     task      the problem, bound to the workers' data
     setting   network, rule and bounds; None for a real peer, which knows of nobody but itself
     exchange  () -> (`sent`, `coefficients`) of the last round
+
+    >>> import byzmesh as bm
+    >>> task = bm.problem("quadratic").bind(workers=2)
+    >>> at = Evaluation(round=0, models=np.array([[1.0], [3.0]]), measures={"loss": np.zeros(2)}, task=task)
+    >>> at.average
+    array([2.])
     """
 
     round: int
@@ -119,6 +125,9 @@ class Metric:
     title     what an axis says; default: the name in words
     alone     whether a real peer can compute it, which has its own model only
     overview  whether a report shows its curve unasked
+
+    >>> Metric(name="spread", compute=lambda at: float(np.ptp(at.models)), direction="down", scale="log").label
+    'spread'
     """
 
     name: str

@@ -100,6 +100,11 @@ def gram_rule(
     self_weight  r_n where it is not the coefficient of slot 0
     feasible     the condition on f, for a rule that uses it
     facts        the other fields of `Rule`
+
+    >>> import byzmesh as bm
+    >>> mean = gram_rule("plain-mean", lambda block: block.present / block.present.sum(axis=1, keepdims=True))
+    >>> bm.aggregate(mean, np.zeros(1), [[3.0], [9.0]])
+    array([4.])
     """
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
