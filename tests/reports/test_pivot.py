@@ -47,7 +47,11 @@ def test_what_diverged_or_failed_is_shown_and_not_averaged(store: Store) -> None
 
 def test_last_evaluations(store: Store) -> None:
     assert pivot(store, last=1).cells["IOS", "alie"].mean == pytest.approx(50.0)
-    assert pivot(store, last=3).cells["IOS", "alie"].mean == pytest.approx(100.0 / 3.0)
+    assert pivot(store, last=3).cells["IOS", "alie"].mean == pytest.approx(50.0), "the start never counts"
+    assert pivot(store).cells["IOS", "alie"].mean == pytest.approx(50.0), "rounds 0, 1, 2: the last one"
+    assert pivot(store, metric="loss").cells["IOS", "alie"].mean == pytest.approx(1.0)
+    assert "Mean of the evaluations in the last tenth of the rounds, at most 10" in pivot_grid(pivot(store)).note
+    assert "Mean of the last 3 evaluations" in pivot_grid(pivot(store, last=3)).note
     assert pivot(store, metric="loss", last=2).cells["IOS", "alie"].mean == pytest.approx(1.5)
     with pytest.raises(ConfigError, match="last must be a whole number of at least 1"):
         pivot(store, last=0)

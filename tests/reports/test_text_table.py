@@ -25,7 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 def test_sweep_table(store: Store) -> None:
-    table = pivot(store, "rule", "attack")
+    table = pivot(store, "rule", "attack", last=10)
     check(GOLDEN / "sweep.txt", terminal(pivot_grid(table)))
     check(GOLDEN / "sweep.csv", pivot_csv(table))
 

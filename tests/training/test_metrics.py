@@ -84,9 +84,9 @@ def test_shared_work_is_done_once_and_only_if_asked_for() -> None:
     [
         ({"name": "my-metric"}, "name 'my-metric' must be letters, digits and underscores"),
         ({"name": "round"}, "not 'round'"),
-        ({"unit": "%"}, "metric mine: unit must be one of '', 'percent', got '%'"),
-        ({"direction": "left"}, "direction must be one of 'up', 'down', 'none', got 'left'"),
-        ({"scale": "logarithmic"}, "scale must be one of 'linear', 'log', got 'logarithmic'"),
+        ({"unit": "%"}, "metric mine: unit must be percent or none, got '%'"),
+        ({"direction": "left"}, "direction must be up, down or none, got 'left'"),
+        ({"scale": "logarithmic"}, "scale must be linear or log, got 'logarithmic'"),
     ],
 )
 def test_mistakes_in_a_metric_are_named(change: dict[str, str], words: str) -> None:
@@ -105,8 +105,8 @@ def test_how_series_are_shown() -> None:
     assert metric_of("consensus_error").text(3.214e-8) == "3.214e-08"
     assert metric_of("class_accuracy_7").unit == "percent"
     unknown = metric_of("perplexity")
-    assert (unknown.label, unknown.scale, unknown.direction, unknown.unit) == ("perplexity", "linear", "none", "")
-    assert metric_of("lossy").unit == "" and not metric_of("lossy").overview, "no family of a metric called loss"
+    assert (unknown.label, unknown.scale, unknown.direction, unknown.unit) == ("perplexity", "linear", "none", "none")
+    assert metric_of("lossy").unit == "none" and not metric_of("lossy").overview, "no family of a metric called loss"
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_the_start_never_counts_and_something_always_does(rounds: int, every: in
 def test_mean_of_last_leaves_out_what_was_not_measured() -> None:
     assert mean_of_last([math.nan, math.nan, 3.0], [0, 50, 100], last=2) == 3.0
     assert math.isnan(mean_of_last([math.nan, math.nan], [0, 50]))
-    with pytest.raises(ConfigError, match="last must be at least 1 evaluation, got 0"):
+    with pytest.raises(ConfigError, match="last must be a whole number of at least 1, got 0"):
         mean_of_last([1.0], [0], last=0)

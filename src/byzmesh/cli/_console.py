@@ -11,9 +11,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from byzmesh.store import RunRecord
+from byzmesh.reports.aggregation import value_of
+from byzmesh.store import RunRecord, Store
 from byzmesh.store.fields import path_in, possible_paths, text
 from byzmesh.store.keys import flatten
+from byzmesh.training.metrics import metric_of
+from byzmesh.types import Floats
 
 
 def wide_console() -> Console:
@@ -41,18 +44,22 @@ def words(value: Any) -> str:
     return str(value)
 
 
-def runs_table(records: Sequence[RunRecord]) -> Table:
-    """A line per run; of the config, what tells most runs apart."""
+def runs_table(store: Store, records: Sequence[RunRecord]) -> Table:
+    """A line per run: of the config what tells most runs apart, and the values that `byzmesh table` has."""
     columns = ("rule", "attack", "network", "seed")
     table = narrow_table("key", *columns, "rounds", "accuracy", "loss", "status")
     for run in records:
-        fields, final = flatten(run.config), run.final
+        fields, series = flatten(run.config), store.series(run.key)
         rounds = run.rounds if run.rounds is not None else fields.get("rounds", "")
-        accuracy = f"{100 * final['accuracy']:.2f}" if "accuracy" in final else ""
-        loss = f"{final['loss']:.4g}" if "loss" in final else ""
+        values = [number_of(series, name) for name in ("accuracy", "loss")]
         cells = [shown(fields, column) for column in columns]
-        table.add_row(run.key[:12], *cells, f"{rounds}", accuracy, loss, run.status)
+        table.add_row(run.key[:12], *cells, f"{rounds}", *values, run.status)
     return table
+
+
+def number_of(series: Mapping[str, Floats], name: str, digits: int = 4) -> str:
+    """The value of a run's metric as a table shows it; nothing if the run has none."""
+    return metric_of(name).number(value_of(series, name), digits) if name in series else ""
 
 
 def shown(fields: Mapping[str, Any], word: str) -> str:

@@ -36,8 +36,15 @@ Status = Annotated[
 
 Rows = Annotated[str, typer.Option("--rows", help="Fields of the rows, e.g. rule or rule,rule.tau.")]
 Columns = Annotated[str, typer.Option("--columns", help="Fields of the columns, e.g. attack, network or case.")]
-Metric = Annotated[str, typer.Option("--metric", help="accuracy, worst_accuracy, loss, consensus_error, ...")]
-Last = Annotated[int, typer.Option("--last", help="A run's value is the mean of its last so many evaluations.")]
+Metric = Annotated[str, typer.Option("--metric", help="What is shown; byzmesh list metrics tells what there is.")]
+Last = Annotated[
+    int | None,
+    typer.Option(
+        "--last",
+        help="A run's value is the mean of its last so many evaluations (default: those in the last tenth of its "
+        "rounds, at most 10).",
+    ),
+]
 
 Workers = Annotated[int | None, typer.Option("--workers", help="Processes on this machine (default: one per core).")]
 Dask = Annotated[str | None, typer.Option("--dask", help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")]

@@ -10,7 +10,8 @@ from datetime import timedelta
 
 from rich.console import Console
 
-from byzmesh.store import RunRecord
+from byzmesh.cli._console import number_of
+from byzmesh.store import RunRecord, Store
 from byzmesh.sweeps.queue import Backlog, Show
 
 QUIET_SECONDS = 60.0
@@ -26,14 +27,14 @@ def clock(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
 
 
-def describe(record: RunRecord) -> str:
+def describe(store: Store, record: RunRecord) -> str:
     """A run that ended, in a few words."""
     config = record.config
     parts = [record.key[:12], config["rule"]["name"], config["attack"]["name"], f"seed {config['seed']}", record.status]
     if record.status == "failed":
         parts.append((record.failure or "").strip().split("\n")[-1])
     elif "accuracy" in record.final:
-        parts.append(f"accuracy {100 * record.final['accuracy']:.2f}%")
+        parts.append(f"accuracy {number_of(store.series(record.key), 'accuracy')}%")
     return "  ".join(parts)
 
 
@@ -71,7 +72,7 @@ def progress() -> Iterator[Show]:
                 for text in new_warnings(backlog):
                     bar.console.print(f"warning: {text}", markup=False)
                 if record is not None:
-                    bar.console.print(describe(record), highlight=False, markup=False)
+                    bar.console.print(describe(backlog.store, record), highlight=False, markup=False)
                 bar.update(task, completed=backlog.share, description=standing(backlog))
 
             yield live
@@ -83,7 +84,8 @@ def progress() -> Iterator[Show]:
         for text in new_warnings(backlog):
             print(f"warning: {text}", file=sys.stderr, flush=True)
         if record is not None:
-            print(f"{len(backlog.ended)}/{len(backlog.keys)}  {describe(record)}", file=sys.stderr, flush=True)
+            told = describe(backlog.store, record)
+            print(f"{len(backlog.ended)}/{len(backlog.keys)}  {told}", file=sys.stderr, flush=True)
         elif time.monotonic() - said > QUIET_SECONDS:
             print(standing(backlog), file=sys.stderr, flush=True)
         else:

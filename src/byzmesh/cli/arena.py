@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, Compute, Dask, NewStorePath, Workers, names
+from byzmesh.cli._options import STORE, Compute, Dask, Last, NewStorePath, Workers, names
 
 ORDER = 110
 
@@ -29,6 +29,7 @@ def command(
     bounds: Annotated[str, typer.Option(help="What rules are told of f: exact, f - 1, f + 1, with commas.")] = "exact",
     seeds: Annotated[int, typer.Option(help="Seeds per cell.")] = 1,
     rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 50_000,
+    last: Last = None,
     quick: Annotated[bool, typer.Option("--quick", help="1,000 rounds per run: minutes instead of hours.")] = False,
     against: Annotated[
         Path | None,
@@ -68,8 +69,8 @@ def command(
         raise typer.Exit(130)
     with open_store(store, readonly=True) as opened:
         entries = [Entry(cell.target, cell.rule, cell.attack, key, cell.variant) for cell, key in fought.cells]
-        readings = collect(opened, entries)
+        readings = collect(opened, entries, last)
         lines = [] if reproduction is None else compare_columns(readings, reproduction)
-        written = write_arena(opened, readings, out, lines)
+        written = write_arena(opened, readings, out, lines, last)
     Console().print(to_rich(leaderboard_grid(leaderboard(values_of(readings)))))
     typer.echo(f"{len(written)} files in {out}: " + ", ".join(path.name for path in written))

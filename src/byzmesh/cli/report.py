@@ -17,7 +17,7 @@ def command(
     rows: Rows = "rule",
     columns: Columns = "attack",
     metric: Metric = "accuracy",
-    last: Last = 10,
+    last: Last = None,
     where: Where = None,
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
     title: Annotated[str, typer.Option(help="Heading of the report.")] = "byzmesh: sweep",

@@ -69,9 +69,13 @@ def watch(*, quiet: bool) -> Callable[[Any], AbstractContextManager[Callable[[Ma
 
 
 def facts(record: Mapping[str, float]) -> str:
-    """The numbers that matter, short."""
-    parts = [f"accuracy {100 * record['accuracy']:.2f}%"] if "accuracy" in record else [f"loss {record['loss']:.4g}"]
-    return "  ".join([*parts, f"CE {record['consensus_error']:.1e}"])
+    """The numbers that matter, short: what the task measures first, the consensus error, and what was asked for."""
+    from byzmesh.training.metrics import UNASKED, metric_of
+
+    first = next(name for name in record if name != "round")
+    asked = (name for name in record if name not in (*UNASKED, first))
+    parts = [f"{metric_of(name).words} {metric_of(name).text(record[name])}" for name in (first, *asked)]
+    return "  ".join([parts[0], f"CE {record['consensus_error']:.1e}", *parts[1:]])
 
 
 def print_run(run: Any, *, as_json: bool) -> None:
@@ -88,7 +92,7 @@ def print_run(run: Any, *, as_json: bool) -> None:
                     "rounds": run.rounds,
                     "seconds": run.seconds,
                     "final": last,
-                    "mean_of_last_10": mean,
+                    "mean_of_last": mean,
                     "metrics": {name: values.tolist() for name, values in run.metrics.items()},
                     "config": run.config,
                 }
@@ -98,12 +102,15 @@ def print_run(run: Any, *, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from byzmesh.training.metrics import last_evaluations, metric_of
+
     table = Table(title=f"{run.config['rule']['name']} under {run.config['attack']['name']}, {run.status}")
-    for heading in ("metric", "last", "mean of last 10"):
+    counted = len(last_evaluations(run.metrics["round"])) if run.metrics else 0
+    for heading in ("metric", "last", f"mean of last {counted}"):
         table.add_column(heading, justify="left" if heading == "metric" else "right")
     for name, value in mean.items():
-        style = "{:.2%}" if "accuracy" in name else "{:.4g}"
-        table.add_row(name, style.format(last[name]), style.format(value))
+        metric = metric_of(name)
+        table.add_row(name, metric.text(last[name]), metric.text(value))
     if run.edges is not None:
         table.add_row("honest messages cut", "", f"{run.edges.mistakes:.2%}")
     rate = run.rounds / run.seconds if run.seconds else 0.0

@@ -40,10 +40,10 @@ def list_runs(
     most = (None if as_json else MOST_LINES) if limit is None else limit or None
     with open_store(store, readonly=True) as opened:
         found = opened.list(filters(opened, where), status, most)
-    if as_json:
-        print_objects(as_object(run) for run in found)
-    else:
-        print_runs(found, most)
+        if as_json:
+            print_objects(as_object(run) for run in found)
+        else:
+            print_runs(opened, found, most)
 
 
 @app.command()
@@ -73,11 +73,10 @@ def compare(keys: Keys, store: StorePath = STORE, as_json: Json = False) -> None
 
     with open_store(store, readonly=True) as opened:
         told = opened.compare(keys)
-        statuses = [opened.get(key).status for key in told.keys]
-    if as_json:
-        print_objects(compared(told, statuses))
-    else:
-        print_comparison(told)
+        if as_json:
+            print_objects(compared(told, [opened.get(key).status for key in told.keys]))
+        else:
+            print_comparison(opened, told)
 
 
 @app.command()
@@ -135,12 +134,12 @@ def whole_object(store: Store, run: RunRecord) -> str:
     return json.dumps({**as_object(run), **rest}, indent=2, allow_nan=False)
 
 
-def print_runs(records: Sequence[RunRecord], limit: int | None) -> None:
+def print_runs(store: Store, records: Sequence[RunRecord], limit: int | None) -> None:
     """The table of runs; says if there may be more of them."""
     from byzmesh.cli._console import runs_table, wide_console
 
     console = wide_console()
-    console.print(runs_table(records) if records else "no such runs")
+    console.print(runs_table(store, records) if records else "no such runs")
     if limit is not None and len(records) == limit:
         console.print(f"the latest {limit}; --limit 0 shows all, --where and --status choose", highlight=False)
 
@@ -190,14 +189,18 @@ def compared(told: Comparison, statuses: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def print_comparison(told: Comparison) -> None:
-    """Runs in columns; lines are the config fields that differ, then the final metrics."""
-    from byzmesh.cli._console import narrow_table, wide_console, words
+def print_comparison(store: Store, told: Comparison) -> None:
+    """Runs in columns; lines are the config fields that differ, then the metrics as `byzmesh table` has them."""
+    from byzmesh.cli._console import narrow_table, number_of, wide_console, words
+    from byzmesh.training.metrics import metric_of
 
+    series = [store.series(key) for key in told.keys]
     table = narrow_table("", *(key[:12] for key in told.keys))
     for path, values in told.differing.items():
         table.add_row(path, *("" if value is None else words(value) for value in values))
     table.add_section()
-    for name, numbers in told.final.items():
-        table.add_row(name, *("" if number is None else f"{number:.6g}" for number in numbers))
+    for name, last in told.final.items():
+        reached = ("" if number is None else f"{number:g}" for number in last)
+        numbers = reached if name == "round" else (number_of(held, name, 6) for held in series)
+        table.add_row(name + metric_of(name).suffix, *numbers)
     wide_console().print(table)

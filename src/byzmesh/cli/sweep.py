@@ -114,10 +114,10 @@ def print_outcome(outcome: Outcome, store: Path, *, as_json: bool) -> None:
 
     with open_store(store, readonly=True) as opened:
         records = [opened.get(key) for key in outcome.statuses]
-    if as_json:
-        print_objects(as_object(run) for run in records)
-    elif len(records) <= MOST_LINES:
-        wide_console().print(runs_table(records))
+        if as_json:
+            print_objects(as_object(run) for run in records)
+        elif len(records) <= MOST_LINES:
+            wide_console().print(runs_table(opened, records))
     counts = Counter(outcome.statuses.values())
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
     say = Console(stderr=True)

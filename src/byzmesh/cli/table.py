@@ -16,7 +16,7 @@ def command(
     rows: Rows = "rule",
     columns: Columns = "attack",
     metric: Metric = "accuracy",
-    last: Last = 10,
+    last: Last = None,
     where: Where = None,
     format: Annotated[str, typer.Option(help="text, markdown, latex or csv.")] = "text",
 ) -> None:

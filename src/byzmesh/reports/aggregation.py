@@ -1,6 +1,6 @@
 """What a group of runs says about one metric: mean and spread over those that ended well, and how many did not.
 
-    value of a run    mean of the metric over its last evaluations (the paper: 10)
+    value of a run    mean of the metric over its last evaluations: `training.metrics.last_evaluations`
     mean, std         over the finished runs; std is the sample standard deviation, 0 for a single run
 
 A run that diverged or failed has no value: it is counted and shown, never averaged.
@@ -9,18 +9,15 @@ A run that diverged or failed has no value: it is counted and shown, never avera
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from byzmesh.checks import whole
 from byzmesh.errors import ConfigError, nearest
 from byzmesh.store import RunRecord, Store
-
-LAST = 10
-PERCENT = ("accuracy", "worst_accuracy")
-"""Metrics stored as shares and shown in percent."""
+from byzmesh.training.metrics import mean_of_last, metric_of
+from byzmesh.types import Floats
 
 
 @dataclass(frozen=True)
@@ -58,17 +55,23 @@ class Summary:
         return ", ".join(f"{count} {word}" for count, word in counts if count)
 
 
-def final(store: Store, run: RunRecord, metric: str, last: int = LAST) -> float:
-    """Mean of a metric over a run's last evaluations; percent for accuracies."""
+def value_of(series: Mapping[str, Floats], metric: str, last: int | None = None) -> float:
+    """Mean of a metric over a run's last evaluations, as it is shown: percent for accuracies."""
+    values = series[metric]
+    rounds = series.get("round", np.arange(1, len(values) + 1))
+    return mean_of_last(values, rounds, last) * metric_of(metric).factor
+
+
+def final(store: Store, run: RunRecord, metric: str, last: int | None = None) -> float:
+    """The same of a stored run."""
     series = store.series(run.key)
     if metric not in series:
         raise ConfigError(f"run {run.key[:12]} has no metric {metric!r}: {nearest(metric, series)}")
-    return float(np.mean(series[metric][-last:])) * (100.0 if metric in PERCENT else 1.0)
+    return value_of(series, metric, last)
 
 
-def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy", last: int = LAST) -> Summary:
+def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy", last: int | None = None) -> Summary:
     """The metric over a group of runs."""
-    whole("last", last, 1)
     group = list(runs)
     values = [final(store, run, metric, last) for run in group if run.status == "finished"]
     failures = [run for run in group if run.status == "failed"]
@@ -84,12 +87,3 @@ def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy",
         failures[0].failure or "" if failures else "",
         failures[0].failure_kind or "" if failures else "",
     )
-
-
-def number(value: float, metric: str = "accuracy") -> str:
-    """A value as a table shows it: two decimals for percents, three digits for everything else.
-
-    >>> number(91.666), number(3.21e-8, "consensus_error"), number(0.5, "loss")
-    ('91.67', '3.21e-08', '0.5')
-    """
-    return f"{value:.2f}" if metric in PERCENT else f"{value:.3g}"

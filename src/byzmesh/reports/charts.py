@@ -16,8 +16,8 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.files import figure_suffix, save_figure
-from byzmesh.reports.aggregation import PERCENT
 from byzmesh.store import Store
+from byzmesh.training.metrics import metric_of
 
 PALETTE = (
     "#0072b2",
@@ -50,7 +50,6 @@ DARK_PALETTE = (
 )
 """The same hues on a dark ground."""
 KINDS = (".png", ".pdf", ".svg")
-LOGARITHMIC = ("consensus_error", "disagreement", "gradient")
 SMALLEST = 1e-16
 """What is not above it is a gap on a logarithmic axis: exact consensus, up to float64's rounding."""
 
@@ -77,20 +76,6 @@ class Chart:
     """Whether the points are few and shown."""
 
 
-def metric_label(metric: str) -> str:
-    """What an axis says.
-
-    >>> metric_label("accuracy"), metric_label("consensus_error"), metric_label("loss")
-    ('accuracy (%)', 'consensus error CE', 'loss')
-    """
-    known = {
-        "consensus_error": "consensus error CE",
-        "disagreement": "disagreement H",
-        "gradient": "squared gradient norm at the average model",
-    }
-    return known.get(metric, metric.replace("_", " ")) + (" (%)" if metric in PERCENT else "")
-
-
 def run_chart(
     store: Store, groups: Mapping[str, Mapping[str, Sequence[str]]], metric: str = "accuracy", title: str = ""
 ) -> Chart:
@@ -98,6 +83,7 @@ def run_chart(
 
     Runs without the metric (not yet computed) are left out; runs of one curve are cut to the shortest.
     """
+    shown = metric_of(metric)
     facets = {}
     for facet, named in groups.items():
         curves = []
@@ -106,12 +92,12 @@ def run_chart(
             if series:
                 length = min(len(held[metric]) for held in series)
                 mean = np.mean([held[metric][:length] for held in series], axis=0)
-                scaled = mean * (100.0 if metric in PERCENT else 1.0)
+                scaled = mean * shown.factor
                 rounds = series[0].get("round", np.arange(length))[:length]
                 curves.append(Curve(name, tuple(rounds.tolist()), tuple(scaled.tolist())))
         if curves:
             facets[facet] = tuple(curves)
-    return Chart(title, "round", metric_label(metric), facets, metric in LOGARITHMIC)
+    return Chart(title, "round", shown.label, facets, shown.scale == "log")
 
 
 def draw_charts(charts: Iterable[Chart], path: Path) -> Path:

@@ -18,11 +18,12 @@ from typing import Any
 
 from byzmesh.errors import ConfigError
 from byzmesh.naming import is_name
-from byzmesh.reports.aggregation import LAST, PERCENT, Summary, number, summarise
+from byzmesh.reports.aggregation import Summary, summarise
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.store import RunRecord, Store
 from byzmesh.store.fields import label, path_in, paths_of, short, text, words_of
 from byzmesh.store.keys import dump, flatten
+from byzmesh.training.metrics import metric_of, words_of_last
 
 SEEDS = {"seed", "network.seed"}
 
@@ -34,7 +35,7 @@ class Pivot:
     rows: str
     columns: str
     metric: str
-    last: int
+    last: int | None
     row_labels: tuple[str, ...]
     column_labels: tuple[str, ...]
     cells: Mapping[tuple[str, str], Summary]
@@ -46,10 +47,10 @@ def pivot(
     columns: str = "attack",
     *,
     metric: str = "accuracy",
-    last: int = LAST,
+    last: int | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Pivot:
-    """The runs of a store as a table."""
+    """The runs of a store as a table; `last` evaluations make a run's value, by default as `Run.final` has it."""
     runs = store.list(where, current=True)
     if not runs:
         raise ConfigError(f"store {store.path} has no runs to show; sweep into it first, or select less narrowly")
@@ -111,16 +112,14 @@ def _follows_the_seeds(path: str, group: Sequence[Mapping[str, Any]]) -> bool:
 def pivot_grid(table: Pivot, title: str = "") -> Grid:
     """The table as text: mean ± std, and in small print n and what did not finish."""
     several = any(cell.total > 1 for cell in table.cells.values())
-    unit = " (%)" if table.metric in PERCENT else ""
+    metric = metric_of(table.metric)
     rows = tuple(
         (row, tuple(_cell(table, table.cells.get((row, column)), several) for column in table.column_labels))
         for row in table.row_labels
     )
-    note = f"Mean of the last {table.last} evaluations" + (
-        "; ± is the standard deviation over n seeds." if several else "."
-    )
+    note = f"Mean of {words_of_last(table.last)}" + ("; ± is the standard deviation over n seeds." if several else ".")
     row_name, column_name = (", ".join(map(short, words_of(side))) for side in (table.rows, table.columns))
-    caption = title or f"{table.metric.replace('_', ' ')}{unit} by {row_name} and {column_name}"
+    caption = title or f"{metric.words}{metric.suffix} by {row_name} and {column_name}"
     return Grid("sweep", caption, row_name, table.column_labels, rows, note)
 
 
@@ -129,8 +128,9 @@ def _cell(table: Pivot, cell: Summary | None, several: bool) -> GridCell:
         return EMPTY
     if not cell.n:
         return GridCell(cell.troubles, tip=cell.failure or cell.troubles, tone="trouble")
-    shown = number(cell.mean, table.metric)
-    spread = f" ± {number(cell.std, table.metric)}" if cell.n > 1 else ""
+    metric = metric_of(table.metric)
+    shown = metric.number(cell.mean)
+    spread = f" ± {metric.number(cell.std)}" if cell.n > 1 else ""
     parts = [f"n = {cell.n}"] if several else []
     parts += [cell.troubles] if cell.troubles else []
     tip = f"{table.metric} {shown}{spread}, {cell.n} of {cell.total} runs finished"

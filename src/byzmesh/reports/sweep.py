@@ -13,6 +13,7 @@ from byzmesh.reports.provenance import describe
 from byzmesh.reports.trust import Heatmap, Picture, heatmap, picture
 from byzmesh.store import Store
 from byzmesh.store.keys import dump
+from byzmesh.training.metrics import UNASKED, metric_of
 
 MOST_PICTURES = 12
 MOST_HEATMAPS = 60
@@ -22,12 +23,10 @@ def sweep_report(store: Store, table: Pivot, title: str = "byzmesh: sweep") -> R
     """A report of the runs of a table."""
     names = {key: f"{row}, {column}" for (row, column), cell in table.cells.items() for key in cell.keys}
     runs = [run for run in store.list() if run.key in names]
-    charts = [sweep_chart(store, table, table.metric)]
-    charts += [
-        sweep_chart(store, table, metric)
-        for metric in ("accuracy", "loss", "consensus_error")
-        if metric != table.metric and any(metric in run.final for run in runs)
-    ]
+    recorded = dict.fromkeys(name for run in runs for name in run.final)
+    shown = [name for name in recorded if metric_of(name).overview]
+    shown += [name for name in recorded if name not in UNASKED]
+    charts = [sweep_chart(store, table, metric) for metric in dict.fromkeys((table.metric, *shown))]
     sections = [Section("table", "Table", (), (pivot_grid(table),), tuple(charts))]
     nets = {dump(run.config["network"]): run.config["network"] for run in runs if "network" in run.config}
     pictures = tuple(found for spec in list(nets.values())[:MOST_PICTURES] if (found := _picture(spec)) is not None)
@@ -49,7 +48,7 @@ def sweep_chart(store: Store, table: Pivot, metric: str) -> Chart:
         keys = [key for key in cell.keys if key in finished]
         if keys:
             groups.setdefault(column, {})[row] = keys
-    return run_chart(store, groups, metric, metric.replace("_", " ").capitalize())
+    return run_chart(store, groups, metric, metric_of(metric).words.capitalize())
 
 
 def _picture(spec: Mapping[str, Any]) -> Picture | None:

@@ -5,7 +5,7 @@ page needs to know to show it:
 
     compute    Evaluation -> a number; a mapping of series names to numbers where it gives several; None where it has no
                meaning (the accuracy of a problem without classes)
-    unit       "percent": stored as a fraction of 1 and shown times 100; or none
+    unit       "percent": stored as a fraction of 1 and shown times 100; or "none"
     direction  which way is better: "up", "down" or "none"
     scale      "linear" or "log"
 
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.checks import choice, whole
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
 
@@ -36,7 +37,9 @@ T = TypeVar("T")
 
 ALWAYS = ("worst_accuracy", "consensus_error", "disagreement")
 """Recorded unasked, beside what the task measures."""
-UNITS = ("", "percent")
+UNASKED = ("round", "accuracy", "loss", "backdoor", *ALWAYS)
+"""Series that runs of the built-in problems have without asking."""
+UNITS = ("percent", "none")
 DIRECTIONS = ("up", "down", "none")
 SCALES = ("linear", "log")
 MOST = 10
@@ -132,7 +135,7 @@ class Metric:
 
     name: str
     compute: Compute = field(repr=False)
-    unit: str = ""
+    unit: str = "none"
     direction: str = "none"
     scale: str = "linear"
     title: str = ""
@@ -140,13 +143,8 @@ class Metric:
     overview: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name.isidentifier() or self.name == "round":
-            raise ConfigError(f"metric name {self.name!r} must be letters, digits and underscores, and not 'round'")
         for what, choices in (("unit", UNITS), ("direction", DIRECTIONS), ("scale", SCALES)):
-            value = getattr(self, what)
-            if value not in choices:
-                names = ", ".join(repr(choice) for choice in choices)
-                raise ConfigError(f"metric {self.name}: {what} must be one of {names}, got {value!r}")
+            choice(f"metric {self.name}: {what}", getattr(self, what), choices)
 
     @property
     def factor(self) -> float:
@@ -184,7 +182,7 @@ def register_metric(
     name: str,
     *,
     aliases: tuple[str, ...] = (),
-    unit: str = "",
+    unit: str = "none",
     direction: str = "none",
     scale: str = "linear",
     title: str = "",
@@ -205,6 +203,9 @@ def register_metric(
     >>> run.metrics["model_norm"].shape
     (2,)
     """
+
+    if not name.isidentifier() or name == "round":
+        raise ConfigError(f"metric name {name!r} must be letters, digits and underscores, and not 'round'")
 
     def add(compute: C) -> C:
         metric = Metric(
@@ -302,8 +303,8 @@ def last_evaluations(rounds: npt.ArrayLike, last: int | None = None) -> npt.NDAr
     >>> last_evaluations(range(21)), last_evaluations([0, 50, 100]), last_evaluations([0, 50, 100], last=10)
     (array([19, 20]), array([2]), array([1, 2]))
     """
-    if last is not None and last < 1:
-        raise ConfigError(f"last must be at least 1 evaluation, got {last}")
+    if last is not None:
+        whole("last", last, 1)
     at = np.asarray(rounds, np.float64)
     trained = np.flatnonzero(at > 0)
     if not len(trained):

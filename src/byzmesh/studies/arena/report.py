@@ -16,7 +16,6 @@ from pathlib import Path
 
 from byzmesh.errors import ConfigError
 from byzmesh.files import folder
-from byzmesh.reports.aggregation import LAST
 from byzmesh.reports.charts import run_chart
 from byzmesh.reports.html import Report, Section
 from byzmesh.reports.provenance import describe
@@ -24,6 +23,7 @@ from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.reports.writing import write_csv, write_grids, write_report
 from byzmesh.store import Store
 from byzmesh.studies.paper.results import Reading, write_readings
+from byzmesh.training.metrics import words_of_last
 
 COLUMNS = ("table", "attack", "best_rule", "best_accuracy", "our_accuracy", "regret")
 WITHIN = 0.5
@@ -180,7 +180,9 @@ def columns_grid(lines: Sequence[tuple[str, ...]]) -> Grid:
     )
 
 
-def arena_report(store: Store, readings: Sequence[Reading], lines: Sequence[tuple[str, ...]] = ()) -> Report:
+def arena_report(
+    store: Store, readings: Sequence[Reading], lines: Sequence[tuple[str, ...]] = (), last: int | None = None
+) -> Report:
     """Leaderboard, all accuracies and disagreements, our rule's columns if given, curves by column, and every run."""
     values = values_of(readings)
     held = {run.key: run for run in store.list()}
@@ -195,12 +197,16 @@ def arena_report(store: Store, readings: Sequence[Reading], lines: Sequence[tupl
     charts = (run_chart(store, groups, "accuracy", "Accuracy"),) if groups else ()
     sections.append(Section("arena", "All columns", (), (accuracy_grid(values), disagreement_grid(readings)), charts))
     done = sum(reading.status == "finished" for reading in readings)
-    lead = f"{len(readings)} runs, {done} finished. A value is the mean over seeds and the last {LAST} evaluations."
+    lead = f"{len(readings)} runs, {done} finished. A value is the mean over seeds and {words_of_last(last)}."
     return Report("byzmesh: arena", (lead,), tuple(sections), describe([held[key] for key in names], names))
 
 
 def write_arena(
-    store: Store, readings: Sequence[Reading], out: Path, lines: Sequence[tuple[str, ...]] = ()
+    store: Store,
+    readings: Sequence[Reading],
+    out: Path,
+    lines: Sequence[tuple[str, ...]] = (),
+    last: int | None = None,
 ) -> list[Path]:
     """`leaderboard` (Markdown, LaTeX), `arena.csv`, `columns.csv` if there are lines for it, and `report.html`."""
     folder(out)
@@ -210,5 +216,5 @@ def write_arena(
     written.append(write_readings(out / "arena.csv", readings))
     if lines:
         written.append(write_columns(out / "columns.csv", lines))
-    written.append(write_report(arena_report(store, readings, lines), out / "report.html"))
+    written.append(write_report(arena_report(store, readings, lines, last), out / "report.html"))
     return written

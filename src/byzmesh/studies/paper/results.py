@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.errors import DataError
-from byzmesh.reports.aggregation import final
+from byzmesh.reports.aggregation import value_of
 from byzmesh.reports.writing import write_csv
 from byzmesh.store import RunRecord, Store, config_key
 from byzmesh.studies.paper.published import published
@@ -34,6 +34,8 @@ COLUMNS = (
 )
 MORE_COLUMNS = ("target", "variant", "rule", "attack", "accuracy", "consensus_error", "disagreement", "loss", "rounds")
 NOT_THERE = "not run"
+AS_PUBLISHED = 10
+"""Evaluations that a published cell is the mean of."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,13 @@ class Reading:
         return self.failure_kind == "infeasible"
 
 
-def collect(store: Store, entries: Iterable[Entry]) -> list[Reading]:
-    """The readings of the entries, in their order; a run that the store does not hold is `not run`."""
+def collect(store: Store, entries: Iterable[Entry], last: int | None = AS_PUBLISHED) -> list[Reading]:
+    """The readings of the entries, in their order; a run that the store does not hold is `not run`.
+
+    last  evaluations that a number is the mean of; None: as tables have it (`training.metrics.last_evaluations`)
+    """
     held = {run.key: run for run in store.list()}
-    return [_reading(store, entry, held.get(entry.key)) for entry in entries]
+    return [_reading(store, entry, held.get(entry.key), last) for entry in entries]
 
 
 def other_seeds(store: Store, readings: Iterable[Reading]) -> list[Reading]:
@@ -104,7 +109,7 @@ def _seedless(run: RunRecord) -> str:
     return config_key({**run.config, "seed": 0})
 
 
-def _reading(store: Store, entry: Entry, run: RunRecord | None) -> Reading:
+def _reading(store: Store, entry: Entry, run: RunRecord | None, last: int | None = AS_PUBLISHED) -> Reading:
     known: dict[str, Any] = {"variant": entry.variant, "key": entry.key}
     if run is None:
         return Reading(entry.target, entry.rule, entry.attack, entry.seed, 0, status=NOT_THERE, **known)
@@ -112,7 +117,7 @@ def _reading(store: Store, entry: Entry, run: RunRecord | None) -> Reading:
     if run.status == "finished":
         series = store.series(run.key)
         names = ("accuracy", "consensus_error", "disagreement", "loss")
-        known |= {name: final(store, run, name) for name in names if name in series}
+        known |= {name: value_of(series, name, last) for name in names if name in series}
     seed, rounds = int(run.config["seed"]), int(run.config["rounds"])
     return Reading(entry.target, entry.rule, entry.attack, seed, rounds, **known)
 
