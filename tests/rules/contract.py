@@ -14,8 +14,9 @@ from tests.rules.cases import loss
 
 DIMENSION = 6
 
-WITHOUT_TIES = {"MDA": 0, "Bulyan": 0}
-"""Largest f without built-in ties: MDA's subsets share a diameter, Bulyan's last picks are each other's nearest."""
+WITHOUT_TIES = {"MDA": 0, "Bulyan": 0, "NNM(Krum)": 0}
+"""Largest f without built-in ties: MDA's subsets share a diameter, Bulyan's last picks are each other's nearest, and so
+are the mixtures that NNM hands to Krum."""
 
 CUT_NOBODY_AT_ZERO = (
     *("IOS", "FABA", "NNA", "LazyIOS", "GTS", "CS+", "RTC", "Reprieve"),
