@@ -79,6 +79,35 @@ def test_edge_lists_may_have_comments_commas_and_lonely_nodes(tmp_path: Path) ->
     assert (net.byzantine.tolist(), net.weights, net.name) == ([2], "lazy", "peers")
 
 
+@pytest.mark.parametrize(
+    ("text", "degrees"),
+    [
+        ("source,target\n0,1\n1,2\n", [1, 2, 1]),
+        ("# links\na, b\n\n0, 1\n1, 2  # twice\n1, 2\n", [1, 2, 1]),
+        ("0,1\n1,2\n2,3\n", [1, 2, 2, 1]),
+        ("source,target\n0,1\n", [1, 1]),
+        ("0,1\n1,0\n", [1, 1]),
+        ("0,1,1\n1,0,0\n1,0,0\n", [2, 1, 1]),
+        ("0,1\n1,0\n1,2\n2,1\n", [1, 2, 1]),
+    ],
+)
+def test_a_csv_of_two_columns_is_an_edge_list(tmp_path: Path, text: str, degrees: list[int]) -> None:
+    path = tmp_path / "links.csv"
+    path.write_text(text)
+    assert Network.from_file(path).degree.tolist() == degrees
+
+
+def test_a_directed_edge_list_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "links.edges"
+    path.write_text("0 1\n1 0\n1 2\n")
+    with pytest.raises(
+        ConfigError, match="0-1 is listed in both directions and 1-2 in one only, as in a directed graph"
+    ):
+        Network.from_file(path)
+    with pytest.raises(ConfigError, match="0-1 is listed in both directions and 2-1 in one only"):
+        Network.from_edges([(1, 0), (0, 1), (2, 1)])
+
+
 WHOLE = '{"format": "byzmesh-network", "version": 1, "name": "x", "parameters": {}, "n": 2, "byzantine": [], '
 
 
@@ -95,6 +124,7 @@ WHOLE = '{"format": "byzmesh-network", "version": 1, "name": "x", "parameters": 
         ("a.csv", "0,1\n1\n", "line 2: has 1 columns, the lines above have 2"),
         ("a.csv", "0,1,0\n1,0,1\n", "2 lines of 3 columns"),
         ("a.csv", "0,1\n0,0\n", "0-1 is linked in one direction only"),
+        ("a.csv", "from,to\n0,1\n1,2,3\n", "line 3: must be two node numbers like '0 1', got '1,2,3'"),
         ("a.csv", "0,x\n1,0\n", "line 1: must hold only 0 and 1"),
         ("a.csv", "", "0 lines of 0 columns"),
         ("a.json", '{\n "format": "byzmesh-network",\n "na', "line 3: not valid JSON"),

@@ -75,7 +75,9 @@ def checked_positions(positions: Any, n: int) -> Floats:
 
 
 def adjacency_of_edges(edges: Iterable[Any], n: int | None = None) -> Booleans:
-    """(n, n) bool from pairs of ids; an edge given twice, or in both directions, is one edge.
+    """(n, n) bool from pairs of ids. Links go both ways: list each once, or all of them in both directions.
+
+    A list that has some links in both directions and others in one is that of a directed graph, and refused.
 
     >>> adjacency_of_edges([(0, 1)]).astype(int)
     array([[0, 1],
@@ -98,6 +100,13 @@ def adjacency_of_edges(edges: Iterable[Any], n: int | None = None) -> Booleans:
         raise ConfigError(f"an edge names node {ends.max()}, but nodes are numbered 0 to {n - 1}; raise n")
     links = np.zeros((n, n), np.bool_)
     links[ends[:, 0], ends[:, 1]] = True
+    both, one_way = np.argwhere(np.triu(links & links.T, 1)), np.argwhere(links & ~links.T)
+    if len(both) and len(one_way):
+        (i, j), (k, m) = both[0], one_way[0]
+        raise ConfigError(
+            f"{i}-{j} is listed in both directions and {k}-{m} in one only, as in a directed graph; byzmesh links go "
+            "both ways: list each once"
+        )
     return checked_adjacency(links | links.T)
 
 

@@ -3,7 +3,7 @@
     .json           everything: edges, liars, weights, name, parameters, positions; floats come back bit for bit
     .graphml        the graph, and who lies as the boolean node attribute `byzantine`
     .edges, .txt    the graph: one edge "0 1" per line, a node without edges alone on its line, comments from #
-    .csv            the graph: n lines of n numbers 0 or 1
+    .csv            the graph: n lines of n numbers 0 or 1; or two columns of edges, with a header like source,target
 
 What a file cannot hold is given when it is read: `Network.from_file("peers.edges", byzantine=[3], weights="lazy")`.
 """
@@ -40,7 +40,7 @@ def read(path: Path, byzantine: Any = None) -> Parts:
             return _from_json(text, byzantine)
         if kind == ".graphml":
             return _from_graphml(text, path.stem, byzantine)
-        return Parts(_csv_rows(text) if kind == ".csv" else _edge_lines(text), name=path.stem, byzantine=byzantine)
+        return Parts(_from_csv(text) if kind == ".csv" else _edge_lines(text), name=path.stem, byzantine=byzantine)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError:
@@ -177,6 +177,21 @@ def _edge_lines(text: str) -> Any:
     return adjacency_of_edges(edges, len(nodes))
 
 
+def _from_csv(text: str) -> Any:
+    """Two columns are edges if a header of two words or a number above 1 shows it; anything else is a matrix."""
+    lines = [line.split("#", 1)[0].strip() for line in text.splitlines()]
+    rows = [[cell.strip() for cell in line.split(",")] for line in lines if line]
+    header = bool(rows) and len(rows[0]) == 2 and not any(cell.isdigit() for cell in rows[0])
+    pairs = all(len(row) == 2 for row in rows)
+    matrix = all(cell in ("0", "1") for row in rows for cell in row)
+    if header and len(rows) > 1:
+        first = next(number for number, line in enumerate(lines) if line)
+        return _edge_lines("\n".join(["#" if number == first else line for number, line in enumerate(lines)]))
+    if rows and pairs and not matrix and all(cell.isdigit() for row in rows for cell in row):
+        return _edge_lines(text)
+    return _csv_rows(text)
+
+
 def _csv_rows(text: str) -> Any:
     rows: list[list[int]] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -190,5 +205,8 @@ def _csv_rows(text: str) -> Any:
             raise ConfigError(f"line {number}: must hold only 0 and 1 with commas between, got {content[:60]!r}")
         rows.append([int(cell) for cell in cells])
     if not rows or len(rows) != len(rows[0]):
-        raise ConfigError(f"{len(rows)} lines of {len(rows[0]) if rows else 0} columns; an adjacency matrix is square")
+        raise ConfigError(
+            f"{len(rows)} lines of {len(rows[0]) if rows else 0} columns; an adjacency matrix is square, "
+            "an edge list has two columns and a header like source,target"
+        )
     return rows
