@@ -14,6 +14,9 @@ from typing import IO, Any
 from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
 
+CHECKPOINT_SECONDS = 15.0
+"""How often the state of a run is written, by the simulator and by peers, unless they are told otherwise."""
+
 
 @contextmanager
 def replacing(path: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:

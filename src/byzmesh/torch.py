@@ -114,8 +114,7 @@ def state_dict(task: Task, vector: Any) -> dict[str, Tensor]:
     if isinstance(task, LinearTask):
         if tuple(vector.shape) != (task.dimension,):
             raise ConfigError(f"vector must have the task's {task.dimension} numbers, got shape {tuple(vector.shape)}")
-        table = vector.reshape(-1, task.outputs)
-        return {"weight": table[:-1].T.contiguous(), "bias": table[-1].clone()}
+        return {name: part.clone(memory_format=torch.contiguous_format) for name, part in task.layers(vector).items()}
     if not isinstance(task, TorchTask):
         raise ConfigError(
             f"{type(task).__name__} has no layers; a state_dict needs problem torch, softmax, logistic or least-squares"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -12,10 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
+from byzmesh.store import open_store
+from byzmesh.sweeps.checkpoints import checkpoint_folder
+from tests.processes import PATIENCE, results, start, statuses, wait_for
 from tests.simulation.small import write_data
 
 BYZMESH = [sys.executable, "-c", "from byzmesh.cli import main; main()"]
@@ -29,7 +32,9 @@ def byzmesh(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPro
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A config in the current folder, which is where the store goes."""
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "run.yaml"
     content: dict[str, Any] = {
         "problem": {"name": "softmax", "data": str(write_data(tmp_path)), "batch": 8},
@@ -44,56 +49,122 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_run_prints_json_and_writes_its_folder(config: Path, tmp_path: Path) -> None:
-    done = byzmesh(
-        "run", str(config), "--set", "rounds=20", "--set", "rule.name=cc", "--out", str(tmp_path / "a"), "--json"
-    )
+def test_run_computes_into_the_store_and_says_where(config: Path) -> None:
+    done = byzmesh("run", str(config), "--set", "rounds=20", "--set", "rule.name=cc", "--out", "a", "--json")
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert result["status"] == "finished" and result["rounds"] == 20
-    assert result["config"]["rule"]["name"] == "CC"
-    assert np.load(tmp_path / "a" / "models.npy").shape[0] == 10
-    assert json.loads((tmp_path / "a" / "config.json").read_text()) == result["config"]
+    told = json.loads(done.stdout)
+    assert (told["status"], told["rounds"], told["computed"]) == ("finished", 20, True)
+    assert told["config"]["rule"]["name"] == "CC"
+    key = told["key"]
+    assert f"Run {key[:12]} is kept in runs.db." in done.stderr
+    with open_store("runs.db", readonly=True) as store:
+        assert store.get(key).config == told["config"]
+        assert {name: values.tolist() for name, values in store.series(key).items()} == told["metrics"]
+    assert "4 files in a: config.json, metrics.json, metrics.csv, models.safetensors" in done.stderr
+    assert json.loads(Path("a", "config.json").read_text()) == told["config"]
+    assert Path("a", "models.safetensors").read_bytes() == Path(f"runs.db.models/{key}.safetensors").read_bytes()
 
 
-def test_a_killed_run_resumes_bit_for_bit(config: Path, tmp_path: Path) -> None:
-    whole = byzmesh("run", str(config), "--out", str(tmp_path / "whole"))
+def test_a_finished_run_is_shown_not_computed(config: Path) -> None:
+    first = byzmesh("run", str(config), "--set", "rounds=20")
+    again = byzmesh("run", str(config), "--set", "rounds=20", "--store", "runs.db")
+    assert (first.returncode, again.returncode, again.stdout) == (0, 0, first.stdout)
+    assert "honest messages cut" in first.stdout and "20 rounds in" in first.stdout
+    assert "computed before" not in first.stderr
+    assert "It had been computed before; --recompute computes it again." in again.stderr
+    once_more = byzmesh("run", str(config), "--set", "rounds=20", "--recompute", "--json")
+    assert json.loads(once_more.stdout)["computed"] is True
+
+
+def test_a_killed_run_goes_on_bit_for_bit(config: Path, tmp_path: Path) -> None:
+    whole = byzmesh("run", str(config), "--store", "whole.db")
     assert whole.returncode == 0, whole.stderr
-    out, draw = tmp_path / "killed", random.Random(4)
-    kills = 0
-    for attempt in range(8):
-        again = ["--resume"] if attempt else []
-        command = [*BYZMESH, "run", str(config), "--out", str(out), "--checkpoint-every", "0.05", *again]
+    store, draw = tmp_path / "killed.db", random.Random(4)
+    command = [*BYZMESH, "run", str(config), "--store", str(store), "--checkpoint-seconds", "0.05"]
+    for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 60.0
-        before = _stamp(out)
-        while process.poll() is None and _stamp(out) == before and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(draw.uniform(0.0, 0.2))
-        if process.poll() is None and attempt < 4:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        _, errors = process.communicate()
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL, errors
-    assert kills >= 1
-    assert (out / "models.npy").read_bytes() == (tmp_path / "whole" / "models.npy").read_bytes()
-    one, two = (json.loads((folder / "metrics.json").read_text())["metrics"] for folder in (out, tmp_path / "whole"))
-    assert one == two
+        before = _stamp(store)
+        wait_for(lambda before=before: _stamp(store) > before, process)
+        time.sleep(draw.uniform(0.0, 0.1))
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    done = byzmesh("run", str(config), "--store", str(store))
+    assert done.returncode == 0, done.stderr
+    assert results(store) == results(tmp_path / "whole.db")
+    (key,) = results(store)
+    one, two = (tmp_path / f"{name}.db.models" / f"{key}.safetensors" for name in ("killed", "whole"))
+    assert one.read_bytes() == two.read_bytes()
+    assert not (tmp_path / "killed.db.checkpoints").exists()
 
 
-def _stamp(folder: Path) -> int:
+def _stamp(store: Path) -> int:
+    """When the one checkpoint was written."""
     try:
-        return (folder / "checkpoint.byz").stat().st_mtime_ns
-    except OSError:
+        return max(path.stat().st_mtime_ns for path in checkpoint_folder(store).iterdir() if path.name[0] != ".")
+    except (OSError, ValueError):
         return 0
 
 
-def test_a_folder_with_a_run_is_not_overwritten(config: Path, tmp_path: Path) -> None:
+def test_ctrl_c_says_how_to_go_on(config: Path, tmp_path: Path) -> None:
+    process = start("run", str(config), "--set", "rounds=1000000")
+    wait_for(lambda: statuses(tmp_path / "runs.db") == ["running"], process)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, "")
+    assert "Stopped after round" in said and "of 1000000" in said and "The same command goes on from there." in said
+    assert statuses(tmp_path / "runs.db") == ["interrupted"]
+
+
+def test_two_at_once_compute_once(config: Path, tmp_path: Path) -> None:
+    both = [start("run", str(config), "--set", "rounds=20000", "--json") for _ in range(2)]
+    told = [process.communicate(timeout=PATIENCE) for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    answers = [json.loads(out) for out, _ in told]
+    assert sorted(answer["computed"] for answer in answers) == [False, True]
+    assert answers[0]["metrics"] == answers[1]["metrics"]
+    waited = told[0 if answers[1]["computed"] else 1][1]
+    assert "is being computed by process" in waited and "waiting for it" in waited
+
+
+def test_a_failed_run_is_one_line_kept_and_tried_again(config: Path, tmp_path: Path) -> None:
+    wrong = ["run", str(config), "--set", "rule=krum", "--set", "f=9", "--set", "rounds=3"]
     for _ in range(2):
-        done = byzmesh("run", str(config), "--set", "rounds=1", "--out", str(tmp_path / "a"))
-    assert done.returncode == 2 and "--resume" in done.stderr
+        done = byzmesh(*wrong)
+        assert done.returncode == 2 and done.stdout == ""
+        assert done.stderr.startswith("error: f = 9 is infeasible for rule Krum") and done.stderr.count("\n") == 1
+    assert statuses(tmp_path / "runs.db") == ["failed"]
+
+
+def test_a_store_or_folder_that_cannot_be_written_is_one_line(config: Path, tmp_path: Path) -> None:
+    Path("file").write_text("")
+    for arguments, words in [
+        (["--store", "none/runs.db"], "is in a directory that does not exist"),
+        (["--store", "file/runs.db"], "runs.db"),
+        (["--store", str(config)], "is not a byzmesh store"),
+        (["--out", "file"], "folder file cannot be made"),
+        (["--keep-models", "some"], "keep_models must be none, final or all, got 'some'"),
+        (["--checkpoint-seconds", "0"], "checkpoint_seconds must be a positive number, got 0.0"),
+    ]:
+        done = byzmesh("run", str(config), "--set", "rounds=3", *arguments)
+        assert done.returncode == 2, arguments
+        assert done.stderr.splitlines()[-1].startswith("error: ") and words in done.stderr.splitlines()[-1]
+        assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_is_one_line(config: Path) -> None:
+    def little_space() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, 250_000))
+
+    command = [*BYZMESH, "run", str(config), "--set", "rounds=3", "--set", "problem.data=mnist"]
+    warm = byzmesh(*command[3:], "--store", "warm.db")  # Numba's cache is larger than that
+    assert warm.returncode == 0, warm.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=little_space)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the models of a run could not be written") and done.stderr.count("\n") == 1
+    assert statuses(Path("runs.db")) == ["interrupted"]
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
 
 
 def test_a_diverged_run_exits_with_one(config: Path) -> None:
@@ -195,11 +266,9 @@ def test_draw(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
-def test_examples_run(path: Path) -> None:
+def test_examples_run_from_any_folder(path: Path, tmp_path: Path) -> None:
     content = yaml.safe_load(path.read_text())
     rounds = min(int(content.get("rounds", 20)), 20)
-    done = byzmesh(
-        "run", str(path), "--set", f"rounds={rounds}", "--set", "evaluate_every=10", "--json", cwd=EXAMPLES.parent
-    )
+    done = byzmesh("run", str(path), "--set", f"rounds={rounds}", "--set", "evaluate_every=10", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["status"] == "finished"

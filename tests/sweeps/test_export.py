@@ -1,23 +1,32 @@
-"""The model of a run as a file for PyTorch."""
+"""Stored runs as files for others: a model for PyTorch or NumPy, a folder with everything."""
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import safetensors
+import safetensors.numpy
 import safetensors.torch
 import torch
 from torch import nn
 
 import byzmesh as bm
-from byzmesh.errors import ConfigError, DataError, MissingExtra
-from byzmesh.sweeps.export import export
-from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
+from byzmesh.config.schema import resolve
+from byzmesh.errors import ConfigError, DataError, MissingExtra, StoreError
+from byzmesh.store import Store, open_store
+from byzmesh.sweeps.build import build
+from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder
+from byzmesh.sweeps.export import export_model, export_run
+from byzmesh.sweeps.models import models_file
+from byzmesh.sweeps.run import compute
+from byzmesh.sweeps.sweep import sweep
 from tests.simulation.small import config as small_config
 from tests.simulation.small import write_data
 
@@ -46,14 +55,35 @@ def data(tmp_path: Path) -> Path:
     return write_data(tmp_path)
 
 
-def kept_run(data: Path, problem: dict[str, Any], rounds: int | None = None, **more: Any) -> bm.Simulation:
-    """A run whose checkpoint is in the folder of the data, stopped after so many rounds."""
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "runs.db") as opened:
+        yield opened
+
+
+def resolved(data: Path, problem: dict[str, Any], **more: Any) -> dict[str, Any]:
     source = {"dataset" if problem["name"] == "torch" else "data": str(data)}
-    run = bm.prepare(**small_config(data, problem=problem | source, dtype="float32", **more))
-    while run.status == "running" and run.round != rounds:
-        run.advance()
-    run.save(data.parent / "checkpoint.byz")
-    return run
+    return resolve(small_config(data, problem=problem | source, dtype="float32", **more))
+
+
+def kept_run(store: Store, data: Path, problem: dict[str, Any], **more: Any) -> tuple[str, bm.Simulation]:
+    """The key of a run that was computed into the store, and the same run computed here."""
+    config = resolved(data, problem, **more)
+    (key,) = sweep([config], store.path, workers=0, keep_models="final").statuses
+    simulation = build(config)
+    simulation.run()
+    return key, simulation
+
+
+def stopped_run(store: Store, data: Path, problem: dict[str, Any], rounds: int) -> tuple[str, bm.Simulation]:
+    """The same for a run that was stopped after so many rounds."""
+    config = resolved(data, problem)
+    key = store.plan(config)
+    path = checkpoint_folder(store.path) / key
+    compute(config, lambda run: run.round < rounds, Checkpoint(path, 1e6, pytest.fail))
+    simulation = build(config)
+    simulation.restore(path)
+    return key, simulation
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:
@@ -68,9 +98,11 @@ def mlp() -> nn.Module:
 
 @pytest.mark.parametrize("ending", [".safetensors", ".pt", ".pth"])
 @pytest.mark.parametrize(("problem", "make"), [(MLP, mlp), (TIED, Tied)], ids=["mlp", "tied"])
-def test_a_module_predicts_what_the_run_measured(data: Path, problem: dict[str, Any], make: Any, ending: str) -> None:
-    run = kept_run(data, problem)
-    done = export(data.parent, data.parent / f"model{ending}", worker=8)
+def test_a_module_predicts_what_the_run_measured(
+    store: Store, data: Path, problem: dict[str, Any], make: Any, ending: str
+) -> None:
+    key, run = kept_run(store, data, problem)
+    done = export_model(store, key[:8], data.parent / f"model{ending}", worker=8)
     assert (done.whose, done.round, done.status) == ("worker 8", 12, "finished")
     module = make()
     module.load_state_dict(read(done.path))
@@ -82,22 +114,35 @@ def test_a_module_predicts_what_the_run_measured(data: Path, problem: dict[str, 
     assert done.parameters == run.models.shape[1]
 
 
+@pytest.mark.parametrize("ending", [".safetensors", ".pt"])
 @pytest.mark.parametrize(
     ("problem", "outputs"), [({"name": "softmax"}, 4), ({"name": "logistic"}, 1), ({"name": "least-squares"}, 1)]
 )
-def test_linear_problems_are_weight_and_bias(data: Path, problem: dict[str, Any], outputs: int) -> None:
-    run = kept_run(data, problem)
-    entries = read(export(data.parent, data.parent / "m.safetensors", worker=0).path)
+def test_linear_problems_are_weight_and_bias(
+    store: Store, data: Path, problem: dict[str, Any], outputs: int, ending: str
+) -> None:
+    key, run = kept_run(store, data, problem)
+    entries = read(export_model(store, key, data.parent / f"m{ending}", worker=0).path)
     assert sorted(entries) == ["bias", "weight"]
     table = run.models[0].reshape(9, outputs)
     np.testing.assert_array_equal(entries["weight"].numpy(), table[:8].T)
     np.testing.assert_array_equal(entries["bias"].numpy(), table[8])
 
 
-def test_without_a_worker_the_mean_and_where_it_comes_from(data: Path) -> None:
-    run = kept_run(data, {"name": "softmax"}, rounds=5)
-    done = export(data.parent, data.parent / "m.safetensors")
-    assert (done.whose, done.round, done.status) == ("mean of 10 workers", 5, "running")
+def test_a_problem_without_layers_is_an_array(store: Store, tmp_path: Path) -> None:
+    config = resolve({"problem": "quadratic", "network": "paper/two-castle", "rounds": 3})
+    (key,) = sweep([config], store.path, workers=0, keep_models="final").statuses
+    last = build(config).run().models[2]
+    for ending in (".safetensors", ".pt"):
+        entries = read(export_model(store, key, tmp_path / f"m{ending}", worker=2).path)
+        assert list(entries) == ["model"]
+        np.testing.assert_array_equal(entries["model"].numpy(), last)
+
+
+def test_a_run_that_has_not_ended_gives_the_model_of_its_checkpoint(store: Store, data: Path) -> None:
+    key, run = stopped_run(store, data, {"name": "softmax"}, rounds=5)
+    done = export_model(store, key, data.parent / "m.safetensors")
+    assert (done.whose, done.round, done.status) == ("mean of 10 workers", 5, "planned")
     mean = run.models.mean(axis=0).reshape(9, 4)
     np.testing.assert_allclose(read(done.path)["weight"].numpy(), mean[:8].T, rtol=1e-5, atol=1e-7)
     with safetensors.safe_open(done.path, "pt") as file:
@@ -106,47 +151,92 @@ def test_without_a_worker_the_mean_and_where_it_comes_from(data: Path) -> None:
     assert json.loads(facts["config"]) == run.config
 
 
+def test_the_models_of_an_evaluation(store: Store, data: Path) -> None:
+    config = resolved(data, {"name": "softmax"})
+    (key,) = sweep([config], store.path, workers=0, keep_models="all").statuses
+    done = export_model(store, key, data.parent / "m.pt", worker=3, round=4)
+    early = build({**config, "rounds": 4}).run().models[3]
+    np.testing.assert_array_equal(read(done.path)["bias"].numpy(), early[-4:])
+    assert done.round == 4
+    with pytest.raises(ConfigError, match=r"has no models of round 5; choose among 0, 4, 8, 12$"):
+        export_model(store, key, data.parent / "m.pt", round=5)
+
+
 @pytest.mark.parametrize("attack", ["none", "label-flipping", "sign-flipping"])
-def test_ids_are_those_of_the_users_network(data: Path, attack: str) -> None:
+def test_ids_are_those_of_the_users_network(store: Store, data: Path, attack: str) -> None:
     """7 and 9 lie, so worker 10 is the ninth honest one, whatever rows the simulation has."""
-    run = kept_run(data, {"name": "softmax"}, attack=attack)
-    entries = read(export(data.parent, data.parent / "m.pt", worker=10).path)
+    key, run = kept_run(store, data, {"name": "softmax"}, attack=attack)
+    entries = read(export_model(store, key, data.parent / "m.pt", worker=10).path)
     np.testing.assert_array_equal(entries["bias"].numpy(), run.result().models[8][-4:])
     with pytest.raises(ConfigError, match=r"--worker.*got 9.*among 0, 1, 2, 3, 4, 5, 6, 8, 10, 11$"):
-        export(data.parent, data.parent / "m.pt", worker=9)
+        export_model(store, key, data.parent / "m.pt", worker=9)
 
 
-def test_a_run_on_a_gpu_is_exported_without_one(data: Path) -> None:
-    run = kept_run(data, MLP, rounds=2)
-    arrays, facts = load_checkpoint(data.parent / "checkpoint.byz")
-    facts["config"]["problem"]["device"] = "cuda"
-    save_checkpoint(data.parent / "checkpoint.byz", arrays, facts)
-    entries = read(export(data.parent, data.parent / "m.pt", worker=0).path)
+def test_a_run_on_a_gpu_is_exported_without_one(store: Store, data: Path) -> None:
+    key, run = kept_run(store, data, MLP)
+    config = resolved(data, MLP | {"device": "cuda"})
+    other = store.plan(config)
+    store.finish(other, "finished", {})
+    models_file(store.path, key).rename(models_file(store.path, other))
+    entries = read(export_model(store, other, data.parent / "m.pt", worker=0).path)
     np.testing.assert_array_equal(entries["3.bias"].numpy(), run.models[0][-4:])
 
 
-def test_safetensors_are_part_of_the_extra(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept_run(data, {"name": "softmax"}, rounds=1)
-    monkeypatch.setitem(sys.modules, "safetensors.torch", None)
-    with pytest.raises(MissingExtra, match=r"export to \.safetensors .*byzmesh\[torch\]"):
-        export(data.parent, data.parent / "m.safetensors")
+def test_a_linear_model_needs_no_pytorch(store: Store, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, _ = kept_run(store, data, {"name": "softmax"})
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert export_model(store, key, data.parent / "m.safetensors").path.exists()
+    with pytest.raises(MissingExtra, match=r"export to \.pt .*byzmesh\[torch\]"):
+        export_model(store, key, data.parent / "m.pt")
 
 
-def test_mistakes(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no checkpoint\.byz"):
-        export(tmp_path / "nowhere", tmp_path / "m.pt")
-    kept_run(data, {"name": "softmax"}, rounds=1)
+def test_mistakes(store: Store, data: Path, tmp_path: Path) -> None:
+    config = resolved(data, {"name": "softmax"})
+    (bare,) = sweep([config], store.path, workers=0).statuses
+    with pytest.raises(ConfigError, match=rf"run {bare[:12]} kept no models; compute it again with --recompute"):
+        export_model(store, bare, tmp_path / "m.pt")
+    with pytest.raises(ConfigError, match="--keep-models all keeps those of each evaluation"):
+        export_model(store, bare, tmp_path / "m.pt", round=4)
+    planned = store.plan({**config, "seed": 1})
+    with pytest.raises(ConfigError, match=r"is planned and has no checkpoint yet"):
+        export_model(store, planned, tmp_path / "m.pt")
+    with pytest.raises(StoreError, match="no run has the key"):
+        export_model(store, "0123", tmp_path / "m.pt")
+    key, _ = kept_run(store, data, {"name": "softmax"}, seed=2)
     with pytest.raises(ConfigError, match=r"--to must end in \.safetensors.*'m\.onnx'"):
-        export(tmp_path, tmp_path / "m.onnx")
-    with pytest.raises(ConfigError, match="cannot be written"):
-        export(tmp_path, tmp_path / "missing" / "m.pt")
+        export_model(store, key, tmp_path / "m.onnx")
+    with pytest.raises(ConfigError, match=r"cannot be written.*--to"):
+        export_model(store, key, tmp_path / "missing" / "m.pt")
+    models_file(store.path, key).write_bytes(bytes(50))
+    with pytest.raises(DataError, match="holds no models"):
+        export_model(store, key, tmp_path / "m.pt")
+    path = checkpoint_folder(store.path) / planned
+    path.parent.mkdir()
+    path.write_bytes(b"BYZMESH1" + bytes(50))
+    with pytest.raises(DataError, match="damaged"):
+        export_model(store, planned, tmp_path / "m.pt")
     data.unlink()
     with pytest.raises(DataError, match=r"small\.npz"):
-        export(tmp_path, tmp_path / "m.pt")
-    (tmp_path / "checkpoint.byz").write_bytes(b"BYZMESH1" + bytes(50))
-    with pytest.raises(DataError, match="damaged"):
-        export(tmp_path, tmp_path / "m.pt")
-    bm.prepare(problem="quadratic", network="paper/two-castle", rounds=1).save(tmp_path / "checkpoint.byz")
-    with pytest.raises(ConfigError, match="no layers"):
-        export(tmp_path, tmp_path / "m.pt")
+        export_model(store, planned, tmp_path / "m.pt")
     assert not (tmp_path / "m.pt").exists()
+
+
+def test_a_folder_of_a_run(store: Store, data: Path, tmp_path: Path) -> None:
+    key, run = kept_run(store, data, {"name": "softmax"})
+    written = export_run(store, key[:8], tmp_path / "out")
+    assert [path.name for path in written] == ["config.json", "metrics.json", "metrics.csv", "models.safetensors"]
+    assert json.loads((tmp_path / "out" / "config.json").read_text()) == run.config
+    told = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert (told["key"], told["status"], told["rounds"]) == (key, "finished", 12)
+    metrics = run.result().metrics
+    assert told["metrics"] == {name: values.tolist() for name, values in metrics.items()}
+    with open(tmp_path / "out" / "metrics.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [float(line["accuracy"]) for line in lines] == metrics["accuracy"].tolist()
+    models = safetensors.numpy.load_file(tmp_path / "out" / "models.safetensors")["models"]
+    np.testing.assert_array_equal(models, run.models)
+    # another run, which kept no models, into the same folder: nothing of the first is left
+    (bare,) = sweep([resolved(data, {"name": "softmax"}, seed=1)], store.path, workers=0).statuses
+    export_run(store, bare, tmp_path / "out")
+    assert not (tmp_path / "out" / "models.safetensors").exists()
+    assert json.loads((tmp_path / "out" / "metrics.json").read_text())["key"] == bare

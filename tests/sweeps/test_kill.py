@@ -21,7 +21,7 @@ def test_a_sweep_killed_five_times_ends_as_an_undisturbed_one(grid_file, tmp_pat
     draw = random.Random(0)
     resumed = 0
     for kill in range(KILLS):
-        process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint", 0.05)
+        process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 0.05)
         with open_store(store) as opened:
             # Two more runs done each time, so that all kills find something running; then a random moment.
             wait_for(lambda: len(opened.list(status="finished")) >= 2 * kill, process)

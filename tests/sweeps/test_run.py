@@ -46,11 +46,11 @@ def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples, tmp_path, parts
     checkpoint = Checkpoint(tmp_path / "folder" / "run", 1e9, warnings.append)
     seen = []
     for stop in (1, 23, 24, 49):
-        part = compute(written, lambda round, stop=stop: round < stop, checkpoint)
+        part = compute(written, lambda run, stop=stop: run.round < stop, checkpoint)
         assert (part.status, part.rounds) == ("interrupted", stop)
 
-    def watch(round):
-        seen.append(round)
+    def watch(run):
+        seen.append(run.round)
         return True
 
     same(compute(written, watch, checkpoint), whole)
@@ -62,10 +62,10 @@ def test_checkpoints_are_written_while_the_run_goes_on(samples, tmp_path):
     checkpoint = Checkpoint(tmp_path / "run", 1e-9, pytest.fail)
     rounds = []
 
-    def watch(round):
-        if round > 2:
+    def watch(run):
+        if run.round > 2:
             rounds.append(checkpoint.path.stat().st_mtime_ns)
-        return round < 10
+        return run.round < 10
 
     compute(config(samples, rule="ios"), watch, checkpoint)
     assert len(set(rounds)) > 1
@@ -75,11 +75,11 @@ def test_a_damaged_checkpoint_costs_time_not_the_run(samples, tmp_path):
     written = config(samples, rule="ios", attack="gaussian")
     warnings: list[str] = []
     checkpoint = Checkpoint(tmp_path / "run", 1e9, warnings.append)
-    compute(written, lambda round: round < 30, checkpoint)
+    compute(written, lambda run: run.round < 30, checkpoint)
     held = bytearray(checkpoint.path.read_bytes())
     held[len(held) // 2] ^= 1
     checkpoint.path.write_bytes(held)
-    same(compute(written, lambda round: True, checkpoint), compute(written))
+    same(compute(written, lambda run: True, checkpoint), compute(written))
     assert len(warnings) == 1
     assert "damaged" in warnings[0] and "starts again" in warnings[0]
 
@@ -88,7 +88,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(samples, tmp_p
     warnings: list[str] = []
     (tmp_path / "file").write_text("")
     checkpoint = Checkpoint(tmp_path / "file" / "run", 1e-9, warnings.append)
-    assert compute(config(samples, rule="ios"), lambda round: True, checkpoint).status == "finished"
+    assert compute(config(samples, rule="ios"), lambda run: True, checkpoint).status == "finished"
     assert "the run goes on without" in warnings[0]
 
 

@@ -94,7 +94,7 @@ def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file, tmp_
 
 def test_bad_arguments(tmp_path):
     for arguments, words in (
-        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"workers": -1}, "workers must be a whole number of at least 0, got -1"),
         ({"checkpoint_seconds": 0}, "checkpoint_seconds must be a positive number, got 0"),
         ({"workers": 2, "dask": "tcp://127.0.0.1:1"}, "give one of them"),
         ({"tls": Tls("a", "b", "c")}, "give the address"),
@@ -107,7 +107,7 @@ def test_bad_arguments(tmp_path):
 def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file, tmp_path, number):
     grid = grid_file(rounds=4000, axes={"rule": ["ios", "cc"]})
     store = tmp_path / "runs.db"
-    process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint", 1000)
+    process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 1000)
     wait_for(lambda: store.exists() and "running" in statuses(store), process)
     workers = children(process.pid)
     # As a terminal does it: Ctrl-C goes to the workers too. A batch system tells the first process only.
@@ -132,7 +132,7 @@ def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file, tmp_path, number)
 def test_workers_of_a_killed_sweep_stop_after_a_checkpoint(grid_file, tmp_path):
     grid = grid_file(rounds=200_000, axes={"seed": [0, 1]})
     store = tmp_path / "runs.db"
-    process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint", 1000)
+    process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 1000)
     wait_for(lambda: store.exists() and statuses(store) == ["running"] * 2, process)
     workers = children(process.pid)
     process.kill()
@@ -145,7 +145,7 @@ def test_workers_of_a_killed_sweep_stop_after_a_checkpoint(grid_file, tmp_path):
 def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file, tmp_path):
     grid = grid_file(rounds=3000, axes={"rule": ["ios", "cc"]})
     store = tmp_path / "runs.db"
-    process = start("sweep", grid, "--store", store, "--workers", 1, "--checkpoint", 0.05)
+    process = start("sweep", grid, "--store", store, "--workers", 1, "--checkpoint-seconds", 0.05)
     with open_store(store) as opened:
 
         def owner():

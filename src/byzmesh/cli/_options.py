@@ -52,6 +52,15 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Compute faile
 Recompute = Annotated[
     bool, typer.Option("--recompute", help="Compute all runs once more; old results stay until there are new ones.")
 ]
+CheckpointSeconds = Annotated[
+    float, typer.Option("--checkpoint-seconds", help="How often the state of a run is written, to go on from.")
+]
+KeepModels = Annotated[
+    str,
+    typer.Option(
+        "--keep-models", help="Models kept beside the store: none, final, or all (also those of each evaluation)."
+    ),
+]
 Compute = Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what the store holds.")]
 
 Param = Annotated[list[str] | None, typer.Option("--param", help="Parameter of the topology, e.g. k=6; repeatable.")]

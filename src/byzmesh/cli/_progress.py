@@ -50,18 +50,17 @@ def standing(backlog: Backlog) -> str:
     return "  ".join(parts)
 
 
+def fresh_notes(backlog: Backlog) -> list[str]:
+    """What the user should know and was not told yet."""
+    fresh = [text for text, told in backlog.notes.items() if not told]
+    backlog.notes.update(dict.fromkeys(fresh, True))
+    return fresh
+
+
 @contextmanager
 def progress() -> Iterator[Show]:
     """A live line in a terminal; elsewhere a line for each run that ended. All on stderr."""
     console = Console(stderr=True)
-    warned = 0
-
-    def new_warnings(backlog: Backlog) -> list[str]:
-        nonlocal warned
-        fresh = list(backlog.warnings)[warned:]
-        warned = len(backlog.warnings)
-        return fresh
-
     if sys.stderr.isatty():
         from rich.progress import BarColumn, Progress, TextColumn
 
@@ -69,8 +68,8 @@ def progress() -> Iterator[Show]:
             task = bar.add_task("", total=1.0)
 
             def live(backlog: Backlog, record: RunRecord | None) -> None:
-                for text in new_warnings(backlog):
-                    bar.console.print(f"warning: {text}", markup=False)
+                for text in fresh_notes(backlog):
+                    bar.console.print(f"note: {text}", markup=False)
                 if record is not None:
                     bar.console.print(describe(backlog.store, record), highlight=False, markup=False)
                 bar.update(task, completed=backlog.share, description=standing(backlog))
@@ -81,8 +80,8 @@ def progress() -> Iterator[Show]:
 
     def plain(backlog: Backlog, record: RunRecord | None) -> None:
         nonlocal said
-        for text in new_warnings(backlog):
-            print(f"warning: {text}", file=sys.stderr, flush=True)
+        for text in fresh_notes(backlog):
+            print(f"note: {text}", file=sys.stderr, flush=True)
         if record is not None:
             told = describe(backlog.store, record)
             print(f"{len(backlog.ended)}/{len(backlog.keys)}  {told}", file=sys.stderr, flush=True)

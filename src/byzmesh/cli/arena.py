@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, Compute, Dask, Last, NewStorePath, Workers, names
+from byzmesh.cli._options import STORE, CheckpointSeconds, Compute, Dask, Last, NewStorePath, Workers, names
+from byzmesh.files import CHECKPOINT_SECONDS
 
 ORDER = 110
 
@@ -40,6 +41,7 @@ def command(
     workers: Workers = None,
     dask: Dask = None,
     run: Compute = True,
+    checkpoint_seconds: CheckpointSeconds = CHECKPOINT_SECONDS,
 ) -> None:
     """Let rules meet attacks; a leaderboard by worst regret to the best rule of each column, and by worst case.
 
@@ -63,7 +65,9 @@ def command(
     reproduction = None if against is None else read_results(against)
     folder(out)
     with progress() as show:
-        fought = fight(cells, store, run=run, workers=workers, dask=dask, show=show)
+        fought = fight(
+            cells, store, run=run, workers=workers, dask=dask, checkpoint_seconds=checkpoint_seconds, show=show
+        )
     if fought.outcome is not None and fought.outcome.interrupted:
         typer.echo("Stopped. Every run keeps what it has done; the same command again goes on from there.", err=True)
         raise typer.Exit(130)

@@ -22,13 +22,12 @@ def command(
 
     Example: byzmesh draw examples/two-castle.yaml --out castle.svg
     """
-    from byzmesh.config.overrides import override
-    from byzmesh.config.yaml import read_yaml
+    from byzmesh.config.overrides import override, read_config
     from byzmesh.networks import Network
 
-    folder = Path(source).parent if source.endswith((".yaml", ".yml")) else Path()
-    raw = read_yaml(source) if source.endswith((".yaml", ".yml")) else {"network": source}
-    network = Network.from_spec(override(raw, settings or ()).get("network"), folder=folder)
+    is_config = source.endswith((".yaml", ".yml"))
+    written = read_config(source, settings or ()) if is_config else override({"network": source}, settings or ())
+    network = Network.from_spec(written.get("network"))
     typer.echo(f"{network.draw(out)}: {network.n} workers, {len(network.byzantine)} of them lying")
     if data is not None:
         from byzmesh.config.overrides import load_config

@@ -1,4 +1,4 @@
-"""`byzmesh export`: a model of a run as a file for PyTorch."""
+"""`byzmesh export`: a model of a stored run as a file."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ from typing import Annotated
 
 import typer
 
+from byzmesh.cli._options import STORE, Key, StorePath
+
 ORDER = 40
 
 
 def command(
-    out: Annotated[Path, typer.Argument(help="Folder that byzmesh run --out wrote.", show_default=False)],
+    key: Key,
     to: Annotated[Path, typer.Option(help="File to write: .safetensors, or .pt (a state_dict).", show_default=False)],
+    store: StorePath = STORE,
     worker: Annotated[
         int | None, typer.Option(help="Id of an honest worker (default: the mean of all honest models).")
     ] = None,
+    round: Annotated[
+        int | None, typer.Option(help="An evaluation whose models were kept (default: the last round).")
+    ] = None,
 ) -> None:
-    """Write a worker's model, of a finished run or one that was stopped, as safetensors or as a state_dict.
+    """Write a model of a stored run, of a finished one or of one that is still computed.
 
-    Example: byzmesh export runs/krum --worker 3 --to model.safetensors
+    Example: byzmesh export 3fa8 --store runs.db --worker 3 --to model.safetensors
     """
-    from byzmesh.sweeps.export import export
+    from byzmesh.store import open_store
+    from byzmesh.sweeps.export import export_model
 
-    done = export(out, to, worker)
+    with open_store(store, readonly=True) as opened:
+        done = export_model(opened, key, to, worker, round)
     typer.echo(f"{done.path}: {done.whose}, {done.parameters} parameters, round {done.round} ({done.status})")

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import STORE, Compute, Dask, NewStorePath, RetryFailed, Workers, names
+from byzmesh.cli._options import (
+    STORE,
+    CheckpointSeconds,
+    Compute,
+    Dask,
+    NewStorePath,
+    RetryFailed,
+    Workers,
+    names,
+)
+from byzmesh.files import CHECKPOINT_SECONDS
 
 if TYPE_CHECKING:
     from byzmesh.studies.paper.report import Reproduction
@@ -32,6 +42,7 @@ def command(
     attacks: Annotated[str, typer.Option(help="Only these attacks, e.g. none,alie (default: all).")] = "",
     run: Compute = True,
     retry_failed: RetryFailed = False,
+    checkpoint_seconds: CheckpointSeconds = CHECKPOINT_SECONDS,
 ) -> None:
     """Reproduce a table or figure of the paper, with the published number beside each of ours.
 
@@ -52,7 +63,15 @@ def command(
     folder(out := out or Path("reproduction") / target)
     if run:
         with progress() as show:
-            outcome = sweep(configs(cells), store, workers=workers, dask=dask, retry_failed=retry_failed, show=show)
+            outcome = sweep(
+                configs(cells),
+                store,
+                workers=workers,
+                dask=dask,
+                retry_failed=retry_failed,
+                checkpoint_seconds=checkpoint_seconds,
+                show=show,
+            )
         if outcome.interrupted:
             typer.echo("Stopped. Every run keeps what it has done; the same command goes on from there.", err=True)
             raise typer.Exit(130)

@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, Dask, Json, NewStorePath, Recompute, RetryFailed, Workers
+from byzmesh.cli._options import (
+    STORE,
+    CheckpointSeconds,
+    Dask,
+    Json,
+    KeepModels,
+    NewStorePath,
+    Recompute,
+    RetryFailed,
+    Workers,
+)
 from byzmesh.errors import ConfigError
+from byzmesh.files import CHECKPOINT_SECONDS
 
 if TYPE_CHECKING:
     from byzmesh.sweeps.dask import Tls
@@ -30,7 +41,8 @@ def command(
     as_json: Json = False,
     retry_failed: RetryFailed = False,
     recompute: Recompute = False,
-    checkpoint: Annotated[float, typer.Option(help="Seconds between the checkpoints of a run.")] = 15.0,
+    keep_models: KeepModels = "none",
+    checkpoint_seconds: CheckpointSeconds = CHECKPOINT_SECONDS,
     dask: Dask = None,
     tls_ca: Annotated[str | None, typer.Option(help="Certificate of the cluster's authority (PEM).")] = None,
     tls_cert: Annotated[str | None, typer.Option(help="This client's certificate (PEM).")] = None,
@@ -60,7 +72,8 @@ def command(
             tls=tls_of(tls_ca, tls_cert, tls_key),
             retry_failed=retry_failed,
             recompute=recompute,
-            checkpoint_seconds=checkpoint,
+            keep_models=keep_models,
+            checkpoint_seconds=checkpoint_seconds,
             tensorboard=tensorboard,
             show=show,
         )

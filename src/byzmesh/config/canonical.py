@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ UNNAMED = ("adjacency", "edges", "networkx")
 """What networks are called that nobody gave a name."""
 
 
-def canonical_network(spec: Any, folder: Path) -> dict[str, Any]:
+def canonical_network(spec: Any) -> dict[str, Any]:
     """A network by its topology and parameters where it has a registered one, by its edges otherwise.
 
     A graph of one's own has a label: its file's stem, or the name that it was given in Python.
     """
-    built = Network.from_spec(spec, folder=folder)
+    built = Network.from_spec(spec)
     weights: Any = built.weights if built.weights in schemes.names() else built.mixing.tolist()
     rest = {"byzantine": built.byzantine.tolist(), "weights": weights}
     given = {"label": spec.name} if isinstance(spec, Network) else as_mapping(spec)

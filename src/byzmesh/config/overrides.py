@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.config.keys import place
+from byzmesh.config.paths import anchor
 from byzmesh.config.schema import resolve
 from byzmesh.config.yaml import parse_settings, read_yaml
 
@@ -24,5 +25,14 @@ def override(config: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
 
 
 def load_config(path: str | Path, settings: Iterable[str] = ()) -> dict[str, Any]:
-    """The canonical config of a file with settings applied."""
-    return resolve(override(read_yaml(path), settings), Path(path).parent)
+    """The canonical config of a file with settings applied.
+
+    File names are relative to where they stand: in the file to its folder, in a setting to the current folder.
+    """
+    return resolve(read_config(path, settings))
+
+
+def read_config(path: str | Path, settings: Iterable[str] = ()) -> dict[str, Any]:
+    """The config of a file as it is written, with settings applied and all file names absolute."""
+    written = anchor(read_yaml(path), Path(path).parent)
+    return anchor(override(written, settings), Path())

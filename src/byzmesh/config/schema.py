@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 import byzmesh.simulation.certificate_metrics  # noqa: F401
 from byzmesh.attacks.base import attacks
 from byzmesh.config.canonical import canonical_network, plain
+from byzmesh.config.paths import anchor, anchor_data
 from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.partition import partitions
@@ -94,11 +95,12 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
     for key in raw:
         if key not in KEYS:
             raise UnknownOption(f"config has no key {key!r}: {nearest(str(key), KEYS)}")
-    given = {key: value for key, value in raw.items() if value is not None}
+    given = anchor({key: value for key, value in raw.items() if value is not None}, folder)
     defaults = profile(given.pop("profile", None))
     published = bool(defaults["published"])
     chosen = given.get("problem", "softmax")
     problem = problems.canonical(chosen, problems.entry_of(chosen).published if published else {})
+    problem = anchor_data(problem, folder)
     if not isinstance(given.get("problem"), Problem):  # such an object knows how it is written
         if "module" in problem:
             problem["module"] = canonical_module(problem["module"])
@@ -114,7 +116,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
         _checked(
             {
                 "problem": problem,
-                "network": canonical_network(given["network"], Path(folder)),
+                "network": canonical_network(given["network"]),
                 "rule": _variant(rules, given.get("rule", "IOS"), published, split),
                 "attack": _variant(attacks, given.get("attack", "none"), published, split),
                 "f": given.get("f", "exact"),

@@ -20,12 +20,21 @@ Spec: TypeAlias = str | Mapping[str, Any] | T | None
 """What users write for a part of a run: a name, a mapping with `name` and options, or the thing itself."""
 
 
+def network_as_run(config: Mapping[str, Any], network: Network | None = None) -> Network:
+    """The network of a canonical config as it is run: without an attack nobody lies, and the honest are numbered anew.
+
+    >>> from byzmesh.config.schema import resolve
+    >>> network_as_run(resolve({"network": "paper/two-castle", "attack": "none"})).n
+    10
+    """
+    network = network or Network.from_spec(config["network"])
+    return network.honest_only() if config["attack"]["name"] == "none" else network
+
+
 def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     """The simulation of a canonical config; `parts` are objects to use instead of what the config names."""
-    network: Network = parts.get("network") or Network.from_spec(config["network"])
+    network = network_as_run(config, parts.get("network"))
     attack: Attack = parts.get("attack") or attacks.build(config["attack"])
-    if attack.name == "none":
-        network = network.honest_only()
     problem: Problem = parts.get("problem") or problems.build(config["problem"])
     task = problem.bind(
         workers=len(network.honest),

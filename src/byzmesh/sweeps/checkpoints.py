@@ -1,20 +1,20 @@
-"""Checkpoints of a sweep's runs: one file per run in a folder beside the store."""
+"""Checkpoints of runs: one file per run in a folder beside the store; and what belongs to runs that are deleted."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byzmesh.errors import ConfigError, DataError
 from byzmesh.store import Store
+from byzmesh.sweeps.models import models_folder
 
 if TYPE_CHECKING:
     from byzmesh.simulation.engine import Simulation
-
-CHECKPOINT_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,22 @@ def checkpoint_folder(store: Path) -> Path:
 
 
 def tidy(store: Path, keys: Iterable[str]) -> None:
-    """Delete what runs that are over left in the folder, as killed processes do, and the folder once it is empty."""
+    """Delete what runs that are over left behind, as killed processes do: checkpoints and half-written files."""
     over = set(keys)
-    folder = checkpoint_folder(store)
+    _clear(checkpoint_folder(store), over)
+    _clear(models_folder(store), over, "\\.")
+
+
+def _clear(folder: Path, keys: Collection[str], before: str = "\\.?") -> None:
+    """Delete the files of these runs, and the folder once it is empty.
+
+    Their names begin with the key: KEY, KEY.state, KEY-100.safetensors; .KEY... where a process was killed while it
+    wrote. `before` is a pattern of what may stand before the key.
+    """
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            # KEY, or .KEY-xxxx where the process was killed while it wrote
-            if path.name.removeprefix(".").partition("-")[0] in over:
+            named = re.match(f"{before}([0-9a-f]+)", path.name)
+            if named and named[1] in keys:
                 path.unlink(missing_ok=True)
         folder.rmdir()
 
@@ -78,6 +87,7 @@ def find_runs(store: Store, keys: Iterable[str], where: Mapping[str, Any], statu
 
 
 def delete_runs(store: Store, keys: Sequence[str]) -> None:
-    """Delete runs and what they left in the folder of checkpoints."""
+    """Delete runs with their checkpoints and models."""
     store.delete(*keys)
-    tidy(store.path, keys)
+    for folder in (checkpoint_folder(store.path), models_folder(store.path)):
+        _clear(folder, set(keys))

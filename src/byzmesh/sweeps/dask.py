@@ -12,15 +12,18 @@ import queue
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
+from byzmesh.simulation.engine import Simulation
 from byzmesh.store.provenance import provenance
 from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import Leases
+from byzmesh.sweeps.models import Keeper, writer
 from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.run import INTERRUPTED, Result, compute, store_result
+from byzmesh.sweeps.worker import Orders
 
 CONNECT_SECONDS = 20.0
 LEAST_SUBMITTED = 32
@@ -47,14 +50,14 @@ class Failure:
     provenance: dict[str, Any]
 
 
-def remote(config: Mapping[str, Any], stop: str) -> Result | Failure:
+def remote(config: Mapping[str, Any], stop: str, keep_models: str) -> Result | Failure:
     """What a Dask worker does: compute a run until it ends or the event named `stop` is set."""
     from distributed import Event
 
     event = Event(stop)
     asked = time.monotonic()
 
-    def go_on(round: int) -> bool:
+    def go_on(simulation: Simulation) -> bool:
         nonlocal asked
         if time.monotonic() - asked < LOOK_SECONDS:
             return True
@@ -62,15 +65,17 @@ def remote(config: Mapping[str, Any], stop: str) -> Result | Failure:
         return not event.is_set()
 
     try:
-        return compute(config, go_on)
+        files: dict[str, bytes] = {}
+        result = compute(config, go_on, keeper=Keeper(keep_models, files.__setitem__))
+        return replace(result, files=files)
     except Exception as error:
         return Failure(failure_kind(error), failure_text(error), provenance())
 
 
-def run_on_cluster(backlog: Backlog, address: str, tls: Tls | None) -> None:
+def run_on_cluster(backlog: Backlog, orders: Orders, address: str, tls: Tls | None) -> None:
     """Until everything is done; tells the cluster to stop in any case."""
     with _client(address, tls) as client, Leases(backlog.store) as leases:
-        jobs = _Jobs(backlog, client, leases)
+        jobs = _Jobs(backlog, orders, client, leases)
         try:
             while backlog.open:
                 jobs.submit()
@@ -85,10 +90,11 @@ def run_on_cluster(backlog: Backlog, address: str, tls: Tls | None) -> None:
 class _Jobs:
     """The runs of a sweep that are on the cluster."""
 
-    def __init__(self, backlog: Backlog, client: Any, leases: Leases) -> None:
+    def __init__(self, backlog: Backlog, orders: Orders, client: Any, leases: Leases) -> None:
         from distributed import Event
 
         self.backlog = backlog
+        self.orders = orders
         self.client = client
         self.leases = leases
         self.name = f"byzmesh-{uuid.uuid4().hex}"
@@ -107,7 +113,8 @@ class _Jobs:
                 self.backlog.taken(key)
                 continue
             config = self.backlog.store.get(key).config
-            future = self.client.submit(remote, config, self.name, key=f"{self.name}-{key}", pure=False)
+            asked = (config, self.name, self.orders.keep_models)
+            future = self.client.submit(remote, *asked, key=f"{self.name}-{key}", pure=False)
             self.keys[future] = key
             future.add_done_callback(self.ready.put)
 
@@ -140,14 +147,12 @@ class _Jobs:
             stored = store.fail(key, answer.kind, answer.text, owner=owner, provenance=answer.provenance)
             status = "failed"
         else:
+            write = writer(store.path, key)
+            for ending, content in answer.files.items():
+                write(ending, content)
             stored, status = store_result(store, key, answer, owner), answer.status
         self.leases.drop(key)
-        if not stored:
-            self.backlog.taken(key)
-        elif status == INTERRUPTED:
-            self.backlog.again(key)
-        else:
-            self.backlog.end(key, status)
+        self.backlog.hear("ended" if stored else "taken", key, status)
 
     def stop(self) -> None:
         """Give back what was not done."""

@@ -23,7 +23,7 @@ from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.store import ENDED, open_store
 from byzmesh.store.keys import dump
-from byzmesh.sweeps.build import build
+from byzmesh.sweeps.build import build, network_as_run
 
 WARM_UP_ROUNDS = 3
 TIMED_SECONDS = 0.1
@@ -120,9 +120,7 @@ def _mean(paces: Sequence[Pace]) -> Pace:
 def _refusal(config: Mapping[str, Any]) -> str | None:
     """Why a run cannot be computed, as far as that shows without its data."""
     try:
-        network = Network.from_spec(config["network"])
-        if config["attack"]["name"] == "none":
-            network = network.honest_only()
+        network = network_as_run(config)
         rule = make_rule(config["rule"])
         check_feasible(rule, network.bounds(config["f"]), network.degree[network.honest], network.honest)
     except ByzmeshError as error:

@@ -79,22 +79,17 @@ class Pool:
                 self._bury(worker)
 
     def _hear(self, worker: _Worker, word: str, *rest: Any) -> None:
-        if word == "round":
+        if word == "at":
             self.backlog.at(*rest)
         elif word == "ready":
             worker.ready = True
-        elif word == "warning":
-            self.backlog.warnings[rest[0]] = None
+        elif word == "note":
+            self.backlog.note(*rest)
         elif word == "broken":
             raise StoreError(rest[0])
         else:
             worker.key = None
-            if word == "taken":
-                self.backlog.taken(*rest)
-            elif rest[1] == "interrupted":
-                self.backlog.again(rest[0])
-            else:
-                self.backlog.end(*rest)
+            self.backlog.hear(word, *rest)
 
     def _bury(self, worker: _Worker) -> None:
         """A worker died that was not told to: its run is done again, unless it always dies."""

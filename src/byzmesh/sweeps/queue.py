@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from byzmesh.store import ENDED, RunRecord, Store
@@ -22,8 +22,9 @@ class Backlog:
 
     rounds     key -> rounds that the run needs
     reached    key -> round at which it was first and last seen in this sweep
-    warnings   what the user should know, each once
-    before     number of runs that had ended before
+    latest     key -> metrics of its last evaluation, of runs computed on this machine
+    notes      what the user should know -> whether that was shown
+    computed   number of runs that ended here
     """
 
     store: Store
@@ -33,10 +34,11 @@ class Backlog:
     running: set[str] = field(default_factory=set)
     elsewhere: set[str] = field(default_factory=set)
     ended: dict[str, str] = field(default_factory=dict)
-    warnings: dict[str, None] = field(default_factory=dict)
-    before: int = 0
+    notes: dict[str, bool] = field(default_factory=dict)
+    computed: int = 0
     rounds: dict[str, int] = field(default_factory=dict)
     reached: dict[str, tuple[int, int]] = field(default_factory=dict)
+    latest: dict[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for key in self.keys:
@@ -46,7 +48,6 @@ class Backlog:
             else:
                 self.waiting.append(key)
                 self.rounds[key] = record.config["rounds"]
-        self.before = len(self.ended)
         self._began = self._looked = time.monotonic()
 
     @property
@@ -62,9 +63,24 @@ class Backlog:
         self.running.add(key)
         return key
 
-    def at(self, key: str, round: int) -> None:
-        """Note how far a run is."""
+    def at(self, key: str, round: int, latest: Mapping[str, float] | None = None) -> None:
+        """How far a run is, and the metrics of its last evaluation."""
         self.reached[key] = (self.reached.get(key, (round, round))[0], round)
+        if latest:
+            self.latest[key] = latest
+
+    def note(self, text: str) -> None:
+        """Something that the user should know."""
+        self.notes.setdefault(text, False)
+
+    def hear(self, word: str, key: str, status: str = "") -> None:
+        """What became of a run that was to be computed here: see `byzmesh.sweeps.worker`."""
+        if word == "taken":
+            self.taken(key)
+        elif status == "interrupted":
+            self.again(key)
+        else:
+            self.end(key, status)
 
     def taken(self, key: str) -> None:
         """The run was not free: somebody else has computed it or is at it."""
@@ -77,8 +93,9 @@ class Backlog:
         self.running.discard(key)
         self.waiting.appendleft(key)
 
-    def end(self, key: str, status: str) -> None:
-        """The run ended here."""
+    def end(self, key: str, status: str, *, here: bool = True) -> None:
+        """The run ended, here or elsewhere."""
+        self.computed += here
         self.running.discard(key)
         self.elsewhere.discard(key)
         self.ended[key] = status
@@ -87,7 +104,7 @@ class Backlog:
         record = self.store.get(key)
         if status == "failed" and record.status in ENDED:
             reason = (record.failure or "").strip().split("\n")[-1]
-            self.warnings[f"run {key[:12]} failed when computed again, its former result stays: {reason}"] = None
+            self.note(f"run {key[:12]} failed when computed again, its former result stays: {reason}")
         self.show(self, record)
 
     def look(self) -> None:
@@ -101,7 +118,7 @@ class Backlog:
     def _settle(self, key: str) -> None:
         record = self.store.get(key)
         if record.settled:
-            self.end(key, record.status)
+            self.end(key, record.status, here=False)
         elif not record.leased:
             self.elsewhere.discard(key)
             self.waiting.append(key)

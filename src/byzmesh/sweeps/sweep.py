@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from byzmesh.checks import positive, whole
+from byzmesh.checks import choice, positive, whole
 from byzmesh.errors import ConfigError
+from byzmesh.files import CHECKPOINT_SECONDS
 from byzmesh.store import ENDED, RunRecord, open_store
-from byzmesh.sweeps.checkpoints import CHECKPOINT_SECONDS, tidy
+from byzmesh.sweeps.checkpoints import tidy
 from byzmesh.sweeps.dask import Tls, run_on_cluster
+from byzmesh.sweeps.here import run_here
+from byzmesh.sweeps.models import KEEP
 from byzmesh.sweeps.processes import Pool
 from byzmesh.sweeps.queue import Backlog, Show
 from byzmesh.sweeps.tensorboard import check_tensorboard, write_events
@@ -31,7 +34,7 @@ class Outcome:
     """How a sweep stands when it ends.
 
     statuses     key -> status of all runs, in the order given
-    computed     number of runs that ended during this sweep
+    computed     number of runs that this sweep computed to their end
     interrupted  whether it was stopped before everything was done
     """
 
@@ -54,29 +57,35 @@ def sweep(
     tls: Tls | None = None,
     retry_failed: bool = False,
     recompute: bool = False,
+    keep_models: str = "none",
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     tensorboard: str | Path | None = None,
     show: Show = lambda backlog, record: None,
 ) -> Outcome:
     """Compute the runs of these canonical configs that have no result in the store yet.
 
-    workers             processes, by default one per core; each uses one thread unless a config says otherwise
+    workers             processes, by default one per core; each uses one thread unless a config says otherwise.
+                        0: no processes, one run after another in this one
     dask, tls           address of a Dask scheduler (tcp://host:8786) whose workers compute instead
     retry_failed        compute failed runs once more, from round 0
     recompute           compute all runs once more; a result is replaced when there is a new one, not before
+    keep_models         `final`: the honest models of runs that ended go to the folder `STORE.models`, with the state
+                        from which a run with more rounds goes on; `all`: also the models of each evaluation. Not by
+                        default: the models of a run are ten to a thousand times as large as what the store keeps
     checkpoint_seconds  how often each run's state is written to the folder `STORE.checkpoints`
     tensorboard         folder for TensorBoard event files of all runs that have a result
     show                told how the sweep stands (`Backlog`), and the record of each run that ended
 
     Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Outcome.interrupted` then is True.
-    A script that calls this needs the guard `if __name__ == "__main__":`, as for every use of processes.
+    A script that calls this with `workers` needs the guard `if __name__ == "__main__":`, as every use of processes.
     """
     if workers is not None and dask is not None:
         raise ConfigError("workers are processes of this machine and dask is a cluster; give one of them")
     if tls is not None and dask is None:
         raise ConfigError("tls is for a cluster; give the address of its scheduler as dask")
-    count = whole("workers", cores() if workers is None else workers, 1)
+    count = cores() if workers is None else whole("workers", workers, 0)
     positive("checkpoint_seconds", checkpoint_seconds)
+    choice("keep_models", keep_models, KEEP)
     if tensorboard is not None:
         check_tensorboard(tensorboard)
     with open_store(store) as opened:
@@ -93,18 +102,21 @@ def sweep(
             for key, status in backlog.ended.items():
                 if status in ENDED:
                     write_events(opened, opened.get(key), tensorboard)
+        orders = Orders(opened.path, checkpoint_seconds, keep_models)
         interrupted = False
         with _terminable():
             try:
                 if dask is not None:
-                    run_on_cluster(backlog, dask, tls)
+                    run_on_cluster(backlog, orders, dask, tls)
+                elif count == 0:
+                    run_here(backlog, orders)
                 else:
-                    Pool(backlog, Orders(opened.path, checkpoint_seconds), count).run()
+                    Pool(backlog, orders, count).run()
             except KeyboardInterrupt:
                 interrupted = True
         tidy(opened.path, backlog.ended)
         statuses = {key: backlog.ended.get(key) or opened.get(key).status for key in keys}
-        return Outcome(statuses, len(backlog.ended) - backlog.before, interrupted)
+        return Outcome(statuses, backlog.computed, interrupted)
 
 
 def cores() -> int:

@@ -1,8 +1,9 @@
-"""A worker process of a local sweep.
+"""A run of a sweep on this machine, and the worker processes that compute such runs.
 
     parent -> worker    a run's key, or None: stop
-    worker -> parent    ("ready",)  ("round", key, k)  ("ended", key, status)  ("taken", key)
-                        ("warning", text)  ("broken", text): the store cannot be used, the worker ends
+    worker -> parent    ("ready",)  ("at", key, round, metrics)  ("note", text)
+                        ("ended", key, status)  ("taken", key)
+                        ("broken", text): the store cannot be used, the worker ends
 
 The worker claims the run in the store itself, under its own process id: if it is killed, the run is free at once. When
 the parent dies the pipe closes, and the worker stops after a checkpoint as if it had been asked to.
@@ -10,6 +11,7 @@ the parent dies the pipe closes, and the worker stops after a checkpoint as if i
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable
@@ -18,11 +20,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from byzmesh.errors import StoreError
+from byzmesh.simulation.engine import Simulation
 from byzmesh.store import Store, open_store
 from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder
 from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import LEASE_SECONDS, Leases
-from byzmesh.sweeps.run import INTERRUPTED, compute, store_result
+from byzmesh.sweeps.models import keeper
+from byzmesh.sweeps.run import INTERRUPTED, GoOn, compute, store_result
 
 LOOK_SECONDS = 0.1
 """How often a computing worker looks whether it should stop."""
@@ -31,39 +35,26 @@ TELL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Orders:
-    """What all workers of a sweep are told when they start."""
+    """What all who compute runs of a sweep are told."""
 
     store: Path
     checkpoint_seconds: float
+    keep_models: str = "none"
     lease_seconds: float = LEASE_SECONDS
 
 
-def serve(connection: Connection, orders: Orders) -> None:
-    """Compute the runs whose keys come in, until told to stop or the parent is gone."""
-    # Ctrl-C goes to all processes of a terminal; the parent tells its workers what to do.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def work(
+    key: str, orders: Orders, store: Store, leases: Leases, go_on: GoOn, note: Callable[[str], None]
+) -> tuple[str, ...]:
+    """Compute a run if it is free, and store what came out: ("ended", key, status) or ("taken", key)."""
+    checkpoint = Checkpoint(checkpoint_folder(store.path) / key, orders.checkpoint_seconds, note)
     try:
-        with open_store(orders.store) as store, Leases(store, orders.lease_seconds) as leases:
-            connection.send(("ready",))
-            while (key := connection.recv()) is not None:
-                connection.send(_work(connection, orders, store, leases, key))
-    except StoreError as error:
-        _tell(connection, "broken", str(error))
-    except (EOFError, OSError):
-        return  # the parent is gone
-
-
-def _work(connection: Connection, orders: Orders, store: Store, leases: Leases, key: str) -> tuple[str, ...]:
-    if not leases.take(key):
-        return ("taken", key)
-    checkpoint = Checkpoint(
-        checkpoint_folder(store.path) / key,
-        orders.checkpoint_seconds,
-        lambda text: _tell(connection, "warning", text),
-    )
-    try:
-        result = compute(store.get(key).config, _watch(connection, leases, key), checkpoint)
-    except StoreError:
+        if not leases.take(key):
+            return ("taken", key)
+        result = compute(store.get(key).config, go_on, checkpoint, keeper(store.path, key, orders.keep_models))
+    except (StoreError, KeyboardInterrupt):
+        with contextlib.suppress(StoreError):
+            store.finish(key, INTERRUPTED, {}, owner=leases.owner)
         raise
     except Exception as error:
         stored, status = store.fail(key, failure_kind(error), failure_text(error), owner=leases.owner), "failed"
@@ -78,11 +69,31 @@ def _work(connection: Connection, orders: Orders, store: Store, leases: Leases, 
     return ("ended", key, status)
 
 
-def _watch(connection: Connection, leases: Leases, key: str) -> Callable[[int], bool]:
-    """What `compute` asks after every round: go on?"""
+def serve(connection: Connection, orders: Orders) -> None:
+    """Compute the runs whose keys come in, until told to stop or the parent is gone."""
+    # Ctrl-C goes to all processes of a terminal; the parent tells its workers what to do.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with open_store(orders.store) as store, Leases(store, orders.lease_seconds) as leases:
+            connection.send(("ready",))
+            while (key := connection.recv()) is not None:
+                go_on = _watch(connection, leases, key)
+                connection.send(work(key, orders, store, leases, go_on, lambda text: _tell(connection, "note", text)))
+    except StoreError as error:
+        _tell(connection, "broken", str(error))
+    except (EOFError, OSError):
+        return  # the parent is gone
+
+
+def latest(simulation: Simulation) -> dict[str, float]:
+    """The metrics of a run's last evaluation."""
+    return {name: values[-1] for name, values in simulation.series.items()}
+
+
+def _watch(connection: Connection, leases: Leases, key: str) -> GoOn:
     looked = told = 0.0
 
-    def go_on(round: int) -> bool:
+    def go_on(simulation: Simulation) -> bool:
         nonlocal looked, told
         now = time.monotonic()
         if now - looked < LOOK_SECONDS:
@@ -90,7 +101,7 @@ def _watch(connection: Connection, leases: Leases, key: str) -> Callable[[int], 
         looked = now
         if now - told >= TELL_SECONDS:
             told = now
-            _tell(connection, "round", key, round)
+            _tell(connection, "at", key, simulation.round, latest(simulation))
         # Readable is either the word to stop or the end of a parent.
         return key not in leases.lost and not connection.poll()
 

@@ -61,6 +61,11 @@ class LinearTask:
         """(rows, D) first models: `zero`, `common` or `normal`; the problem's `init` by default."""
         return first_models(kind or self.init, self.scale, self.rows, self.dimension, self.dtype, self.seed)
 
+    def layers(self, model: Any) -> dict[str, Any]:
+        """A model (D,), array or tensor, as `weight` (C, F) and `bias` (C,) of a linear layer: views of it."""
+        table = model.reshape(-1, self.outputs)
+        return {"weight": table[:-1].T, "bias": table[-1]}
+
     def batches(self, round: int, rows: Integers) -> tuple[Integers, Array]:
         """(R, batch) sample numbers and targets of the rows' batches."""
         return draw_batches(self.split, self.target, rows, round, self.batch, self.batching)

@@ -15,9 +15,10 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from byzmesh.checks import is_whole, whole
@@ -102,18 +103,37 @@ def make_factory(spec: Any, shape: tuple[int, ...], classes: int) -> Factory:
 
 
 def find(path: str) -> Callable[..., Any]:
-    """The function of `package.module:function`; modules of the current folder are found too."""
+    """The function of `package.module:function` or of `file.py:function`; the current folder is searched too."""
     import_torch()
-    module, _, function = path.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    where, _, function = path.rpartition(":")
     try:
-        found = functools.reduce(getattr, function.split("."), importlib.import_module(module))
+        module = _import_file(Path(where)) if where.endswith(".py") else _import_beside(Path.cwd(), where)
+        found = functools.reduce(getattr, function.split("."), module)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"module {path!r} cannot be imported ({error}); write package.module:function") from error
+        raise ConfigError(
+            f"module {path!r} cannot be imported ({error}); write package.module:function or file.py:function"
+        ) from error
     if not callable(found):
         raise ConfigError(f"module {path!r} is a {type(found).__name__}; name a function that returns a module")
     return found
+
+
+def _import_file(file: Path) -> ModuleType:
+    """The module of a file, as a part of the package that its folder is, if it is one."""
+    if not file.is_file():
+        raise ImportError(f"there is no file {file}")
+    top = next(folder for folder in file.parents if not (folder / "__init__.py").exists())
+    module = _import_beside(top, ".".join(file.relative_to(top).with_suffix("").parts))
+    if not file.samefile(module.__file__ or ""):
+        raise ImportError(f"{module.__file__} has the same name and is imported already; rename one of them")
+    return module
+
+
+def _import_beside(folder: Path, name: str) -> ModuleType:
+    """A module by its name; what lies in the folder is found too."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    return importlib.import_module(name)
 
 
 def label(function: Callable[..., Any]) -> str:

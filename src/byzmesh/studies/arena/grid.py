@@ -20,6 +20,7 @@ from byzmesh.attacks.base import attacks as attack_registry
 from byzmesh.checks import whole
 from byzmesh.config.schema import resolve
 from byzmesh.errors import UnknownName, nearest
+from byzmesh.files import CHECKPOINT_SECONDS
 from byzmesh.networks import Network
 from byzmesh.rules.base import rules as rule_registry
 from byzmesh.store import config_key
@@ -156,8 +157,13 @@ def fight(
     run: bool = True,
     workers: int | None = None,
     dask: str | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
     show: Show = lambda backlog, record: None,
 ) -> Fought:
     """Compute what the store does not hold yet of these cells; with `run` False only look them up."""
-    outcome = sweep(configs(cells), store, workers=workers, dask=dask, show=show) if run else None
+    outcome = None
+    if run:
+        outcome = sweep(
+            configs(cells), store, workers=workers, dask=dask, checkpoint_seconds=checkpoint_seconds, show=show
+        )
     return Fought(tuple((cell, config_key(cell.config)) for cell in cells), outcome)

@@ -1,0 +1,169 @@
+"""The models that runs keep: safetensors files in a folder beside the store, `runs.db.models` of `runs.db`.
+
+    KEY.safetensors         `models` (N, D): the honest workers' models when the run ended, a row per worker
+    KEY-ROUND.safetensors   the same at an evaluation (`all` keeps these too)
+    KEY.state               everything the next round depends on: a run with more rounds goes on from here
+
+The entry `byzmesh` of a safetensors file's metadata is JSON: whose the rows are (`workers`, ids in the config's
+network), the `round`, the `status` and the `config`. Every file is whole or not there, and is there before the store
+calls its run finished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byzmesh.errors import DataError, StoreError
+from byzmesh.files import replacing
+from byzmesh.networks import Network
+from byzmesh.simulation.engine import Simulation
+
+KEEP = ("none", "final", "all")
+"""What runs keep of their models: nothing, the last ones, or also those of each evaluation."""
+
+METADATA = "byzmesh"
+
+Write = Callable[[str, bytes], None]
+"""(what follows the key in the file's name, content)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """Models of a run at one moment.
+
+    models   (N, D) of the honest workers
+    workers  (N,) their ids in the config's network
+    """
+
+    models: npt.NDArray[Any]
+    workers: list[int]
+    round: int
+    status: str
+    config: dict[str, Any]
+
+
+def models_folder(store: Path) -> Path:
+    """Where the models of a store's runs are.
+
+    >>> models_folder(Path("runs.db")).name
+    'runs.db.models'
+    """
+    return store.with_name(store.name + ".models")
+
+
+def models_file(store: Path, key: str, round: int | None = None) -> Path:
+    """The file of a run's models: the last ones, or those of an evaluation."""
+    return models_folder(store) / f"{key}{_ending(round)}"
+
+
+def kept_rounds(store: Path, key: str) -> list[int]:
+    """The evaluations of a run whose models were kept."""
+    names = [path.name.removesuffix(".safetensors") for path in models_folder(store).glob(f"{key}-*.safetensors")]
+    return sorted(int(name.partition("-")[2]) for name in names)
+
+
+def state_file(store: Path, key: str) -> Path:
+    """The file of a run's last state."""
+    return models_folder(store) / f"{key}.state"
+
+
+def _ending(round: int | None) -> str:
+    return ".safetensors" if round is None else f"-{round}.safetensors"
+
+
+def pack(simulation: Simulation) -> bytes:
+    """A simulation's honest models now, as the content of a safetensors file."""
+    from safetensors.numpy import save
+
+    run = simulation.result()
+    facts = {
+        "workers": worker_ids(run.config),
+        "round": run.rounds,
+        "status": run.status,
+        "config": dict(run.config),
+    }
+    # in one entry: safetensors writes several in any order, and the same run is to be the same bytes
+    content: bytes = save({"models": np.ascontiguousarray(run.models)}, {METADATA: json.dumps(facts)})
+    return content
+
+
+def worker_ids(config: Mapping[str, Any]) -> list[int]:
+    """Ids of the honest workers: a run without an attack numbers them anew, but users know their own network."""
+    ids: list[int] = Network.from_spec(config["network"]).honest.tolist()
+    return ids
+
+
+def read_models(path: Path) -> Models:
+    """The models of a file; `DataError` if it is damaged."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "np") as file:
+            facts, models = json.loads(file.metadata()[METADATA]), file.get_tensor("models")
+        return Models(models=models, **facts)
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} holds no models of a run ({error}); compute the run again to have them") from error
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """What a run keeps of its models while it is computed.
+
+    keep   one of `KEEP`
+    write  takes the files
+    state  where the last state goes; None: nowhere
+    """
+
+    keep: str
+    write: Write
+    state: Path | None = None
+
+    def evaluated(self, simulation: Simulation) -> None:
+        """After an evaluation."""
+        if self.keep == "all":
+            self.write(_ending(simulation.round), pack(simulation))
+
+    def ended(self, simulation: Simulation) -> None:
+        """After the last round, before the store is told."""
+        if self.keep == "none":
+            return
+        self.write(_ending(None), pack(simulation))
+        if self.state is not None:
+            with _explained(self.state):
+                simulation.save(self.state)
+
+
+def keeper(store: Path, key: str, keep: str) -> Keeper:
+    """Keeps the models of a run beside its store."""
+    return Keeper(keep, writer(store, key), state_file(store, key))
+
+
+def writer(store: Path, key: str) -> Write:
+    """Writes the files of a run beside the store; `StoreError` if that cannot be done."""
+
+    def write(ending: str, content: bytes) -> None:
+        path = models_folder(store) / f"{key}{ending}"
+        with _explained(path), replacing(path) as file:
+            file.write(content)
+
+    return write
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        path.parent.mkdir(exist_ok=True)
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"the models of a run could not be written to {path} ({error.strerror or error}); free space or make the "
+            "folder writable and do the same again, or keep none: --keep-models none"
+        ) from error
