@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
 from byzmesh.networks import network
+from byzmesh.store import open_store
 from byzmesh.theory.search.climb import Witness
 from tests.cli import commands
 
@@ -53,6 +55,26 @@ def test_certify_files_and_configs(tmp_path: Path) -> None:
     assert len(json.loads(text)["workers"]) == 8
     config.write_text("network: ring.edges\n")
     assert len(json.loads(run("certify", str(config), "--json", "--search", "0")[1])["workers"]) == 9
+
+
+def test_certify_a_stored_run(tmp_path: Path) -> None:
+    base = {"problem": "quadratic", "network": "paper/two-castle", "attack": "alie", "rounds": 1}
+    with open_store(tmp_path / "runs.db") as store:
+        ios, cc, calm = store.plan_all(
+            resolve({**base, **more}) for more in ({"f": 1}, {"rule": {"name": "cc", "tau": 0.5}}, {"attack": "none"})
+        )
+    where = ["--store", str(tmp_path / "runs.db"), "--search", "0", "--json"]
+    told = json.loads(run("certify", "--run", ios[:9], *where)[1])
+    direct = json.loads(run("certify", "paper/two-castle", "--f", "1", "--search", "0", "--json")[1])
+    assert (told["rule"], told["byzantine"], told["workers"]) == ("IOS", [7, 9], direct["workers"])
+    assert {worker["f"] for worker in told["workers"]} == {1}
+    other = json.loads(run("certify", "--run", ios, "--rule", "weimean", "--f", "exact", *where)[1])
+    assert other["rule"] == "WeiMean"
+    assert json.loads(run("certify", "--run", cc, *where)[1])["rule"] == "CC"
+    assert json.loads(run("certify", "--run", calm, *where)[1])["byzantine"] == []  # as it is run: nobody lies
+    for words in ([], ["ring", "--run", ios]):
+        with pytest.raises(ConfigError, match="one of the two"):
+            run("certify", *words, *where)
 
 
 def test_certify_with_the_theorems() -> None:

@@ -107,8 +107,8 @@ def _stamp(store: Path) -> int:
 
 
 def test_ctrl_c_says_how_to_go_on(config: Path, tmp_path: Path) -> None:
-    process = start("run", str(config), "--set", "rounds=1000000")
-    wait_for(lambda: statuses(tmp_path / "runs.db") == ["running"], process)
+    process = start("run", str(config), "--set", "rounds=1000000", "--checkpoint-seconds", "0.05")
+    wait_for(lambda: _stamp(tmp_path / "runs.db") > 0, process)
     process.send_signal(signal.SIGINT)
     out, said = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, "")

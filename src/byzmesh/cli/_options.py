@@ -93,14 +93,14 @@ def liars_of(text: str | None) -> Any:
 
 
 def network_of(
-    text: str, params: list[str] | None, byzantine: str | None, weights: str | None, seed: int | None
+    source: str | Network, params: list[str] | None, byzantine: str | None, weights: str | None, seed: int | None
 ) -> Network:
-    """The network that the arguments name: a config's, a graph file's or a topology's."""
-    from byzmesh.config.yaml import parse_settings, read_yaml
+    """The network that the arguments name: a config's, a graph file's, a topology's, or one that is there already."""
+    from byzmesh.config.overrides import read_config
+    from byzmesh.config.yaml import parse_settings
     from byzmesh.networks import Network
 
-    config = text.endswith((".yaml", ".yml"))
-    spec: Any = read_yaml(text).get("network") if config else text
-    folder = Path(text).parent if config else Path()
+    is_config = isinstance(source, str) and source.endswith((".yaml", ".yml"))
+    spec: Any = read_config(str(source)).get("network") if is_config else source
     chosen = {"byzantine": liars_of(byzantine), "weights": weights, "seed": seed}
-    return Network.from_spec(spec, folder=folder, **chosen, **parse_settings("--param", params))
+    return Network.from_spec(spec, **chosen, **parse_settings("--param", params))

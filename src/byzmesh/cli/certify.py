@@ -7,23 +7,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import Byzantine, Json, Param, Seed, network_of
+from byzmesh.cli._options import STORE, Byzantine, Json, Param, Seed, StorePath, network_of
+from byzmesh.errors import ConfigError
 
 if TYPE_CHECKING:
     from byzmesh.theory.certificate import Certificate
 
 ORDER = 120
 
-Named = Annotated[str, typer.Argument(metavar="NETWORK", help="Topology name, graph file, or config with a network.")]
+Named = Annotated[
+    str | None, typer.Argument(metavar="[NETWORK]", help="Topology name, graph file, or config with a network.")
+]
 Weights = Annotated[str | None, typer.Option(help="Weight scheme, e.g. metropolis-hastings or equal.")]
 Guarantee = Annotated[str, typer.Option(help="What must hold: rdsa, rca, both, gossip or connected.")]
 
 
 def command(
-    network: Named,
-    rule: Annotated[str, typer.Option(help="Rule to certify.")] = "ios",
+    network: Named = None,
+    run: Annotated[
+        str | None, typer.Option(help="Instead of a network: a stored run, for its network, rule and f.")
+    ] = None,
+    store: StorePath = STORE,
+    rule: Annotated[str | None, typer.Option(help="Rule to certify (default: the run's, or ios).")] = None,
     option: Annotated[list[str] | None, typer.Option(help="Option of the rule, e.g. tau=0.1; repeatable.")] = None,
-    f: Annotated[str, typer.Option("--f", help="Bound on lying neighbours: exact, max or a number.")] = "exact",
+    f: Annotated[
+        str | None,
+        typer.Option("--f", help="Bound on lying neighbours: exact, max or a number (default: the run's, or exact)."),
+    ] = None,
     guarantee: Guarantee = "rdsa",
     search: Annotated[int | None, typer.Option(help="Inputs to try per kind of neighbourhood; 0: none.")] = None,
     witness: Annotated[Path | None, typer.Option(help="Save the worst input found to this .npz file.")] = None,
@@ -44,13 +54,18 @@ def command(
     Example: byzmesh certify paper/two-castle --rule ios --f exact
     """
     from byzmesh.config.yaml import parse_settings
+    from byzmesh.sweeps.build import network_as_run
     from byzmesh.theory.certify import certify
 
-    net = network_of(network, param, byzantine, weights, seed)
+    if (network is None) == (run is None):
+        raise ConfigError("give a network, or a stored run with --run KEY: one of the two")
+    config = {} if run is None else config_of(store, run)
+    source: Any = network_as_run(config) if config else network
+    net = network_of(source, param, byzantine, weights, seed)
     told = certify(
         net,
-        rule,
-        bound_of(f),
+        rule or config.get("rule", "ios"),
+        config.get("f", "exact") if f is None else bound_of(f),
         guarantee=guarantee,
         search=search,
         seed=seed or 0,
@@ -71,6 +86,14 @@ def command(
     else:
         show(told)
     raise typer.Exit(0 if told.holds else 1)
+
+
+def config_of(store: Path, key: str) -> dict[str, Any]:
+    """The config of a stored run."""
+    from byzmesh.store import open_store
+
+    with open_store(store, readonly=True) as opened:
+        return opened.get(key).config
 
 
 def bound_of(text: str) -> Any:
