@@ -189,8 +189,6 @@ def print_run(store: Store, run: RunRecord, *, computed: bool, as_json: bool) ->
     from rich.console import Console
     from rich.table import Table
 
-    from byzmesh.training.metrics import last_evaluations, metric_of
-
     table = Table(title=f"{run.config['rule']['name']} under {run.config['attack']['name']}, {run.status}")
     counted = len(last_evaluations(series["round"])) if series else 0
     for heading in ("metric", "last", f"mean of last {counted}"):
