@@ -143,3 +143,9 @@ def test_a_thousand_workers() -> None:
     assert told.honest_connected
     assert told.rdsa.status == "proved"
     assert len(told.workers) == 995
+
+
+def test_rounding_is_no_contradiction() -> None:
+    """On the octopus graph workers without a lying neighbour have rho = 0, and the search finds 2.5e-8 there."""
+    told = certify(network("paper/octopus"))
+    assert told.search is not None and told.rdsa.status == "proved"

@@ -32,6 +32,8 @@ MEMBERS = 8
 MOVES = 24
 SMALLEST_STEP = 1e-4
 SMALL_NETWORK = 64
+ROUNDING = 1e-6
+"""What rounding can make of a ratio: a rule knows squared distances to 1e-16 of the largest, distances to 1e-8."""
 DEFAULT_BUDGET = 10_000
 
 
@@ -177,7 +179,7 @@ def default_budget(network: Network, rule: Rule) -> int:
 
 def hold_against(witness: Witness, bound: float, reason: str) -> None:
     """Raise `ContradictedProof` if the witness lies above a proved bound (NaN: nothing is proved)."""
-    if witness.ratio > bound * (1.0 + 1e-9) + 1e-9:
+    if witness.ratio > bound + ROUNDING * (1.0 + bound):
         raise ContradictedProof(
             f"worker {witness.game.worker} with rule {witness.rule}: an input with ratio {witness.ratio:.6g} "
             f"contradicts the proved bound {bound:.6g} ({reason}); please report it with the witness"
