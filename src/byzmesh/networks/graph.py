@@ -163,7 +163,7 @@ class Network:
         >>> Network.from_spec("two-castle", k=3, byzantine=[4])
         Network('two-castle', n=6, byzantine=[4], weights='metropolis-hastings')
         >>> Network.from_spec({"name": "ring", "n": 5, "weights": "lazy"}, byzantine=1).byzantine
-        array([1])
+        array([3])
         """
         if isinstance(spec, Network):
             return spec._changed(byzantine, weights, 0 if seed is None else seed, parameters)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError, DataError
-from byzmesh.problems import dataset
+from byzmesh.problems import dataset, problem
 from byzmesh.problems.data.cache import cache_dir, cached
 from byzmesh.problems.data.datasets import _SOURCES, nonzero
 from byzmesh.problems.data.idx import FILES, read_idx
@@ -308,3 +308,26 @@ def test_full_images_are_not_kept_as_nonzero_pixels() -> None:
     held = nonzero(half, full)
     assert held["train_start"].tolist() == [0, 1, 2, 3, 4, 5]
     assert held["test_column"].tolist() == [0, 1, 2, 3] * 5
+
+
+@pytest.mark.parametrize("header", ["", "size,weight,kind\n"])
+def test_labels_may_be_words(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "animals.csv"
+    path.write_text(header + "1.5,2, newt\n3,4,cat\n5,6,newt\n7,8,emu\n9,1,cat\n2,2,cat\n")
+    animals = dataset(str(path))
+    assert (animals.classes, animals.class_names) == (3, ("cat", "emu", "newt"))
+    assert (animals.test_y.tolist(), animals.train_y.tolist()) == ([2, 0], [0, 2, 1, 0])
+    assert animals.test_x.tolist() == [[1.5, 2.0], [2.0, 2.0]]
+    assert "'emu'" in repr(animals)
+    task = problem("softmax", data=str(path), batch=1).bind(workers=2)
+    task.draw(tmp_path / "who.svg")
+    assert (tmp_path / "who.svg").exists()
+    np.savez(tmp_path / "animals.npz", features=np.ones((6, 2)), labels=np.array(["b", "a", "b", "a", "b", "a"]))
+    assert dataset(str(tmp_path / "animals.npz")).class_names == ("a", "b")
+
+
+def test_a_missing_word_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "animals.csv"
+    path.write_text("1,2,cat\n3,4,\n5,6,emu\n")
+    with pytest.raises(DataError, match="sample 2 has no label"):
+        dataset(str(path))

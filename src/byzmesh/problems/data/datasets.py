@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ class Dataset:
     offset: float = 0.0
     nonzero: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
     shape: tuple[int, ...] = ()
+    class_names: tuple[str, ...] = ()
+    """What the file calls the classes, by their numbers; () if it numbers them itself."""
 
     @property
     def features(self) -> int:
@@ -113,7 +115,8 @@ def dataset(name: str, data_dir: str | None = None) -> Dataset:
         raise ConfigError(f"data must be a name or a path, got {type(name).__name__} {name!r}")
     if name.endswith((".npz", ".csv")):
         path = Path(name).expanduser()
-        return _record(path.name, read_table(path if data_dir is None else Path(data_dir).expanduser() / path))
+        arrays, names = read_table(path if data_dir is None else Path(data_dir).expanduser() / path)
+        return replace(_record(path.name, arrays), class_names=names)
     known = {fold(word): word for word in DATASETS}
     if fold(name) not in known:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, DATASETS)}, or a path ending in .npz or .csv")

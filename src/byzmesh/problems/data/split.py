@@ -9,7 +9,7 @@ split of the same kind over as many workers, so the honest shares do not depend 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,8 +118,8 @@ def count_classes(split: Split, labels: npt.NDArray[Any], classes: int) -> Integ
     return flat.reshape(rows, classes).astype(np.int64)
 
 
-def draw_counts(counts: Integers, path: str | Path) -> None:
-    """Picture of what each row holds: one bar per row, one colour per class."""
+def draw_counts(counts: Integers, path: str | Path, names: Sequence[str] = ()) -> None:
+    """Picture of what each row holds: one bar per row, one colour per class, by its name if it has one."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -129,7 +129,9 @@ def draw_counts(counts: Integers, path: str | Path) -> None:
     axes = figure.add_subplot()
     bottom = np.zeros(rows)
     for label in range(classes):
-        axes.bar(np.arange(rows), counts[:, label], bottom=bottom, width=0.8, label=str(label))
+        axes.bar(
+            np.arange(rows), counts[:, label], bottom=bottom, width=0.8, label=names[label] if names else str(label)
+        )
         bottom += counts[:, label]
     axes.set(xlabel="worker", ylabel="training samples")
     if classes <= 20:

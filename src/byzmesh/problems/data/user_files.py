@@ -3,6 +3,7 @@
     .npz   features, labels (and test_features, test_labels), or train_x, train_y (test_x, test_y)
     .csv   numbers, one sample per line, an optional header line, the label in the last column
 
+Labels may be words: the classes then are the words in alphabetical order, and the data set keeps their names.
 Without a test part every fifth sample, counted from the first, is held out for testing.
 """
 
@@ -20,11 +21,12 @@ from byzmesh.errors import DataError
 _NAMES = (("features", "labels", "test_features", "test_labels"), ("train_x", "train_y", "test_x", "test_y"))
 
 
-def read_table(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The four arrays of a user's file."""
+def read_table(path: Path) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]]:
+    """The four arrays of a user's file, and the names of its classes if its labels are words."""
     if not path.is_file():
         raise DataError(f"no data file {path}; give the path of a .npz or .csv file")
     train_x, train_y, test_x, test_y = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
+    train_y, test_y, names = _numbered(train_y, test_y)
     _check(path, "train", train_x, train_y)
     if test_x is None or test_y is None:
         held_out = np.arange(len(train_x)) % 5 == 0
@@ -35,7 +37,16 @@ def read_table(path: Path) -> dict[str, npt.NDArray[Any]]:
     _check(path, "test", test_x, test_y)
     if train_x.shape[1] != test_x.shape[1]:
         raise DataError(f"{path}: {train_x.shape[1]} features to train on, {test_x.shape[1]} to test; make them equal")
-    return arrays
+    return arrays, names
+
+
+def _numbered(train_y: Any, test_y: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """Labels that are words as the numbers of their classes, and the words; other labels as they are."""
+    if train_y.dtype.kind != "U" or (test_y is not None and test_y.dtype.kind != "U"):
+        return train_y, test_y, ()
+    names = np.unique(train_y if test_y is None else np.concatenate([train_y, test_y]))
+    numbered = [None if y is None else np.searchsorted(names, y).astype(np.int64) for y in (train_y, test_y)]
+    return numbered[0], numbered[1], tuple(names.tolist())
 
 
 def _read_npz(path: Path) -> tuple[Any, Any, Any, Any]:
@@ -58,8 +69,12 @@ def _read_npz(path: Path) -> tuple[Any, Any, Any, Any]:
 def _read_csv(path: Path) -> tuple[Any, Any, Any, Any]:
     try:
         with open(path, encoding="utf-8") as file:
-            first = file.readline()
-        table = np.loadtxt(path, delimiter=",", skiprows=0 if _is_number(first.split(",")[0]) else 1, ndmin=2)
+            first, second = file.readline(), file.readline()
+        header = not _is_number(first.split(",")[0])
+        sample = (second if header else first).strip().split(",")
+        if len(sample) > 1 and not _is_number(sample[-1]):
+            return _with_words(path, header, len(sample))
+        table = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"cannot read {path}: {reason}; write numbers separated by commas, the label last") from error
@@ -67,6 +82,16 @@ def _read_csv(path: Path) -> tuple[Any, Any, Any, Any]:
         raise DataError(f"{path} has {table.shape[1]} column; it needs features and, last, the label")
     labels = table[:, -1]
     return table[:, :-1], labels.astype(np.int64) if np.array_equal(labels, np.floor(labels)) else labels, None, None
+
+
+def _with_words(path: Path, header: bool, columns: int) -> tuple[Any, Any, Any, Any]:
+    """A table whose last column holds words."""
+    numbers = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2, usecols=range(columns - 1))
+    words = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=1, usecols=columns - 1, dtype=str)
+    words = np.char.strip(words)
+    if (words == "").any():
+        raise ValueError(f"sample {int(np.flatnonzero(words == '')[0]) + 1} has no label")
+    return numbers, words, None, None
 
 
 def _is_number(word: str) -> bool:

@@ -169,6 +169,7 @@ def _bind(
         test_target=targets[1][test],
         labels=held.train_y if held.classes else np.zeros(len(held.train_y), np.int64),
         classes=max(held.classes, 1),
+        class_names=held.class_names,
         has_accuracy=has_accuracy,
         threads=threads,
     )

@@ -56,6 +56,7 @@ class LinearTask:
     classes: int
     has_accuracy: bool
     threads: int
+    class_names: tuple[str, ...] = ()
 
     def initial(self, kind: str | None = None) -> Array:
         """(rows, D) first models: `zero`, `common` or `normal`; the problem's `init` by default."""
@@ -178,4 +179,4 @@ class LinearTask:
 
     def draw(self, path: str | Path) -> None:
         """Picture of what each row holds."""
-        draw_counts(self.describe(), path)
+        draw_counts(self.describe(), path, self.class_names)
