@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from byzmesh.cli.peers import rows, series_of
 from byzmesh.errors import ConfigError
 from byzmesh.peers.network_file import load_network
 from tests.cli.commands import run
@@ -50,3 +51,21 @@ def test_one_peer_by_its_command_ends_on_sigterm(tmp_path: Path) -> None:
         rest = process.stderr.read()
     assert process.returncode == 0 and '"left"' in rest
     assert (tmp_path / "out" / "peer0.ckpt").exists()
+
+
+def test_the_table_has_a_column_per_metric_that_was_asked_for() -> None:
+    said = {
+        "round": 5,
+        "accuracy": 0.5,
+        "loss": 1.0,
+        "class_accuracy_0": 0.25,
+        "silent": 1,
+        "suspects": [7],
+        "edges": [],
+    }
+    status = {0: said, 3: {"round": 0}}
+    assert series_of(status) == ["accuracy", "class_accuracy_0"]
+    assert list(rows(status)) == [
+        ("0", "5", "50.00", "25.00", "1", "0", "0", "0", "7"),
+        ("3", "0", "-", "-", "0", "0", "0", "0", ""),
+    ]

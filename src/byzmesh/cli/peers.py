@@ -116,24 +116,40 @@ def require_local(local: bool) -> None:
         raise ConfigError("launch starts peers on this machine only: add --local, or run byzmesh peer on each machine")
 
 
+def series_of(status: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """What the table has columns for: accuracy, and the metrics that were asked for."""
+    from byzmesh.peers.node import COUNTERS
+    from byzmesh.training.metrics import UNASKED
+
+    told = dict.fromkeys(name for said in status.values() for name in said)
+    return ["accuracy", *(name for name in told if name not in (*UNASKED, *COUNTERS, "edges"))]
+
+
 def rows(status: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
     """Cells of the table, one line per honest peer."""
+    from byzmesh.training.metrics import metric_of
+
+    shown = [metric_of(name) for name in series_of(status)]
     for peer, said in status.items():
-        accuracy = f"{100 * said['accuracy']:.2f}" if "accuracy" in said else "-"
+        values = [m.number(said[m.name] * m.factor) if m.name in said else "-" for m in shown]
         suspects = " ".join(str(suspect) for suspect in said.get("suspects", []))
         numbers = [str(said.get(name, 0)) for name in ("silent", "late", "refused", "moved_up")]
-        yield str(peer), str(said["round"]), accuracy, *numbers, suspects
+        yield str(peer), str(said["round"]), *values, *numbers, suspects
 
 
 def status_table(drill: Drill) -> Table:
     """The drill as it stands."""
     from rich.table import Table
 
+    from byzmesh.training.metrics import metric_of
+
     lying = f", lying: {', '.join(map(str, drill.byzantine))} ({drill.attack['name']})" if drill.byzantine else ""
     made = Table(title=f"{drill.file.name}: {drill.file.made_rule.name}{lying}")
-    for column in ("peer", "round", "accuracy %", "silent", "late", "refused", "moved up", "suspects"):
+    status = drill.status()
+    measured = [metric_of(name).words + metric_of(name).suffix for name in series_of(status)]
+    for column in ("peer", "round", *measured, "silent", "late", "refused", "moved up", "suspects"):
         made.add_column(column, justify="right")
-    for cells in rows(drill.status()):
+    for cells in rows(status):
         made.add_row(*cells)
     return made
 
@@ -160,12 +176,16 @@ def live_table() -> Iterator[Callable[[Drill], None]]:
 
 def print_drill(result: Mapping[str, Any]) -> None:
     """The end of a drill in a few lines."""
+    from byzmesh.training.metrics import UNASKED, metric_of
+
     metrics = result["metrics"]
     for kind, peers in result["events"]:
         typer.echo(f"chaos: {kind} {', '.join(map(str, peers))}")
-    if "accuracy" in metrics and len(metrics["accuracy"]):
-        worst = metrics["worst_accuracy"][-1]
-        typer.echo(f"honest accuracy {100 * metrics['accuracy'][-1]:.2f}%, worst {100 * worst:.2f}%")
+    told = {name: metric_of(name).text(values[-1]) for name, values in metrics.items() if len(values)}
+    if "accuracy" in told:
+        typer.echo(f"honest accuracy {told['accuracy']}, worst {told['worst_accuracy']}")
+    for name in (name for name in told if name not in UNASKED):
+        typer.echo(f"honest {metric_of(name).words} {told[name]}")
     typer.echo(f"{result['seconds']:.1f} s" + (f", stored as {result['key'][:12]}" if result["key"] else ""))
 
 

@@ -38,6 +38,7 @@ from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.training.local import local_update
+from byzmesh.training.metrics import Metric, canonical_measures, metrics
 from byzmesh.training.schedules import schedule
 
 
@@ -85,6 +86,8 @@ class NetworkFile(_Section):
     dtype: str = "float32"
     wire: str = "raw"
     evaluate_every: int = Field(100, ge=1)
+    measure: list[str] = Field(default_factory=list)
+    """Metrics to record beside what the task measures: those that a peer can compute from its own model."""
     checkpoint_every: int = Field(100, ge=1)
     timeouts: Timeouts = Timeouts()
 
@@ -126,11 +129,22 @@ class NetworkFile(_Section):
         """Hash of what the peers must agree on (not addresses, waiting times, or how long to go on)."""
         agreed = self.model_dump(
             mode="json",
-            exclude={"name", "rounds", "evaluate_every", "checkpoint_every", "timeouts", "peers"},
+            exclude={"name", "rounds", "evaluate_every", "measure", "checkpoint_every", "timeouts", "peers"},
         )
         agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
         text = json.dumps(agreed, sort_keys=True, default=str)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+    @cached_property
+    def made_metrics(self) -> list[Metric]:
+        """The metrics to measure."""
+        made = [metrics.build(name) for name in canonical_measures(self.measure)]
+        for metric in made:
+            if not metric.alone:
+                raise ConfigError(
+                    f"measure: {metric.name} needs every worker's model, a peer has its own only; take it out"
+                )
+        return made
 
     def entry(self, peer: int) -> PeerEntry:
         """The entry of a peer."""
@@ -173,7 +187,7 @@ class NetworkFile(_Section):
         if bounds.min() < 0:
             raise ConfigError(f"network file: f must be at least 0, got {bounds.min()}")
         check_feasible(self.made_rule, bounds, self.network.degree, np.arange(len(ids)))
-        _ = self.made_problem, self.patience, schedule(self.step)
+        _ = self.made_problem, self.made_metrics, self.patience, schedule(self.step)
         try:
             local_update(**self.local)
         except TypeError as error:

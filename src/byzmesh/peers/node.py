@@ -30,8 +30,11 @@ from byzmesh.problems import Task
 from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 from byzmesh.training.local import local_update
+from byzmesh.training.metrics import Evaluation, asked_for, task_means
 from byzmesh.training.schedules import schedule
 
+COUNTERS = ("silent", "late", "repeated", "refused", "moved_up", "suspects")
+"""What a record of a peer says beside its round and its metrics."""
 _STATUS_SECONDS = 0.5
 
 
@@ -168,7 +171,8 @@ class Node:
 
     def _evaluate(self) -> None:
         measures = self.task.evaluate(self.model)
-        self.latest = {name: float(values[0]) for name, values in measures.items()}
+        at = Evaluation(round=self.peer.round, models=self.model, measures=measures, task=self.task)
+        self.latest = task_means(at) | asked_for(at, self.file.made_metrics)
         record = {"round": self.peer.round, **self.latest, **self._numbers()}
         with open(self.out / f"peer{self.me}.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")

@@ -66,6 +66,7 @@ def plan_network(
             "shares": len(honest),
             **{key: config[key] for key in ("rule", "problem", "step", "local", "rounds", "seed", "dtype")},
             "evaluate_every": config["evaluate_every"],
+            "measure": config["measure"],
             **more,
         }
     )

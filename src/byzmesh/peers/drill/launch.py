@@ -13,6 +13,7 @@ import numpy as np
 from byzmesh.errors import PeerError
 from byzmesh.peers.drill.chaos import Chaos, check_kinds
 from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.node import COUNTERS
 from byzmesh.store import open_store, this_process
 from byzmesh.training.checkpoint import load_checkpoint
 from byzmesh.training.spread import spread
@@ -75,8 +76,8 @@ def launch(
 def collect(drill: Drill) -> dict[str, Any]:
     """Series over the rounds that honest peers evaluated, and each one's last words.
 
-    metrics  round, accuracy and loss (means over the honest peers), worst_accuracy; consensus_error and disagreement
-             of the final models in the last place, NaN before it
+    metrics  round; what the peers measured (means over the honest ones) and worst_accuracy; consensus_error and
+             disagreement of the final models in the last place, NaN before it
     """
     records: dict[int, dict[int, dict[str, Any]]] = {}
     for peer in drill.honest:
@@ -89,9 +90,10 @@ def collect(drill: Drill) -> dict[str, Any]:
             records.setdefault(int(record["round"]), {})[peer] = record
     rounds = sorted(records)
     metrics: dict[str, np.ndarray[Any, Any]] = {"round": np.array(rounds, np.float64)}
-    for name in ("accuracy", "loss"):
+    measured = dict.fromkeys(name for r in rounds for record in records[r].values() for name in record)
+    for name in (name for name in measured if name not in ("round", *COUNTERS)):
         values = [[record[name] for record in records[r].values() if name in record] for r in rounds]
-        if rounds and all(values):
+        if all(values):
             metrics[name] = np.array([float(np.mean(value)) for value in values])
             if name == "accuracy":
                 metrics["worst_accuracy"] = np.array([min(value) for value in values])
