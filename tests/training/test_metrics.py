@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -92,6 +95,24 @@ def test_shared_work_is_done_once_and_only_if_asked_for() -> None:
 def test_mistakes_in_a_metric_are_named(change: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         register_metric(**{"name": "mine", **change})(lambda at: 0.0)  # type: ignore[arg-type]
+
+
+def test_the_code_of_a_metric_is_its_function() -> None:
+    with metrics.temporary():
+
+        @register_metric("mine")
+        def mine(at: Evaluation) -> float:
+            """What is mine."""
+            return 1.0
+
+        entry = metrics.entry("mine")
+        assert inspect.unwrap(entry.factory) is mine and entry.options == {} and entry.summary == "What is mine."
+
+
+def test_showing_metrics_loads_no_kernels() -> None:
+    code = "import sys; from byzmesh.training.metrics import metric_of; metric_of('gradient'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "scipy", "torch", "networkx"} & set(done.stdout.split())
 
 
 def test_names_in_a_config() -> None:

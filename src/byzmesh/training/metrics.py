@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
+from inspect import Signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -219,10 +220,11 @@ def register_metric(
             overview=overview,
         )
 
+        @wraps(compute)  # whoever looks for the metric's code is led to it
         def factory() -> Metric:
             return metric
 
-        factory.__doc__, factory.__module__ = compute.__doc__, compute.__module__
+        setattr(factory, "__signature__", Signature())  # noqa: B010 (a metric has no options)
         metrics.register(name, aliases=aliases)(factory)
         return compute
 
