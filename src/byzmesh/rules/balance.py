@@ -54,4 +54,5 @@ def balance(gamma: float = 0.3, kappa: float = 1.0, alpha: float = 0.5) -> Rule:
         translates=False,
         options={"gamma": gamma, "kappa": kappa, "alpha": alpha},
         keeps_own=alpha > 0.0,
+        uses_length=kappa != 0.0,
     )

@@ -183,6 +183,8 @@ class Rule:
     needs_previous: bool = False
     """Whether `Inbox.previous` must be given."""
     needs_loss: bool = False
+    uses_length: bool = False
+    """Whether a round depends on how many rounds the run has: such a run cannot go on from a shorter one."""
     translates: bool = True
     """A shift of all inputs shifts the output by the same."""
     idempotent: bool = True

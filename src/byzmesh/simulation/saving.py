@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from byzmesh.errors import DataError
 from byzmesh.naming import without_names
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts
+from byzmesh.simulation.engine import RUNNING, Simulation
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
-
-if TYPE_CHECKING:
-    from byzmesh.simulation.engine import Simulation
 
 _STATES = ("rule", "local", "attack")
 
@@ -43,10 +41,24 @@ def save(run: Simulation, path: str | Path) -> None:
     )
 
 
-def restore(run: Simulation, path: str | Path) -> None:
+def extend(run: Simulation, path: str | Path) -> None:
+    """Go on from the last checkpoint of the same config with fewer rounds.
+
+    Only if no round looks at how many there are: the caller knows. The evaluation at that run's last round is dropped
+    unless this one has it too.
+    """
+    restore(run, path, fewer_rounds=True)
+    if run.round % run.evaluate_every and run.series["round"][-1] == run.round:
+        for values in (*run.series.values(), *run.per_worker.values()):
+            values.pop()
+    run.status = RUNNING
+
+
+def restore(run: Simulation, path: str | Path, *, fewer_rounds: bool = False) -> None:
     """Go back to a checkpoint of the same config."""
     arrays, metadata = load_checkpoint(path)
-    same = without_names(metadata["config"]) == without_names(run.config)
+    rounds = {"rounds": run.rounds} if fewer_rounds and metadata["round"] < run.rounds else {}
+    same = without_names({**metadata["config"], **rounds}) == without_names(run.config)
     if not same or arrays["models"].shape != tuple(run.models.shape):
         raise DataError(f"checkpoint {path} belongs to another config; remove it or choose another --out")
     run.start()

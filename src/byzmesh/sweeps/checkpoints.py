@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byzmesh.errors import ConfigError, DataError
+from byzmesh.simulation.saving import extend
 from byzmesh.store import Store
 from byzmesh.sweeps.models import models_folder
 
@@ -19,17 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run's state is kept, and how often it is written; `warn` is told why it cannot be."""
+    """Where a run's state is kept, and how often it is written; `warn` is told why it cannot be.
+
+    shorter  the last state of a run with fewer rounds, to go on from if there is no checkpoint
+    """
 
     path: Path
     seconds: float
     warn: Callable[[str], None]
+    shorter: Path | None = None
 
     def restore(self, simulation: Simulation) -> None:
         """Go on from the file if there is one; one that is damaged costs time, never the run."""
-        if self.path.exists():
+        if self.path.exists() or self.shorter is not None:
             try:
-                simulation.restore(self.path)
+                if self.path.exists():
+                    simulation.restore(self.path)
+                elif self.shorter is not None:
+                    extend(simulation, self.shorter)
             except DataError as error:
                 self.warn(f"{error}; the run starts again from round 0")
                 simulation.start()
@@ -41,11 +49,6 @@ class Checkpoint:
             simulation.save(self.path)
         except OSError as error:
             self.warn(f"no checkpoint {self.path}: {error.strerror or error}; free space, the run goes on without")
-
-    def remove(self) -> None:
-        """Delete the file."""
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
 
 
 def checkpoint_folder(store: Path) -> Path:

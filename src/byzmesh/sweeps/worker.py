@@ -25,6 +25,7 @@ from byzmesh.store import Store, open_store
 from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder
 from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import LEASE_SECONDS, Leases
+from byzmesh.sweeps.longer import state_to_go_on_from
 from byzmesh.sweeps.models import keeper
 from byzmesh.sweeps.run import INTERRUPTED, GoOn, compute, store_result
 
@@ -47,11 +48,14 @@ def work(
     key: str, orders: Orders, store: Store, leases: Leases, go_on: GoOn, note: Callable[[str], None]
 ) -> tuple[str, ...]:
     """Compute a run if it is free, and store what came out: ("ended", key, status) or ("taken", key)."""
-    checkpoint = Checkpoint(checkpoint_folder(store.path) / key, orders.checkpoint_seconds, note)
+    path = checkpoint_folder(store.path) / key
     try:
         if not leases.take(key):
             return ("taken", key)
-        result = compute(store.get(key).config, go_on, checkpoint, keeper(store.path, key, orders.keep_models))
+        run = store.get(key)
+        shorter = None if path.exists() else state_to_go_on_from(store, run, note)
+        checkpoint = Checkpoint(path, orders.checkpoint_seconds, note, shorter)
+        result = compute(run.config, go_on, checkpoint, keeper(store.path, key, orders.keep_models))
     except (StoreError, KeyboardInterrupt):
         with contextlib.suppress(StoreError):
             store.finish(key, INTERRUPTED, {}, owner=leases.owner)
@@ -65,7 +69,8 @@ def work(
     if not stored:
         return ("taken", key)
     if status != INTERRUPTED:
-        checkpoint.remove()
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
     return ("ended", key, status)
 
 
