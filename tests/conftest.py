@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,12 @@ from byzmesh.store import open_store
 from byzmesh.sweeps.sweep import sweep
 from tests.processes import STARTED
 
+GridFile = Callable[..., Path]
+"""Writes a grid: name, rounds and the parts of a grid as keywords."""
+
 
 @pytest.fixture(autouse=True)
-def _nothing_left_behind():
+def _nothing_left_behind() -> Iterator[None]:
     """A test that fails half-way must not leave its sweeps running."""
     yield
     while STARTED:
@@ -31,7 +35,7 @@ def _nothing_left_behind():
 
 
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory) -> Path:
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set of 400 samples of 20 features in 4 classes."""
     draw = np.random.default_rng(0)
     labels = draw.integers(0, 4, 400)
@@ -68,7 +72,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
 
 
 @pytest.fixture
-def grid_file(tmp_path, samples):
+def grid_file(tmp_path: Path, samples: Path) -> GridFile:
     """Writes a grid over the small data set and returns its path."""
 
     def write(name: str = "grid.yaml", rounds: int = 50, **parts: Any) -> Path:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def children(pid: int) -> list[int]:
 PATIENCE = 120.0
 
 
-def wait_for(condition, process=None):
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
     """Look again and again, but not for ever, nor after the process has ended."""
     pause = threading.Event()
     for _ in range(int(PATIENCE / 0.02)):

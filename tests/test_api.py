@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_listing_says_what_f_a_rule_bears() -> None:
             ConfigError,
             ["own", "int32"],
         ),
-        (lambda: bm.aggregate(3, np.zeros(2), np.zeros((3, 2))), ConfigError, ["rule"]),
+        (lambda: bm.aggregate(cast(Any, 3), np.zeros(2), np.zeros((3, 2))), ConfigError, ["rule"]),
     ],
 )
 def test_mistakes_are_named_in_one_line(call: object, error: type[Exception], words: list[str]) -> None:

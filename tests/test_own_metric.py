@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -47,7 +48,13 @@ def own_parts(at: bm.Evaluation) -> dict[str, float]:
     return {"own_parts_least": float(at.models.min()), "own_parts_most": float(at.models.max())}
 '''
 QUADRATIC = {"name": "quadratic", "targets": "halves", "init": "targets"}
-BASE = {"problem": QUADRATIC, "network": {"name": "ring", "n": 6}, "rounds": 30, "evaluate_every": 10, "step": 0.1}
+BASE: dict[str, Any] = {
+    "problem": QUADRATIC,
+    "network": {"name": "ring", "n": 6},
+    "rounds": 30,
+    "evaluate_every": 10,
+    "step": 0.1,
+}
 
 
 @pytest.fixture(scope="module", autouse=True)

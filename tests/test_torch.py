@@ -6,7 +6,7 @@ import copy
 import subprocess
 import sys
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from torch import nn
 import byzmesh as bm
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.problems.data.datasets import dataset
+from byzmesh.problems.neural.task import TorchTask
 
 
 class Tied(nn.Module):
@@ -237,7 +238,7 @@ def test_tensors_off_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     ("call", "error", "words"),
     [
         (lambda m: bm.torch.aggregate("ios", m, m.state_dict(), f=1), ConfigError, ["received_state_dicts", "list"]),
-        (lambda m: bm.torch.aggregate("ios", m, 3, f=1), ConfigError, ["received_state_dicts", "int"]),
+        (lambda m: bm.torch.aggregate("ios", m, cast(Any, 3), f=1), ConfigError, ["received_state_dicts", "int"]),
         (lambda m: bm.torch.aggregate("ios", m, [m.state_dict()], f=1), InfeasibleBound, ["f = 1", "IOS"]),
         (lambda m: bm.torch.aggregate("cc", m, [m.state_dict()], f=0, ta=1), ConfigError, ["'ta'", "'tau'"]),
         (lambda m: bm.torch.aggregate("ios", nn.ReLU(), [{}], f=0), ConfigError, ["ReLU", "no trainable"]),
@@ -274,6 +275,7 @@ class Partly(nn.Module):
 def test_state_dict_of_a_torch_task_gives_the_model_that_was_evaluated() -> None:
     task = bm.problem("torch", module=Partly, test_samples=400, batch=4).bind(workers=2, seed=5)
     model = task.initial("own")[1] + np.float32(0.1)
+    assert isinstance(task, TorchTask)
     skeleton = message(task.skeleton)
     module = Partly()
     module.load_state_dict(bm.torch.state_dict(task, model))

@@ -7,13 +7,18 @@ point does the same (group `byzmesh.rules`, `byzmesh.attacks`, ...). docs/extend
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
-Door = Callable[[F], F]
 
 
-def register_rule(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+class Door(Protocol):
+    """A decorator that returns the function it was given; a type checker keeps the function's own type."""
+
+    def __call__(self, function: F, /) -> F: ...
+
+
+def register_rule(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns a `Rule`, or that is one: (own, received, weights, f) -> vector.
 
     The parameters of the first are the rule's options, and so are those of the second after f. A function that is a
@@ -45,7 +50,7 @@ def register_rule(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
     return registry.register(name, aliases=aliases)
 
 
-def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns an `Attack`, or that is one: (own, received) -> vector.
 
     The second is told the victim's model and those of its honest neighbours, and returns what the liars tell that
@@ -76,7 +81,7 @@ def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
     return registry.register(name, aliases=aliases)
 
 
-def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns a networkx graph on 0 .. n-1.
 
     >>> import byzmesh as bm, networkx
@@ -92,7 +97,7 @@ def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
     return registry.register(name, aliases=aliases)
 
 
-def register_weights(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_weights(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function from the (n, n) adjacency to (n, n) mixing weights whose rows sum to 1.
 
     >>> import byzmesh as bm, numpy as np
@@ -108,7 +113,7 @@ def register_weights(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
     return registry.register(name, aliases=aliases)
 
 
-def register_problem(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_problem(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns a `Problem`; what it binds is a `byzmesh.problems.base.Task`.
 
     >>> import byzmesh as bm
@@ -126,7 +131,7 @@ def register_problem(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
     return registry.register(name, aliases=aliases)
 
 
-def register_partition(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_partition(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns (labels, workers, generator) -> one array of sample numbers per worker.
 
     >>> import byzmesh as bm, numpy as np
@@ -142,7 +147,7 @@ def register_partition(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
     return registry.register(name, aliases=aliases)
 
 
-def register_schedule(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_schedule(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns round -> step size.
 
     >>> import byzmesh as bm, math
@@ -160,7 +165,7 @@ def register_schedule(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
     return registry.register(name, aliases=aliases)
 
 
-def register_module(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_module(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns a fresh torch module.
 
     `shape` (of a sample) and `classes` are filled in from the data if the function has such parameters.
@@ -180,7 +185,7 @@ def register_module(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
     return registry.register(name, aliases=aliases)
 
 
-def register_augmentation(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_augmentation(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a function that returns a `byzmesh.problems.neural.augment.Augmentation`.
 
     >>> import byzmesh as bm
@@ -197,7 +202,7 @@ def register_augmentation(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F
     return registry.register(name, aliases=aliases)
 
 
-def register_codec(name: str, *, aliases: tuple[str, ...] = ()) -> Door[F]:
+def register_codec(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a class of two methods: how peers' vectors travel (`wire: NAME` in a network file).
 
     `byte` is its number in every message, 128 to 255, and must be its own. The length of what it encodes may depend on

@@ -23,14 +23,14 @@ def weighted_mean(world: World, x: Models, n: int, with_own: bool) -> np.ndarray
     if not members:
         return x[n]
     total = sum(world.weights[n, m] for m in members)
-    return sum(world.weights[n, m] * x[m] for m in members) / total
+    return np.asarray(sum(world.weights[n, m] * x[m] for m in members) / total)
 
 
 def plain_mean(world: World, x: Models, n: int, with_own: bool) -> np.ndarray:
     members = world.honest_neighbours(n) + ([n] if with_own else [])
     if not members:
         return x[n]
-    return sum(x[m] for m in members) / len(members)
+    return np.asarray(sum(x[m] for m in members) / len(members))
 
 
 def sign_flipping_text(world: World, x: Models, n: int, b: int) -> np.ndarray:
@@ -45,14 +45,14 @@ def isolation_text(world: World, x: Models, n: int, b: int) -> np.ndarray:
     numerator = x[n].copy()
     for m in world.honest_neighbours(n):
         numerator -= world.weights[n, m] * x[m]
-    return numerator / sum(world.weights[n, c] for c in world.lying_neighbours(n))
+    return np.asarray(numerator / sum(world.weights[n, c] for c in world.lying_neighbours(n)))
 
 
 def isolation_published(world: World, x: Models, n: int, b: int) -> np.ndarray:
     numerator = x[n].copy()
     for m in [*world.honest_neighbours(n), n]:
         numerator -= world.metropolis[n, m] * x[m]
-    return numerator / sum(world.metropolis[n, c] for c in world.lying_neighbours(n))
+    return np.asarray(numerator / sum(world.metropolis[n, c] for c in world.lying_neighbours(n)))
 
 
 def ipm(eps: float) -> Oracle:
@@ -86,7 +86,7 @@ def alie(z: float | None) -> Oracle:
         if len(members) < 2:
             return mean
         variance = sum((x[m] - mean) ** 2 for m in members) / (len(members) - 1)
-        return mean + (alie_factor(world, n) if z is None else z) * np.sqrt(variance)
+        return np.asarray(mean + (alie_factor(world, n) if z is None else z) * np.sqrt(variance))
 
     return message
 
@@ -98,7 +98,7 @@ def mimic(world: World, x: Models, n: int, b: int) -> np.ndarray:
     distance = np.abs(centred @ direction)
     for row in range(len(stack)):
         if math.isclose(distance[row], distance.max(), rel_tol=1e-5):
-            return stack[row]
+            return np.asarray(stack[row])
     raise AssertionError("some row is the farthest")
 
 
@@ -149,7 +149,7 @@ def spectral(scale: float) -> Oracle:
     def message(world: World, x: Models, n: int, b: int) -> np.ndarray:
         mode = fiedler_of(world)
         gap = sum(mode[row] * x[m] for row, m in enumerate(world.honest))
-        return x[n] + scale * mode[world.honest.index(n)] * gap
+        return np.asarray(x[n] + scale * mode[world.honest.index(n)] * gap)
 
     return message
 
@@ -176,7 +176,7 @@ DETERMINISTIC: list[tuple[str, dict[str, Any], Oracle]] = [
     ("zero", {}, zero),
     ("same-value", {}, lambda world, x, n, b: np.full_like(x[n], 1.0)),
     ("same-value", {"value": -2.5}, lambda world, x, n, b: np.full_like(x[n], -2.5)),
-    ("stale", {}, lambda world, x, n, b: sum(x.values()) / len(x)),
+    ("stale", {}, lambda world, x, n, b: np.asarray(sum(x.values()) / len(x))),
     ("min-max", {}, min_max),
     ("min-sum", {}, min_sum),
     ("spectral-heterogeneity", {}, spectral(1.0)),

@@ -46,7 +46,7 @@ def metropolis_weights(adjacency: np.ndarray) -> np.ndarray:
 def random_row_weights(adjacency: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """Row-stochastic weights with nothing equal, so that a forgotten weight shows."""
     weights = (adjacency | np.eye(len(adjacency), dtype=bool)) * generator.uniform(0.2, 1.0, adjacency.shape)
-    return weights / weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def make_world(adjacency: np.ndarray, byzantine: list[int], weights: np.ndarray | None = None) -> World:
@@ -146,7 +146,7 @@ def mean_of_inbox(world: World, models: np.ndarray) -> Callable[[np.ndarray], np
 def frozen_models(world: World, dimension: int, seed: int = 0, dtype: type = np.float64) -> np.ndarray:
     """(N, D) read-only honest models around a common point."""
     generator = np.random.default_rng([seed, 77])
-    models = (3.0 + generator.normal(size=(len(world.honest), dimension))).astype(dtype)
+    models: np.ndarray = (3.0 + generator.normal(size=(len(world.honest), dimension))).astype(dtype)
     models.flags.writeable = False
     return models
 

@@ -29,7 +29,7 @@ def against(rule: str, network: Any, models: np.ndarray) -> View:
     def respond(messages: np.ndarray) -> np.ndarray:
         row = scene.place if len(messages) == len(scene.victims) else np.arange(len(scene.liar))
         forged = bm.Forged(scene.liar, scene.victim, row, models, rows=messages)
-        return bm.aggregate_all(rule, network, models, forged).models
+        return np.asarray(bm.aggregate_all(rule, network, models, forged).models)
 
     return View(models, scene, respond=respond)
 
@@ -38,7 +38,7 @@ def damage(view: View, forged: Any) -> np.ndarray:
     assert view.respond is not None
     centre, _ = honest_average(view)
     messages = forged.dense()[forged.row]
-    return np.linalg.norm(view.respond(messages)[view.scene.victims] - centre, axis=1)
+    return np.asarray(np.linalg.norm(view.respond(messages)[view.scene.victims] - centre, axis=1))
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from byzmesh.attacks import attack
+from byzmesh.attacks import Forged, attack
 from tests.attacks.oracles import plain_mean, weighted_mean
-from tests.attacks.scenes import frozen_models, make_world, random_world, star, two_castle
+from tests.attacks.scenes import World, frozen_models, make_world, random_world, star, two_castle
 from tests.attacks.test_oracles import forge
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("options", "std"), [({}, 1.0), ({"std": 30.0, "mean": "plain"}, 30.0)])
-def test_gaussian_is_noise_around_the_mean(dtype: type, options: dict, std: float) -> None:
+def test_gaussian_is_noise_around_the_mean(dtype: type, options: dict[str, Any], std: float) -> None:
     world = random_world(2)
     models = frozen_models(world, 20_000, dtype=dtype)
     x = {n: models[row].astype(np.float64) for row, n in enumerate(world.honest)}
@@ -55,7 +57,7 @@ def test_another_liar_changes_nobody_elses_draw(name: str) -> None:
         np.testing.assert_allclose(more[4, n], fewer[4, n])
 
 
-def copied(world, forged, models, b, n):
+def copied(world: World, forged: Forged, models: np.ndarray, b: int, n: int) -> int:
     """Which honest node's model the pair's message is."""
     found = np.flatnonzero((models == forged[b, n]).all(axis=1))
     assert len(found) == 1

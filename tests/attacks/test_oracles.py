@@ -60,7 +60,7 @@ def weighted_mean_of_inbox(world: World, weights: np.ndarray, models: np.ndarray
         total = total + weights[n, m] * models[world.honest.index(m)]
     for b in world.lying_neighbours(n):
         total = total + weights[n, b] * forged[b, n]
-    return total
+    return np.asarray(total)
 
 
 @pytest.mark.parametrize("world", WORLDS[:9], ids=range(9))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -63,7 +64,7 @@ def test_the_table_has_a_column_per_metric_that_was_asked_for() -> None:
         "suspects": [7],
         "edges": [],
     }
-    status = {0: said, 3: {"round": 0}}
+    status: dict[int, dict[str, Any]] = {0: said, 3: {"round": 0}}
     assert series_of(status) == ["accuracy", "class_accuracy_0"]
     assert list(rows(status)) == [
         ("0", "5", "50.00", "25.00", "1", "0", "0", "0", "7"),

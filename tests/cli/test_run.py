@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,10 @@ def test_a_finished_run_is_shown_not_computed(config: Path) -> None:
     assert json.loads(once_more.stdout)["computed"] is True
 
 
+def _changed(store: Path, before: int) -> bool:
+    return _stamp(store) > before
+
+
 def test_a_killed_run_goes_on_bit_for_bit(config: Path, tmp_path: Path) -> None:
     whole = byzmesh("run", str(config), "--store", "whole.db")
     assert whole.returncode == 0, whole.stderr
@@ -83,8 +88,7 @@ def test_a_killed_run_goes_on_bit_for_bit(config: Path, tmp_path: Path) -> None:
     command = [*BYZMESH, "run", str(config), "--store", str(store), "--checkpoint-seconds", "0.05"]
     for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        before = _stamp(store)
-        wait_for(lambda before=before: _stamp(store) > before, process)
+        wait_for(partial(_changed, store, _stamp(store)), process)
         time.sleep(draw.uniform(0.0, 0.1))
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()

@@ -2,6 +2,8 @@
 
 import json
 import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,20 +19,20 @@ from byzmesh.store.keys import flatten
 BASE = {"problem": "quadratic", "network": {"name": "ring", "n": 6, "byzantine": [1]}, "rule": "ios", "rounds": 5}
 
 
-def labels(**grid):
+def labels(**grid: Any) -> list[dict[str, Any]]:
     return [point.label for point in expand({"base": BASE, **grid})]
 
 
-def values(path, **grid):
+def values(path: str, **grid: Any) -> list[Any]:
     return [flatten(point.config)[path] for point in expand({"base": BASE, **grid})]
 
 
-def test_all_combinations_the_last_axis_fastest():
+def test_all_combinations_the_last_axis_fastest() -> None:
     found = labels(axes={"rule": ["IOS", "mean"], "seed": [3, 1]})
     assert found == [{"rule": rule, "seed": seed} for rule in ("IOS", "mean") for seed in (3, 1)]
 
 
-def test_a_grid_without_axes_is_its_base():
+def test_a_grid_without_axes_is_its_base() -> None:
     (point,) = expand({"base": BASE})
     assert point.config == resolve(BASE)
     assert point.key == config_key(resolve(BASE))
@@ -47,7 +49,7 @@ def test_a_grid_without_axes_is_its_base():
         ({"from": 0, "to": 10, "count": 3}, [0, 5, 10]),
     ],
 )
-def test_ranges_of_whole_numbers(written, meant):
+def test_ranges_of_whole_numbers(written: dict[str, int], meant: list[int]) -> None:
     found = values("seed", axes={"seed": written})
     assert found == meant
     assert all(type(value) is int for value in found)
@@ -62,11 +64,11 @@ def test_ranges_of_whole_numbers(written, meant):
         ({"from": "1e-3", "to": "3e-3", "step": "1e-3"}, [0.001, 0.002, 0.003]),
     ],
 )
-def test_ranges_of_decimal_numbers_are_as_written(written, meant):
+def test_ranges_of_decimal_numbers_are_as_written(written: dict[str, Any], meant: list[float]) -> None:
     assert values("local.decay", axes={"local.decay": written}) == meant
 
 
-def test_zipped_axes_move_together_and_cross_the_others():
+def test_zipped_axes_move_together_and_cross_the_others() -> None:
     found = labels(zip=[{"rounds": [10, 20], "evaluate_every": [1, 2]}], axes={"seed": [0, 1]})
     assert found == [
         {"rounds": rounds, "evaluate_every": every, "seed": seed}
@@ -75,7 +77,7 @@ def test_zipped_axes_move_together_and_cross_the_others():
     ]
 
 
-def test_cases_set_several_values_and_keep_their_name():
+def test_cases_set_several_values_and_keep_their_name() -> None:
     cases = {"calm": {"attack": "none"}, "storm": {"attack": "gaussian", "attack.std": 5, "f": 1}}
     points = expand({"base": BASE, "cases": cases, "axes": {"seed": [0, 1]}})
     assert [point.label["case"] for point in points] == ["calm", "calm", "storm", "storm"]
@@ -83,17 +85,17 @@ def test_cases_set_several_values_and_keep_their_name():
     assert points[2].config["f"] == 1
 
 
-def test_a_deeper_path_changes_whatever_was_chosen_above_in_any_order():
+def test_a_deeper_path_changes_whatever_was_chosen_above_in_any_order() -> None:
     chosen = values("rule.tau", axes={"rule.tau": [0.5, 2], "rule": ["CC", {"name": "SCC", "tau": 9}]})
     assert chosen == [0.5, 0.5, 2.0, 2.0]
 
 
-def test_points_do_not_share_what_they_change():
+def test_points_do_not_share_what_they_change() -> None:
     points = expand({"base": {**BASE, "rule": {"name": "CC"}}, "axes": {"rule.tau": [1, 2], "seed": [0, 1]}})
     assert [(point.config["rule"]["tau"], point.config["seed"]) for point in points] == [(1, 0), (1, 1), (2, 0), (2, 1)]
 
 
-def test_excludes_by_name_alias_list_and_case():
+def test_excludes_by_name_alias_list_and_case() -> None:
     grid = {
         "cases": {"a": {"rounds": 5}, "b": {"rounds": 6}},
         "axes": {"rule": ["TriMean", {"name": "CC", "tau": 0.1}], "seed": [0, 1, 2]},
@@ -111,16 +113,16 @@ def test_excludes_by_name_alias_list_and_case():
     ]
 
 
-def test_a_combination_that_is_excluded_need_not_be_valid():
+def test_a_combination_that_is_excluded_need_not_be_valid() -> None:
     found = labels(axes={"rule": ["IOS", "CC"], "rule.tau": [1]}, exclude=[{"rule": "ios"}])
     assert [label["rule"] for label in found] == ["CC"]
 
 
-def test_the_same_run_written_twice_is_one_run():
+def test_the_same_run_written_twice_is_one_run() -> None:
     assert labels(axes={"rule": ["mean", "WeiMean", {"name": "weimean"}]}) == [{"rule": "mean"}]
 
 
-def test_files_are_relative_to_the_grid(tmp_path):
+def test_files_are_relative_to_the_grid(tmp_path: Path) -> None:
     (tmp_path / "graph.edges").write_text("0 1\n1 2\n2 3\n3 0\n")
     base = {"problem": "quadratic", "network": "graph.edges", "rule": "mean", "rounds": 5}
     (tmp_path / "grid.yaml").write_text(json.dumps({"base": base, "axes": {"network.byzantine": [[0], [2]]}}))
@@ -154,7 +156,7 @@ def test_files_are_relative_to_the_grid(tmp_path):
         ({"axes": {"rounds.a": [1]}}, "rounds is 5, not a mapping"),
     ],
 )
-def test_a_mistake_is_named(grid, words):
+def test_a_mistake_is_named(grid: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         expand({"base": BASE, **grid})
     assert words in str(caught.value)
@@ -170,19 +172,19 @@ def test_a_mistake_is_named(grid, words):
         ("- 1\n", "must hold a mapping"),
     ],
 )
-def test_yaml_that_would_be_misread_is_refused(tmp_path, text, words):
+def test_yaml_that_would_be_misread_is_refused(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "grid.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
         read_yaml(tmp_path / "grid.yaml")
     assert words in str(caught.value)
 
 
-def test_numbers_in_yaml_are_numbers(tmp_path):
+def test_numbers_in_yaml_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "file.yaml").write_text("a: [1e-3, 1E6, -2.5e+3, 3, '1e3', e3]")
     assert read_yaml(tmp_path / "file.yaml") == {"a": [0.001, 1e6, -2500.0, 3, "1e3", "e3"]}
 
 
-def test_a_missing_file_is_an_error(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read .*none\.yaml: No such file"):
         read_grid(tmp_path / "none.yaml")
 
@@ -201,7 +203,7 @@ WRITTEN = {
 }
 
 
-def shuffled(value, draw):
+def shuffled(value: Any, draw: random.Random) -> Any:
     if isinstance(value, dict):
         items = [(key, shuffled(item, draw)) for key, item in value.items()]
         draw.shuffle(items)
@@ -211,7 +213,7 @@ def shuffled(value, draw):
 
 @settings(max_examples=25, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_order_and_defaults_written_out_do_not_change_the_key(draw):
+def test_order_and_defaults_written_out_do_not_change_the_key(draw: random.Random) -> None:
     key = config_key(resolve(WRITTEN))
     assert config_key(resolve(shuffled(WRITTEN, draw))) == key
     assert config_key(resolve(shuffled(resolve(WRITTEN), draw))) == key
@@ -219,7 +221,7 @@ def test_order_and_defaults_written_out_do_not_change_the_key(draw):
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_any_change_of_any_field_changes_the_key(data):
+def test_any_change_of_any_field_changes_the_key(data: st.DataObject) -> None:
     config = resolve(WRITTEN)
     path = data.draw(st.sampled_from(sorted(flatten(config))))
     here = config
@@ -232,12 +234,12 @@ def test_any_change_of_any_field_changes_the_key(data):
     assert config_key(config) != config_key(resolve(WRITTEN))
 
 
-def test_every_field_of_a_config_is_in_its_key():
+def test_every_field_of_a_config_is_in_its_key() -> None:
     fields = set(flatten(resolve(WRITTEN)))
     assert {"seed", "rule.inner.tau", "problem.partition.alpha", "threads", "dtype", "step.b", "local.beta"} <= fields
 
 
-def test_random_grids_expand_to_each_run_once():
+def test_random_grids_expand_to_each_run_once() -> None:
     draw = random.Random(0)
     for _ in range(10):
         axes = {

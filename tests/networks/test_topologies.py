@@ -178,7 +178,7 @@ def test_a_third_party_topology_is_one_decorated_function() -> None:
     @topologies.register("wheel")
     def wheel(n: int) -> networkx.Graph[int]:
         """A hub joined to a ring."""
-        graph = networkx.wheel_graph(n)
+        graph: networkx.Graph[int] = networkx.wheel_graph(n)
         graph.nodes[0]["byzantine"] = True
         return graph
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -57,7 +59,7 @@ def test_best_constant_on_a_star_stops_where_own_weights_would_turn_negative() -
 
 
 @pytest.mark.parametrize(("name", "options"), [("ring", {"n": 9}), ("star", {"n": 7}), ("paper/er-12", {})])
-def test_no_other_nonnegative_constant_mixes_faster(name: str, options: dict[str, int]) -> None:
+def test_no_other_nonnegative_constant_mixes_faster(name: str, options: dict[str, Any]) -> None:
     adjacency = network(name, **options).adjacency
     best = second(best_constant(adjacency))
     laplacian = np.diag(adjacency.sum(axis=1)) - adjacency.astype(float)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from byzmesh.errors import PeerError
 from byzmesh.peers.identity import is_public_key, keygen, load_keys, load_public, new_keys, save_keys
 
 
-def test_keygen_makes_private_files(tmp_path):
+def test_keygen_makes_private_files(tmp_path: Path) -> None:
     before = os.umask(0o000)
     try:
         public = keygen(tmp_path / "keys", 3)
@@ -26,12 +27,12 @@ def test_keygen_makes_private_files(tmp_path):
     assert len(set(public.values())) == 3
 
 
-def test_secrets_are_not_shown():
+def test_secrets_are_not_shown() -> None:
     keys = new_keys()
     assert keys.secret not in repr(keys)
 
 
-def test_an_identity_is_never_overwritten(tmp_path):
+def test_an_identity_is_never_overwritten(tmp_path: Path) -> None:
     keygen(tmp_path, 1)
     before = (tmp_path / "peer0.key").read_text()
     with pytest.raises(PeerError, match="exists"):
@@ -39,7 +40,7 @@ def test_an_identity_is_never_overwritten(tmp_path):
     assert (tmp_path / "peer0.key").read_text() == before
 
 
-def test_files_that_others_can_read_are_refused(tmp_path):
+def test_files_that_others_can_read_are_refused(tmp_path: Path) -> None:
     path = save_keys(tmp_path / "a.key", new_keys())
     path.chmod(0o640)
     with pytest.raises(PeerError, match="chmod 600"):
@@ -47,7 +48,7 @@ def test_files_that_others_can_read_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["", "public: x\nsecret: y\n", "halves"])
-def test_damaged_key_files(tmp_path, change):
+def test_damaged_key_files(tmp_path: Path, change) -> None:
     path = tmp_path / "a.key"
     if change == "halves":
         save_keys(path, new_keys())
@@ -61,7 +62,7 @@ def test_damaged_key_files(tmp_path, change):
         load_keys(path)
 
 
-def test_missing_key_file(tmp_path):
+def test_missing_key_file(tmp_path: Path) -> None:
     with pytest.raises(PeerError, match="keygen"):
         load_keys(tmp_path / "none.key")
     with pytest.raises(PeerError, match="keygen"):
@@ -69,5 +70,5 @@ def test_missing_key_file(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "a" * 40 + "b", "\x00" * 40, "~" * 40])
-def test_what_is_not_a_key(text):
+def test_what_is_not_a_key(text) -> None:
     assert not is_public_key(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import yaml
@@ -19,7 +21,7 @@ def content(file):
     return file.model_dump(mode="json")
 
 
-def test_round_trip_through_yaml_without_secrets(tmp_path):
+def test_round_trip_through_yaml_without_secrets(tmp_path: Path) -> None:
     file = two_castle(tmp_path)
     text = (tmp_path / "network.yaml").read_text()
     assert load_network(tmp_path / "network.yaml") == file
@@ -49,14 +51,14 @@ def test_round_trip_through_yaml_without_secrets(tmp_path):
         ({"timeouts": {"round": -1}}, "timeout"),
     ],
 )
-def test_mistakes_are_one_line_that_names_them(tmp_path, change, message):
+def test_mistakes_are_one_line_that_names_them(tmp_path: Path, change, message) -> None:
     good = content(two_castle(tmp_path))
     with pytest.raises(ConfigError, match=message) as caught:
         network_file({**good, **change})
     assert "\n" not in str(caught.value)
 
 
-def test_infeasible_bound_is_refused(tmp_path):
+def test_infeasible_bound_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InfeasibleBound):
         two_castle(tmp_path, rule={"name": "trimean"}, f=5)
 
@@ -64,14 +66,14 @@ def test_infeasible_bound_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("field", "value"), [("address", "nowhere"), ("address", "host:0"), ("public_key", '"' * 40), ("public_key", "")]
 )
-def test_bad_entries(tmp_path, field, value):
+def test_bad_entries(tmp_path: Path, field, value) -> None:
     good = content(two_castle(tmp_path))
     good["peers"][3][field] = value
     with pytest.raises(ConfigError, match="peer 3"):
         network_file(good)
 
 
-def test_two_peers_with_one_key_or_wrong_ids(tmp_path):
+def test_two_peers_with_one_key_or_wrong_ids(tmp_path: Path) -> None:
     good = content(two_castle(tmp_path))
     good["peers"][3]["public_key"] = good["peers"][4]["public_key"]
     with pytest.raises(ConfigError, match="two peers"):
@@ -81,7 +83,7 @@ def test_two_peers_with_one_key_or_wrong_ids(tmp_path):
         network_file(good)
 
 
-def test_run_is_what_peers_must_agree_on(tmp_path):
+def test_run_is_what_peers_must_agree_on(tmp_path: Path) -> None:
     file = two_castle(tmp_path)
     same = content(file)
     same["peers"][0]["address"] = "10.0.0.1:80"
@@ -92,13 +94,13 @@ def test_run_is_what_peers_must_agree_on(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["peers: [", "- a", "\x00"])
-def test_not_a_network_file(tmp_path, text):
+def test_not_a_network_file(tmp_path: Path, text) -> None:
     (tmp_path / "n.yaml").write_text(text)
     with pytest.raises(ConfigError):
         load_network(tmp_path / "n.yaml")
 
 
-def test_plan_follows_the_simulator_and_does_not_say_who_lies(tmp_path):
+def test_plan_follows_the_simulator_and_does_not_say_who_lies(tmp_path: Path) -> None:
     config = resolve(
         {
             "network": "paper/two-castle",
@@ -120,14 +122,14 @@ def test_plan_follows_the_simulator_and_does_not_say_who_lies(tmp_path):
     assert "byzantine" not in text and "isolation" not in text
 
 
-def test_plan_of_a_run_without_attack_has_the_honest_peers_only(tmp_path):
+def test_plan_of_a_run_without_attack_has_the_honest_peers_only(tmp_path: Path) -> None:
     config = resolve({"network": "paper/two-castle", "rule": "ios"})
     graph = Network.from_spec(config["network"])
     file = plan_network(config, graph, addresses("127.0.0.1:7000", 10), keygen(tmp_path, 10))
     assert len(file.peers) == 10
 
 
-def test_host_maps(tmp_path):
+def test_host_maps(tmp_path: Path) -> None:
     path = tmp_path / "hosts.yaml"
     path.write_text("0: 'a:1'\n1: 'b:2'\n")
     assert addresses(str(path), 2) == {0: "a:1", 1: "b:2"}
@@ -136,7 +138,7 @@ def test_host_maps(tmp_path):
             addresses(bad, 3)
 
 
-def test_explicit_weights_and_edges(tmp_path):
+def test_explicit_weights_and_edges(tmp_path: Path) -> None:
     weights = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
     file = make_network(tmp_path, 3, edges=[[0, 1], [1, 2]], weights=weights, problem="quadratic", rule="weimean")
     assert np.allclose(file.network.mixing, weights)

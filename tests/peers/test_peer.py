@@ -41,7 +41,7 @@ def circle(vectors, rule="weimean", **options):
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "torch"])
-def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind):
+def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind) -> None:
     made = np.random.default_rng(0).normal(size=(4, 30))
     vectors = torch.tensor(made, dtype=torch.float32) if kind == "torch" else made.astype(kind)
     answers = circle(list(vectors), "ios", f=1)
@@ -52,14 +52,14 @@ def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind):
         assert np.isfinite(np.asarray(second)).all() and number == 2
 
 
-def test_quantised_wires_come_close():
+def test_quantised_wires_come_close() -> None:
     made = np.random.default_rng(0).normal(size=(3, 300)).astype(np.float32)
     for wire, worst in (("float16", 1e-3), ("int8", 0.02)):
         answers = circle(list(made), wire=wire)
         assert max(np.abs(first - made.mean(axis=0)).max() for first, *_ in answers) < worst
 
 
-def test_a_peer_that_does_not_come_is_silence():
+def test_a_peer_that_does_not_come_is_silence() -> None:
     keys, where = new_keys(), [f"127.0.0.1:{port}" for port in free_ports(2)]
     patience = Patience(timeout=0.1, start=0.1)
     other = {1: (where[1], new_keys().public)}
@@ -76,7 +76,7 @@ def lonely(**options):
     return Peer(np.ones(3), **{**usual, **options})
 
 
-def test_mistakes_are_named():
+def test_mistakes_are_named() -> None:
     other = {1: ("127.0.0.1:1", new_keys().public)}
     with pytest.raises(ConfigError, match="own id"):
         lonely(neighbours={0: other[1]})
@@ -95,13 +95,13 @@ def test_mistakes_are_named():
         peer.exchange(np.ones(3))
 
 
-def test_missing_zeromq_names_the_extra(monkeypatch):
+def test_missing_zeromq_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zmq", None)
     with pytest.raises(MissingExtra, match=r"byzmesh\[peers\]"):
         zeromq()
 
 
-def test_the_example_trains_four_peers(tmp_path):
+def test_the_example_trains_four_peers(tmp_path: Path) -> None:
     keygen(tmp_path / "keys", 4)
     port = next(p for p in free_ports(8) if p < 65000)
     words = [sys.executable, str(EXAMPLE)]
@@ -126,7 +126,7 @@ def fetch(port, path):
         return error.code, error.read().decode()
 
 
-def test_metrics_and_health(tmp_path):
+def test_metrics_and_health(tmp_path: Path) -> None:
     file = make_network(
         tmp_path,
         3,
@@ -149,7 +149,7 @@ def test_metrics_and_health(tmp_path):
         node.peer.close(0)
 
 
-def test_own_data_of_a_peer(tmp_path):
+def test_own_data_of_a_peer(tmp_path: Path) -> None:
     file = make_network(tmp_path, 3, edges=[[0, 1], [1, 2]], rule="weimean", problem="softmax")
     labels = np.arange(60) % 3
     np.savez(tmp_path / "mine.npz", features=np.eye(3)[labels], labels=labels)
@@ -160,5 +160,5 @@ def test_own_data_of_a_peer(tmp_path):
         bind_share(quadratic, 0, tmp_path / "mine.npz")
 
 
-def test_keys_hide_their_secret_in_logs():
+def test_keys_hide_their_secret_in_logs() -> None:
     assert "s3cret" not in f"{Keys('p', 's3cret')}"

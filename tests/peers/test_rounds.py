@@ -31,7 +31,7 @@ def begin(rounds: Rounds, now: float) -> int:
     return rounds.round
 
 
-def test_all_arrived_ends_the_round_at_once():
+def test_all_arrived_ends_the_round_at_once() -> None:
     rounds = running(4, f=1)
     number = begin(rounds, 10.0)
     for neighbour in range(4):
@@ -40,7 +40,7 @@ def test_all_arrived_ends_the_round_at_once():
     assert rounds.ready(10.0)
 
 
-def test_quorum_waits_for_the_grace_period_and_no_longer():
+def test_quorum_waits_for_the_grace_period_and_no_longer() -> None:
     rounds = running(4, f=1)
     number = begin(rounds, 10.0)
     for neighbour in range(3):
@@ -49,7 +49,7 @@ def test_quorum_waits_for_the_grace_period_and_no_longer():
     assert rounds.ready(10.111)
 
 
-def test_fewer_than_a_quorum_wait_for_the_timeout():
+def test_fewer_than_a_quorum_wait_for_the_timeout() -> None:
     rounds = running(4, f=1)
     number = begin(rounds, 10.0)
     for neighbour in range(2):
@@ -71,7 +71,7 @@ def play(rounds: Rounds, now: float, arrive: list[int], babble: list[int] = ()) 
 
 
 @pytest.mark.parametrize("babble", [[], [3, 4]])
-def test_silent_or_babbling_liars_are_soon_not_waited_for(babble):
+def test_silent_or_babbling_liars_are_soon_not_waited_for(babble) -> None:
     rounds = running(5, f=2)
     ends = [play(rounds, 10.0 + turn, [0, 1, 2], babble) for turn in range(SILENT_AFTER + 2)]
     assert ends == [False] * SILENT_AFTER + [True] * 2
@@ -80,20 +80,20 @@ def test_silent_or_babbling_liars_are_soon_not_waited_for(babble):
     assert rounds.expected == [0, 1, 2, 4]
 
 
-def test_one_dead_neighbour_does_not_stall_a_peer_without_tolerance():
+def test_one_dead_neighbour_does_not_stall_a_peer_without_tolerance() -> None:
     rounds = running(3, f=0)
     ends = [play(rounds, 10.0 + turn, [0, 1]) for turn in range(SILENT_AFTER + 1)]
     assert ends[-1] and not ends[0]
 
 
-def test_a_peer_ahead_of_most_who_speak_waits_for_them():
+def test_a_peer_ahead_of_most_who_speak_waits_for_them() -> None:
     rounds = running(6, f=1)
     ends = [play(rounds, 10.0 + turn, [0, 1, 2, 3], [4, 5]) for turn in range(10)]
     assert not any(ends)
     assert rounds.deadline >= 19.0 + 5.0
 
 
-def test_a_lonely_peer_waits_for_the_timeout_every_round():
+def test_a_lonely_peer_waits_for_the_timeout_every_round() -> None:
     rounds = running(3, f=1)
     for late in range(SILENT_AFTER + 2):
         begin(rounds, 10.0 * late)
@@ -101,7 +101,7 @@ def test_a_lonely_peer_waits_for_the_timeout_every_round():
     assert rounds.ready(10.0 * late + 5.1)
 
 
-def test_early_messages_wait_for_their_round_and_late_ones_are_dropped():
+def test_early_messages_wait_for_their_round_and_late_ones_are_dropped() -> None:
     rounds = running(2, f=0)
     number = begin(rounds, 10.0)
     assert rounds.offer(0, number + 1, V + 1, 10.0) == "early"
@@ -114,7 +114,7 @@ def test_early_messages_wait_for_their_round_and_late_ones_are_dropped():
     assert messages[0, 0] == 1.0 and present.tolist() == [True, False]
 
 
-def test_moves_up_only_when_more_than_f_neighbours_are_far_ahead():
+def test_moves_up_only_when_more_than_f_neighbours_are_far_ahead() -> None:
     rounds = running(5, f=2)
     here = begin(rounds, 10.0)
     for liar in (0, 1):
@@ -129,7 +129,7 @@ def test_moves_up_only_when_more_than_f_neighbours_are_far_ahead():
     assert present.tolist() == [False, False, True, False, False] and messages[2, 0] == 5.0
 
 
-def test_after_moving_up_both_messages_of_a_neighbour_that_is_one_round_further_are_there():
+def test_after_moving_up_both_messages_of_a_neighbour_that_is_one_round_further_are_there() -> None:
     rounds = running(3, f=1)
     here = begin(rounds, 10.0)
     for number in (here + 60, here + 61, here + 62):
@@ -143,7 +143,7 @@ def test_after_moving_up_both_messages_of_a_neighbour_that_is_one_round_further_
         assert present[0] and messages[0, 0] == number
 
 
-def test_one_broken_round_does_not_lengthen_the_grace_period():
+def test_one_broken_round_does_not_lengthen_the_grace_period() -> None:
     rounds = running(4, f=1)
     for turn in range(30):
         number = begin(rounds, 10.0 * turn)
@@ -158,7 +158,7 @@ offers = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1 << 62), st.float
 
 @given(offers, st.lists(st.integers(0, 20), min_size=5, max_size=5), st.integers(0, 20))
 @settings(max_examples=200, deadline=None)
-def test_two_liars_cannot_steer_seven_neighbours(lies, honest, own):
+def test_two_liars_cannot_steer_seven_neighbours(lies, honest, own) -> None:
     """Neighbours 0 and 1 lie; the other five are in rounds `honest`."""
     rounds = Rounds(range(7), 2, QUICK)
     rounds.begin(own, 0.0)
@@ -175,7 +175,7 @@ def test_two_liars_cannot_steer_seven_neighbours(lies, honest, own):
 
 @given(st.lists(st.floats(0.0, 0.2), min_size=5, max_size=5), st.lists(st.floats(0.0, 4.0), min_size=2, max_size=2))
 @settings(max_examples=100, deadline=None)
-def test_liars_cannot_stretch_the_grace_period(honest, lying):
+def test_liars_cannot_stretch_the_grace_period(honest, lying) -> None:
     rounds = running(7, f=2)
     for turn in range(20):
         now = 100.0 * (turn + 1)
@@ -193,12 +193,12 @@ def test_liars_cannot_stretch_the_grace_period(honest, lying):
 
 
 @pytest.mark.parametrize("name", ["timeout", "start", "grace", "start_grace"])
-def test_bad_patience(name):
+def test_bad_patience(name) -> None:
     with pytest.raises(ConfigError, match=name):
         Patience(**{name: 0.0})
 
 
-def test_budget_grows_with_honest_rounds_and_not_with_claims():
+def test_budget_grows_with_honest_rounds_and_not_with_claims() -> None:
     budget = Budget([1], now=0.0)
     spent = sum(budget.spend(1, round=number, now=0.0) for number in range(5000))
     assert spent == 5000

@@ -8,6 +8,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import zmq
 
 import byzmesh.peers.peer
 from byzmesh.errors import PeerError
-from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.identity import load_keys, new_keys
 from byzmesh.peers.peer import Peer
 from byzmesh.peers.rounds import Patience
@@ -59,7 +60,7 @@ def say_until_heard(sender, receiver, data):
     return []
 
 
-def test_neighbours_hear_each_other_and_joins_are_announced():
+def test_neighbours_hear_each_other_and_joins_are_announced() -> None:
     made, *_ = pair()
     try:
         limit, joined = time.monotonic() + 10, []
@@ -75,7 +76,7 @@ def test_neighbours_hear_each_other_and_joins_are_announced():
 
 
 @pytest.mark.parametrize("kind", ["no key", "wrong key", "wrong server key"])
-def test_strangers_are_refused_at_the_handshake(kind):
+def test_strangers_are_refused_at_the_handshake(kind) -> None:
     made, keys, where = pair()
     context = zmq.Context()
     try:
@@ -94,7 +95,7 @@ def test_strangers_are_refused_at_the_handshake(kind):
             transport.close(0)
 
 
-def test_an_impostor_at_a_neighbours_address_is_not_heard():
+def test_an_impostor_at_a_neighbours_address_is_not_heard() -> None:
     made, _, where = pair()
     made[1].close(0)
     context = zmq.Context()
@@ -113,7 +114,7 @@ def test_an_impostor_at_a_neighbours_address_is_not_heard():
         made[0].close(0)
 
 
-def test_messages_are_capped_at_their_exact_size():
+def test_messages_are_capped_at_their_exact_size() -> None:
     size = Format(1, 5000).size
     made, _, _ = pair(size)
     try:
@@ -131,7 +132,7 @@ def test_messages_are_capped_at_their_exact_size():
     assert OVERHEAD == 33
 
 
-def test_a_garbled_handshake_is_tried_again(monkeypatch):
+def test_a_garbled_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else answers at a neighbour's address for a while."""
     monkeypatch.setattr(byzmesh.peers.peer, "RENEW", 0.3)
     keys, where = [new_keys(), new_keys()], [f"127.0.0.1:{port}" for port in free_ports(2)]
@@ -159,7 +160,7 @@ def test_a_garbled_handshake_is_tried_again(monkeypatch):
         assert np.max(heard) > 0
 
 
-def test_an_address_in_use_is_an_error_that_says_so():
+def test_an_address_in_use_is_an_error_that_says_so() -> None:
     made, keys, where = pair()
     try:
         with pytest.raises(PeerError, match="cannot listen"):
@@ -170,7 +171,7 @@ def test_an_address_in_use_is_an_error_that_says_so():
 
 
 @pytest.fixture
-def besieged(tmp_path, nursery):
+def besieged(tmp_path: Path, nursery: Nursery):
     """Five honest peers in a complete graph with one hostile neighbour, at work."""
     edges = [[i, j] for i in range(6) for j in range(i)]
     file = make_network(
@@ -248,7 +249,7 @@ def slow_lorises(file):
     return made
 
 
-def test_a_hostile_neighbour_costs_less_than_half_the_round_rate_and_little_memory(besieged):
+def test_a_hostile_neighbour_costs_less_than_half_the_round_rate_and_little_memory(besieged) -> None:
     file, drill, hostile = besieged
     before = memory(drill)
     usual = rate(hostile)
@@ -274,12 +275,12 @@ def test_a_hostile_neighbour_costs_less_than_half_the_round_rate_and_little_memo
     assert not any(said(drill, peer, "moved up") for peer in drill.honest)
 
 
-def test_a_flood_is_cut_off_and_logged(besieged):
+def test_a_flood_is_cut_off_and_logged(besieged) -> None:
     file, drill, hostile = besieged
     usual, before = rate(hostile), memory(drill)
     good = bytes(Format(file.run, DIMENSION, file.dtype).encode(np.ones(DIMENSION), HOSTILE, hostile.round))
 
-    def flood():
+    def flood() -> None:
         for _ in range(30):
             with contextlib.suppress(zmq.Again):
                 hostile.publisher.send(good, zmq.NOBLOCK)
@@ -295,7 +296,7 @@ def test_a_flood_is_cut_off_and_logged(besieged):
     assert max(rate(hostile) for _ in range(3)) > 0.5 * usual
 
 
-def test_a_message_of_endless_parts_does_not_fill_the_memory(besieged):
+def test_a_message_of_endless_parts_does_not_fill_the_memory(besieged) -> None:
     """ZeroMQ's queue limits count whole messages: the audit of bytes must find this one."""
     _, drill, hostile = besieged
     before, peak = memory(drill), 0

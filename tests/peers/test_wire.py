@@ -20,7 +20,7 @@ FORMATS = [Format(5, 37, dtype, wire) for dtype in ("float32", "float64") for wi
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: f"{form.dtype}-{form.wire}")
-def test_round_trip(form):
+def test_round_trip(form) -> None:
     vector = np.random.default_rng(0).normal(size=37).astype(form.dtype)
     data = form.encode(vector, sender=3, round=11)
     assert len(data) == form.size
@@ -33,7 +33,7 @@ def test_round_trip(form):
 
 @given(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=600), st.sampled_from(WIRES))
 @settings(max_examples=60, deadline=None)
-def test_any_finite_vector_travels(values, wire):
+def test_any_finite_vector_travels(values, wire) -> None:
     vector = np.array(values, np.float32)
     form = Format(0, len(vector), "float32", wire)
     out = form.decode(form.encode(vector, 1, 0), 1).vector
@@ -45,13 +45,13 @@ def test_any_finite_vector_travels(values, wire):
         assert (np.abs(out - vector) <= np.repeat(block, 256)[: len(vector)] / 254 * 1.001).all()
 
 
-def test_int8_of_large_vectors_is_a_quarter():
+def test_int8_of_large_vectors_is_a_quarter() -> None:
     assert Format(0, 1_000_000, "float32", "int8").size < 0.26 * Format(0, 1_000_000).size
     assert Format(0, 1_000_000).size < 4_000_000 * 1.0001
 
 
 @pytest.mark.parametrize("bit", [0, 7, 300, 8 * HEADER.size + 3, 8 * HEADER.size + 31 * 32 + 5])
-def test_one_flipped_bit_is_found(bit):
+def test_one_flipped_bit_is_found(bit) -> None:
     form = FORMATS[0]
     data = form.encode(np.ones(37, np.float32), 3, 11)
     data[bit // 8] ^= 1 << bit % 8
@@ -59,7 +59,7 @@ def test_one_flipped_bit_is_found(bit):
         form.decode(data, 3)
 
 
-def test_two_flipped_sign_bits_and_swapped_words_are_found():
+def test_two_flipped_sign_bits_and_swapped_words_are_found() -> None:
     form = Format(0, 64)
     data = form.encode(np.arange(64, dtype=np.float32), 3, 0)
     for change in ((47, 55), (63, 47 + 16)):
@@ -89,7 +89,7 @@ def test_two_flipped_sign_bits_and_swapped_words_are_found():
         ("finite", lambda form, data: form.encode(np.full(37, np.inf, np.float32), 3, 0)),
     ],
 )
-def test_refusals_say_why(reason, change):
+def test_refusals_say_why(reason, change) -> None:
     form = FORMATS[0]
     data = bytes(form.encode(np.ones(37, np.float32), 3, 0))
     with pytest.raises(WireError) as caught:
@@ -97,7 +97,7 @@ def test_refusals_say_why(reason, change):
     assert caught.value.reason == reason
 
 
-def test_readdressed_message_is_the_same_to_somebody_else():
+def test_readdressed_message_is_the_same_to_somebody_else() -> None:
     form = FORMATS[0]
     data = form.encode(np.ones(37, np.float32), 3, 9)
     assert struct.unpack_from("<H", data)[0] == EVERYONE
@@ -111,7 +111,7 @@ CASES_PER_EXAMPLE = 200
 
 @given(st.integers(0, 2**63), st.sampled_from(FORMATS), st.sampled_from(["noise", "flip", "cut", "header", "payload"]))
 @settings(max_examples=500, deadline=None)
-def test_fuzzed_decoder_raises_only_its_own_error(seed, form, kind):
+def test_fuzzed_decoder_raises_only_its_own_error(seed: int, form, kind) -> None:
     """500 examples of 200 mutations: 100,000 cases."""
     random = np.random.default_rng(seed)
     good = form.encode(random.normal(size=37), 3, int(random.integers(1 << 62)))
@@ -141,7 +141,7 @@ def test_fuzzed_decoder_raises_only_its_own_error(seed, form, kind):
 
 
 @pytest.mark.parametrize("options", [{"wire": "zip"}, {"dtype": "float16"}, {"dimension": 0}])
-def test_bad_formats(options):
+def test_bad_formats(options) -> None:
     with pytest.raises(ConfigError):
         Format(**{"run": 0, "dimension": 3, **options})
 

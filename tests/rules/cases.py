@@ -77,4 +77,4 @@ def largest_f(name: str, neighbours: int) -> int:
 def random_weights(random: np.random.Generator, size: int) -> np.ndarray:
     """Mixing weights with a mind of their own."""
     weight = random.uniform(0.2, 1.0, size)
-    return weight / weight.sum()
+    return np.asarray(weight / weight.sum())

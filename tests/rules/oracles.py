@@ -94,7 +94,7 @@ def geo_med(own: Any, received: Any, weights: Any, f: int = 0, *, steps: int = 8
         point = moved
         if movement < tolerance:
             break
-    return point
+    return np.asarray(point)
 
 
 def krum_scores(vectors: Vectors, f: int, remaining: Sequence[int]) -> list[float]:
@@ -109,14 +109,14 @@ def krum_scores(vectors: Vectors, f: int, remaining: Sequence[int]) -> list[floa
 def krum(own: Any, received: Any, weights: Any, f: int) -> Vector:
     vectors = stack(own, received)
     everyone = range(len(vectors))
-    return vectors[first_least(krum_scores(vectors, f, everyone), everyone)]
+    return np.asarray(vectors[first_least(krum_scores(vectors, f, everyone), everyone)])
 
 
 def multi_krum(own: Any, received: Any, weights: Any, f: int, *, m: int | None = None) -> Vector:
     vectors = stack(own, received)
     everyone = range(len(vectors))
     count = len(vectors) - f if m is None else m
-    return vectors[smallest(krum_scores(vectors, f, everyone), count, everyone)].mean(axis=0)
+    return np.asarray(vectors[smallest(krum_scores(vectors, f, everyone), count, everyone)].mean(axis=0))
 
 
 def tri_mean(own: Any, received: Any, weights: Any, f: int) -> Vector:
@@ -135,14 +135,14 @@ def faba(mine: Any, received: Any, weights: Any, f: int, *, own: str = "inside")
         averaged = [0, *neighbours] if own == "inside" else neighbours
         centre = vectors[averaged].mean(axis=0)
         neighbours.remove(first_largest([distance2(vector, centre) for vector in vectors], neighbours))
-    return vectors[[0, *neighbours]].mean(axis=0)
+    return np.asarray(vectors[[0, *neighbours]].mean(axis=0))
 
 
 def ios_trusted(vectors: Vectors, weights: Any, f: int) -> tuple[list[int], Vector]:
     """Who IOS still trusts after f cuts, own first, and their weighted average."""
 
     def average(trusted: list[int]) -> Vector:
-        return sum(weights[m] * vectors[m] for m in trusted) / sum(weights[m] for m in trusted)
+        return np.asarray(sum(weights[m] * vectors[m] for m in trusted) / sum(weights[m] for m in trusted))
 
     trusted = list(range(len(vectors)))
     for _ in range(f):
@@ -158,7 +158,9 @@ def ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
 def lazy_ios(own: Any, received: Any, weights: Any, f: int) -> Vector:
     vectors = stack(own, received)
     trusted, _ = ios_trusted(vectors, np.asarray(weights, np.float64), f)
-    return vectors[0] + sum((weights[m] * (vectors[m] - vectors[0]) for m in trusted), start=np.zeros(len(own)))
+    return np.asarray(
+        vectors[0] + sum((weights[m] * (vectors[m] - vectors[0]) for m in trusted), start=np.zeros(len(own)))
+    )
 
 
 def reprieve(own: Any, received: Any, weights: Any, f: int, *, c: float = 3.5) -> Vector:
@@ -173,7 +175,7 @@ def reprieve(own: Any, received: Any, weights: Any, f: int, *, c: float = 3.5) -
             break
     back = [m for m in range(1, len(vectors)) if m in trusted or gaps[m] <= c * scale]
     members = [0, *back]
-    return sum(weights[m] * vectors[m] for m in members) / sum(weights[m] for m in members)
+    return np.asarray(sum(weights[m] * vectors[m] for m in members) / sum(weights[m] for m in members))
 
 
 def lying_weight(weights: Any, f: int) -> float:
@@ -196,7 +198,9 @@ def nearest_of_weight(vectors: Vectors, weights: Any, spare: float) -> list[int]
 def gossip_step(vectors: Vectors, weights: Any, members: Sequence[int], radius: float) -> Vector:
     """own + sum over the members of w clip(x_m - own, radius)."""
     zero = np.zeros(vectors.shape[1])
-    return vectors[0] + sum((float(weights[m]) * clip(vectors[m] - vectors[0], radius) for m in members), start=zero)
+    return np.asarray(
+        vectors[0] + sum((float(weights[m]) * clip(vectors[m] - vectors[0], radius) for m in members), start=zero)
+    )
 
 
 def adaptive_radius(vectors: Vectors, weights: Any, kept: Sequence[int], bound: float) -> float:
@@ -246,7 +250,7 @@ def balance(
     vectors = stack(own, received)
     limit = (gamma * math.exp(-kappa * progress)) ** 2 * distance2(vectors[0], np.zeros(len(vectors[0])))
     near = [vector for vector in vectors[1:] if distance2(vector, vectors[0]) <= limit]
-    return alpha * vectors[0] + (1.0 - alpha) * np.mean(near, axis=0) if near else vectors[0]
+    return np.asarray(alpha * vectors[0] + (1.0 - alpha) * np.mean(near, axis=0) if near else vectors[0])
 
 
 def cc(
@@ -273,9 +277,12 @@ def cc(
 
 def scc(own: Any, received: Any, weights: Any, f: int = 0, *, tau: float) -> Vector:
     vectors = stack(own, received)
-    return vectors[0] + sum(
-        (float(weight) * clip(vector - vectors[0], tau) for weight, vector in zip(weights[1:], vectors[1:])),
-        start=np.zeros(len(own)),
+    return np.asarray(
+        vectors[0]
+        + sum(
+            (float(weight) * clip(vector - vectors[0], tau) for weight, vector in zip(weights[1:], vectors[1:])),
+            start=np.zeros(len(own)),
+        )
     )
 
 
@@ -297,7 +304,7 @@ def drsa(
     for vector in vectors[1:]:
         for coordinate, (theirs, mine) in enumerate(zip(vector, reference)):
             signs[coordinate] += int(theirs > mine) - int(theirs < mine)
-    return vectors[0] + step * penalty * signs
+    return np.asarray(vectors[0] + step * penalty * signs)
 
 
 def sign_shares(vector: Vector) -> list[float]:
@@ -367,7 +374,7 @@ def bulyan(own: Any, received: Any, weights: Any, f: int) -> Vector:
 def nna(own: Any, received: Any, weights: Any, f: int) -> Vector:
     vectors = stack(own, received)
     gaps = [distance2(vector, vectors[0]) for vector in vectors]
-    return vectors[[0, *smallest(gaps, len(vectors) - f - 1, range(1, len(vectors)))]].mean(axis=0)
+    return np.asarray(vectors[[0, *smallest(gaps, len(vectors) - f - 1, range(1, len(vectors)))]].mean(axis=0))
 
 
 def mda(own: Any, received: Any, weights: Any, f: int) -> Vector:
@@ -377,7 +384,7 @@ def mda(own: Any, received: Any, weights: Any, f: int) -> Vector:
         max((distance2(vectors[i], vectors[j]) for i, j in itertools.combinations(subset, 2)), default=0.0)
         for subset in subsets
     ]
-    return vectors[list(subsets[first_least(diameters, range(len(subsets)))])].mean(axis=0)
+    return np.asarray(vectors[list(subsets[first_least(diameters, range(len(subsets)))])].mean(axis=0))
 
 
 def bucketing(
@@ -417,8 +424,8 @@ def ubar(
     nearest = smallest(gaps, math.floor(rho * (len(vectors) - 1)), range(1, len(vectors)))
     accepted = [m for m in nearest if loss(vectors[m]) <= loss(vectors[0])]
     if not accepted:
-        return vectors[0]
-    return alpha * vectors[0] + (1.0 - alpha) * vectors[accepted].mean(axis=0)
+        return np.asarray(vectors[0])
+    return np.asarray(alpha * vectors[0] + (1.0 - alpha) * vectors[accepted].mean(axis=0))
 
 
 ORACLES: dict[str, Oracle] = {

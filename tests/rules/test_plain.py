@@ -43,7 +43,13 @@ def test_a_function_gives_what_the_rule_gives(function: Any, name: str) -> None:
 
 
 def test_a_run_with_a_function() -> None:
-    facts = {"problem": "quadratic", "network": "paper/two-castle", "attack": "alie", "rounds": 5, "dtype": "float64"}
+    facts: dict[str, Any] = {
+        "problem": "quadratic",
+        "network": "paper/two-castle",
+        "attack": "alie",
+        "rounds": 5,
+        "dtype": "float64",
+    }
     slow, fast = (bm.simulate(rule=rule, **facts) for rule in (written_out_mean, "weimean"))
     np.testing.assert_allclose(slow.models, fast.models, rtol=1e-9)
     assert slow.config["rule"] == {"name": "written_out_mean"}

@@ -164,6 +164,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(data: Path, tmp_path: Path, c
     for name, values in whole.metrics.items():
         assert rest.metrics[name].tobytes() == values.tobytes()
     if whole.edges is not None:
+        assert rest.edges is not None
         np.testing.assert_array_equal(rest.edges.cut, whole.edges.cut)
         assert rest.edges.trust.tobytes() == whole.edges.trust.tobytes()
 

@@ -59,7 +59,12 @@ def test_classes_of_two(data: Path, problem: str) -> None:
 
 
 def test_what_has_no_value_is_said_before_the_first_round() -> None:
-    plain = {"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rule": "trimean", "rounds": 3}
+    plain: dict[str, Any] = {
+        "problem": "quadratic",
+        "network": {"name": "ring", "n": 5},
+        "rule": "trimean",
+        "rounds": 3,
+    }
     for name in ("average_accuracy", "class_accuracy", "chi2", "backdoor"):
         with pytest.raises(ConfigError, match=f"metric {name} has no value for this problem and rule"):
             bm.simulate(**plain, measure=[name])

@@ -60,7 +60,7 @@ def version_1(path: Path) -> None:
         )
 
 
-def test_migration_from_version_1(tmp_path):
+def test_migration_from_version_1(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     version_1(path)
     assert "schema 1" in message(path, readonly=True)
@@ -87,7 +87,7 @@ LATER = ("failure_kind", "asked", "again", "code")
 """Columns that stores of version 2 did not have at first."""
 
 
-def test_a_store_without_later_columns_is_read_as_it_is_and_completed_when_written(tmp_path):
+def test_a_store_without_later_columns_is_read_as_it_is_and_completed_when_written(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     failures = [
         "f = 1 is infeasible for rule Krum at worker 8",
@@ -115,7 +115,7 @@ def test_a_store_without_later_columns_is_read_as_it_is_and_completed_when_writt
         assert store.plan(OLD) == done
 
 
-def test_a_reader_sees_what_a_writer_completes_meanwhile(tmp_path):
+def test_a_reader_sees_what_a_writer_completes_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with open_store(path) as store:
         key = store.plan(OLD)
@@ -128,7 +128,7 @@ def test_a_reader_sees_what_a_writer_completes_meanwhile(tmp_path):
         assert reader.get(key).failure_kind == "data"
 
 
-def test_a_failed_migration_leaves_the_old_store(tmp_path):
+def test_a_failed_migration_leaves_the_old_store(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     version_1(path)
     with sqlite3.connect(path) as connection:
@@ -139,7 +139,7 @@ def test_a_failed_migration_leaves_the_old_store(tmp_path):
         assert connection.execute("SELECT count(*) FROM runs").fetchone() == (2,)
 
 
-def test_a_newer_store_is_refused(tmp_path):
+def test_a_newer_store_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     open_store(path).close()
     with sqlite3.connect(path) as connection:
@@ -148,7 +148,7 @@ def test_a_newer_store_is_refused(tmp_path):
         assert "pip install --upgrade byzmesh" in message(path, readonly=readonly)
 
 
-def test_a_file_that_is_no_store_is_refused_and_kept(tmp_path):
+def test_a_file_that_is_no_store_is_refused_and_kept(tmp_path: Path) -> None:
     text = tmp_path / "notes.db"
     text.write_text("these are my notes " * 100)
     assert "not a byzmesh store" in message(text)
@@ -162,7 +162,7 @@ def test_a_file_that_is_no_store_is_refused_and_kept(tmp_path):
     assert "does not exist" in message(tmp_path / "none" / "runs.db")
 
 
-def test_a_damaged_store_says_so(tmp_path):
+def test_a_damaged_store_says_so(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with open_store(path) as store:
         for key in store.plan_all({"seed": seed} for seed in range(500)):
@@ -174,7 +174,7 @@ def test_a_damaged_store_says_so(tmp_path):
     assert "damaged" in message(path)
 
 
-def test_an_unfinished_transaction_leaves_no_trace(tmp_path):
+def test_an_unfinished_transaction_leaves_no_trace(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with open_store(path) as store:
         configs = [{"seed": 1}, {"seed": float("nan")}]
@@ -183,7 +183,7 @@ def test_an_unfinished_transaction_leaves_no_trace(tmp_path):
         assert store.list() == []
 
 
-def test_a_closed_or_readonly_store_cannot_be_written(tmp_path):
+def test_a_closed_or_readonly_store_cannot_be_written(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with open_store(path) as store:
         store.plan(OLD)
@@ -206,7 +206,7 @@ def public_folder():
 
 
 @pytest.mark.parametrize("readonly", ["file", "folder"])
-def test_without_permission_to_write(public_folder, readonly):
+def test_without_permission_to_write(public_folder, readonly) -> None:
     path = public_folder / "runs.db"
     with open_store(path) as store:
         store.plan(OLD)
@@ -221,7 +221,7 @@ def test_without_permission_to_write(public_folder, readonly):
     assert line.startswith(f"StoreError store {path} cannot be read")
 
 
-def test_a_log_that_cannot_be_read_is_not_passed_over(public_folder, tmp_path):
+def test_a_log_that_cannot_be_read_is_not_passed_over(public_folder, tmp_path: Path) -> None:
     path = public_folder / "runs.db"
     open_store(tmp_path / "runs.db").close()
     with open_store(tmp_path / "runs.db") as store:
@@ -252,7 +252,7 @@ def small_files(folder: Path):
 
 
 @pytest.mark.parametrize("limited", [small_disk, small_files])
-def test_a_full_disk_loses_nothing(tmp_path, limited):
+def test_a_full_disk_loses_nothing(tmp_path: Path, limited) -> None:
     with limited(tmp_path) as largest_file:
         path = tmp_path / "runs.db"
         *lines, last = run_worker("fill", path, largest_file)
@@ -276,7 +276,7 @@ def test_a_full_disk_loses_nothing(tmp_path, limited):
                 assert store._connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_a_forked_process_must_open_its_own(tmp_path):
+def test_a_forked_process_must_open_its_own(tmp_path: Path) -> None:
     with open_store(tmp_path / "runs.db") as store:
         store.plan(OLD)
         child = os.fork()

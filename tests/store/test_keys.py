@@ -50,13 +50,13 @@ def reordered(value: object, draw: random.Random) -> object:
 
 @given(configs, st.randoms(use_true_random=False))
 @settings(max_examples=100, deadline=None)
-def test_order_does_not_matter(config, draw):
+def test_order_does_not_matter(config, draw) -> None:
     assert config_key(reordered(config, draw)) == config_key(config)
 
 
 @given(configs, st.data(), scalars)
 @settings(max_examples=200, deadline=None)
-def test_every_field_matters(config, data, replacement):
+def test_every_field_matters(config, data, replacement) -> None:
     changed = copy.deepcopy(config)
     place, name = changed, data.draw(st.sampled_from(sorted(changed)))
     while isinstance(place[name], dict | list) and place[name]:
@@ -68,27 +68,27 @@ def test_every_field_matters(config, data, replacement):
 
 @given(configs, names)
 @settings(max_examples=50, deadline=None)
-def test_adding_a_field_matters(config, name):
+def test_adding_a_field_matters(config, name) -> None:
     changed = {**config, name + "x": None} if name + "x" not in config else {}
     assert config_key(changed) != config_key(config)
 
 
 @given(configs)
 @settings(max_examples=100, deadline=None)
-def test_canonical_json_comes_back(config):
+def test_canonical_json_comes_back(config) -> None:
     text = canonical(config)
     assert same(json.loads(text), config)
     assert text.isascii()
 
 
-def test_the_key_is_the_same_in_another_process():
+def test_the_key_is_the_same_in_another_process() -> None:
     config = {"rule": {"name": "IOS", "f": 2}, "lr": 0.1 + 0.2, "seed": 2**70, "note": "ü"}
     code = f"from byzmesh.store import config_key; print(config_key({config!r}))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == config_key(config)
 
 
-def test_mappings_and_tuples_are_dicts_and_lists():
+def test_mappings_and_tuples_are_dicts_and_lists() -> None:
     assert config_key({"byzantine": (7, 9)}) == config_key({"byzantine": [7, 9]})
 
 
@@ -102,19 +102,19 @@ def test_mappings_and_tuples_are_dicts_and_lists():
         ({"rule": {"a.b": 1}}, "config.rule has the name 'a.b'"),
     ],
 )
-def test_what_json_cannot_hold_is_refused(config, part):
+def test_what_json_cannot_hold_is_refused(config, part) -> None:
     with pytest.raises(ConfigError) as caught:
         config_key(config)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_flatten_keeps_every_leaf():
+def test_flatten_keeps_every_leaf() -> None:
     config = {"a": {"b": {"c": 1}, "d": {}}, "e": [], "f": [{"g": 1}]}
     assert flatten(config) == {"a.b.c": 1, "a.d": {}, "e": [], "f": [{"g": 1}]}
 
 
-def test_long_leaves_are_indexed_by_hash():
+def test_long_leaves_are_indexed_by_hash() -> None:
     edges = [[sender, receiver] for sender in range(30) for receiver in range(30)]
     assert len(indexed(edges)) == 65
     assert indexed(edges) != indexed(edges[:-1])

@@ -14,7 +14,7 @@ CONFIGS = [
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
+def store(tmp_path_factory: pytest.TempPathFactory):
     with open_store(tmp_path_factory.mktemp("large") / "runs.db") as opened:
         opened.plan_all(CONFIGS)
         with sqlite3.connect(opened.path) as connection:
@@ -31,7 +31,7 @@ def store(tmp_path_factory):
         {"rule.name": "Krum", "seed": 8},
     ],
 )
-def test_filters_find_exactly_the_right_runs(store, where):
+def test_filters_find_exactly_the_right_runs(store, where) -> None:
     def fits(config):
         flat = {"rule.name": config["rule"]["name"], "rule.f": config["rule"]["f"], **config}
         return all(flat[path] == value for path, value in where.items())
@@ -43,7 +43,7 @@ def test_filters_find_exactly_the_right_runs(store, where):
     assert [run.config["seed"] for run in store.list(where, limit=7)] == expected[-7:]
 
 
-def test_filters_use_the_index_and_never_walk_through_all_configs(store):
+def test_filters_use_the_index_and_never_walk_through_all_configs(store) -> None:
     with sqlite3.connect(store.path) as connection:
         statements = []
         store._connection.set_trace_callback(statements.append)

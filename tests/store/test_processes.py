@@ -24,7 +24,7 @@ def whole(path: Path) -> bool:
         return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_two_writers_and_a_reader_at_once(tmp_path):
+def test_two_writers_and_a_reader_at_once(tmp_path: Path) -> None:
     path, count = tmp_path / "runs.db", 60
     writers = {name: start("write", path, name, count) for name in ("first", "second")}
     for process in writers.values():
@@ -45,7 +45,7 @@ def test_two_writers_and_a_reader_at_once(tmp_path):
     assert whole(path)
 
 
-def test_each_run_is_claimed_exactly_once(tmp_path):
+def test_each_run_is_claimed_exactly_once(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with open_store(path) as store:
         keys = store.plan_all({"seed": seed} for seed in range(80))
@@ -59,7 +59,7 @@ def test_each_run_is_claimed_exactly_once(tmp_path):
     assert sorted(key for share in claimed for key in share) == sorted(keys)
 
 
-def test_a_killed_owner_is_replaced_at_once(tmp_path):
+def test_a_killed_owner_is_replaced_at_once(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with open_store(path) as store:
         key = store.plan({"seed": 1})
@@ -75,7 +75,7 @@ def test_a_killed_owner_is_replaced_at_once(tmp_path):
         assert not store.heartbeat(key, former)
 
 
-def test_an_owner_is_dead_only_if_it_certainly_is():
+def test_an_owner_is_dead_only_if_it_certainly_is() -> None:
     me = this_process()
     assert me.process
     assert is_dead(Owner(me.host, me.pid, me.process + "1"))  # the number now belongs to a later process
@@ -83,7 +83,7 @@ def test_an_owner_is_dead_only_if_it_certainly_is():
     assert not is_dead(Owner("another-host", 2**22 + 1, me.process))
 
 
-def test_kill_9_loses_nothing_that_was_committed(tmp_path):
+def test_kill_9_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     committed: dict[str, int] = {}
     draw = np.random.default_rng(0)

@@ -4,6 +4,7 @@ import os
 import pickle
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ ELSEWHERE = Owner("another-host", 17)
 
 
 @pytest.fixture
-def store(tmp_path):
+def store(tmp_path: Path):
     with open_store(tmp_path / "runs.db") as opened:
         yield opened
 
@@ -28,7 +29,7 @@ def grid():
     return [{"rule": {"name": rule}, "seed": seed} for rule in ("IOS", "Krum", "FABA") for seed in range(4)]
 
 
-def test_a_run_from_plan_to_result(store):
+def test_a_run_from_plan_to_result(store) -> None:
     key = store.plan(CONFIG)
     assert key == config_key(CONFIG)
     assert store.get(key).status == "planned"
@@ -44,14 +45,14 @@ def test_a_run_from_plan_to_result(store):
     np.testing.assert_array_equal(store.edges(key), sorted(edges))
 
 
-def test_planning_again_changes_nothing(store):
+def test_planning_again_changes_nothing(store) -> None:
     key = store.plan(CONFIG)
     store.finish(key, "finished", {"loss": [1.0]})
     assert store.plan(dict(reversed(CONFIG.items()))) == key
     assert [run.status for run in store.list()] == ["finished"]
 
 
-def test_a_result_is_never_overwritten(store):
+def test_a_result_is_never_overwritten(store) -> None:
     key = store.plan(CONFIG)
     assert store.finish(key, "diverged", {"loss": [np.inf]})
     assert not store.finish(key, "finished", {"loss": [1.0]})
@@ -60,7 +61,7 @@ def test_a_result_is_never_overwritten(store):
     assert (store.get(key).status, store.get(key).final) == ("diverged", {"loss": np.inf})
 
 
-def test_an_interrupted_run_goes_on_and_a_failed_one_only_on_request(store):
+def test_an_interrupted_run_goes_on_and_a_failed_one_only_on_request(store) -> None:
     key = store.plan(CONFIG)
     store.claim(key, this_process())
     assert store.finish(key, "interrupted", {"loss": [3.0]}, rounds=10, owner=this_process())
@@ -75,7 +76,7 @@ def test_an_interrupted_run_goes_on_and_a_failed_one_only_on_request(store):
     assert list(store.series(key)) == ["accuracy"]
 
 
-def test_the_same_config_by_other_code_is_another_run(store):
+def test_the_same_config_by_other_code_is_another_run(store) -> None:
     plain, first, second = (store.plan(CONFIG, code) for code in ({}, {"rule mine": "a"}, {"rule mine": "b"}))
     assert (plain, first) == (config_key(CONFIG), config_key(CONFIG, {"rule mine": "a"}))
     assert len({plain, first, second}) == 3
@@ -85,7 +86,7 @@ def test_the_same_config_by_other_code_is_another_run(store):
         store.plan(CONFIG, {"rule mine": 3})
 
 
-def test_current_is_the_code_last_planned(store):
+def test_current_is_the_code_last_planned(store) -> None:
     first, second = (store.plan(CONFIG, {"rule mine": code}) for code in "ab")
     other = store.plan({"seed": 4})
     for key in (first, other):
@@ -99,7 +100,7 @@ def test_current_is_the_code_last_planned(store):
     assert len(store.list()) == len(store.frame(current=False)) == 3 and len(store.frame()) == 2
 
 
-def test_a_result_asked_for_again_stays_until_there_is_a_new_one(store):
+def test_a_result_asked_for_again_stays_until_there_is_a_new_one(store) -> None:
     key = store.plan(CONFIG)
     store.finish(key, "finished", {"loss": [1.0]}, rounds=10, seconds=1.0)
     store.plan_all([CONFIG], again=["failed"])
@@ -127,7 +128,7 @@ def test_a_result_asked_for_again_stays_until_there_is_a_new_one(store):
         store.plan_all([CONFIG], again=["planned"])
 
 
-def test_facts_and_kinds_that_there_are_not_are_refused(store):
+def test_facts_and_kinds_that_there_are_not_are_refused(store) -> None:
     key = store.plan(CONFIG)
     with pytest.raises(UnknownOption, match="'round': did you mean 'rounds'"):
         store.finish(key, "finished", {}, round=3)
@@ -135,7 +136,7 @@ def test_facts_and_kinds_that_there_are_not_are_refused(store):
         store.fail(key, "memori", "no room")
 
 
-def test_a_lease_protects_and_runs_out(store):
+def test_a_lease_protects_and_runs_out(store) -> None:
     key = store.plan(CONFIG)
     assert store.claim(key, ELSEWHERE, lease_seconds=1000)
     assert not store.claim(key, this_process())
@@ -147,7 +148,7 @@ def test_a_lease_protects_and_runs_out(store):
     assert store.get(key).owner == this_process()
 
 
-def test_a_heartbeat_makes_the_lease_longer(store):
+def test_a_heartbeat_makes_the_lease_longer(store) -> None:
     key = store.plan(CONFIG)
     store.claim(key, ELSEWHERE, lease_seconds=10)
     before = store.get(key)
@@ -159,7 +160,7 @@ def test_a_heartbeat_makes_the_lease_longer(store):
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=50))
 @settings(max_examples=40, deadline=None)
-def test_series_come_back_bit_for_bit(tmp_path_factory, bits):
+def test_series_come_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, bits) -> None:
     sent = np.array(bits, np.uint64).view(np.float64)
     with open_store(tmp_path_factory.mktemp("bits") / "runs.db") as store:
         key = store.plan({})
@@ -169,7 +170,7 @@ def test_series_come_back_bit_for_bit(tmp_path_factory, bits):
             np.testing.assert_equal(store.get(key).final["any bits"], sent[-1])
 
 
-def test_series_of_other_types_are_exact_too(store):
+def test_series_of_other_types_are_exact_too(store) -> None:
     key = store.plan({})
     store.finish(key, "finished", {"single": np.float32([0.1]), "count": [2**53], "none": []})
     series = store.series(key)
@@ -186,7 +187,7 @@ def test_series_of_other_types_are_exact_too(store):
         (("finished", {"loss": np.ones(2, complex)}), "metric 'loss'"),
     ],
 )
-def test_what_is_not_a_result_is_refused_and_nothing_stored(store, arguments, part):
+def test_what_is_not_a_result_is_refused_and_nothing_stored(store, arguments, part) -> None:
     key = store.plan(CONFIG)
     with pytest.raises(ConfigError, match=part):
         store.finish(key, *arguments)
@@ -194,14 +195,14 @@ def test_what_is_not_a_result_is_refused_and_nothing_stored(store, arguments, pa
 
 
 @pytest.mark.parametrize("edges", [[[1, 2, 3]], [[0.5, 1, 2, 3]], [[1, 2, 3, 4], [1, 2, 5, 6]]])
-def test_edges_of_the_wrong_form_are_refused(store, edges):
+def test_edges_of_the_wrong_form_are_refused(store, edges) -> None:
     key = store.plan(CONFIG)
     with pytest.raises(ConfigError, match="edges must"):
         store.finish(key, "finished", {}, edges=edges)
     assert store.get(key).status == "planned"
 
 
-def test_a_key_may_be_shortened_while_unique(store):
+def test_a_key_may_be_shortened_while_unique(store) -> None:
     keys = store.plan_all({"seed": seed} for seed in range(300))
     assert store.get(keys[0][:20]).key == keys[0]
     assert store.claim(keys[0][:20], this_process())
@@ -216,7 +217,7 @@ def test_a_key_may_be_shortened_while_unique(store):
             store.get(wrong)
 
 
-def test_filters(store):
+def test_filters(store) -> None:
     store.plan_all(grid())
     store.finish(config_key(grid()[1]), "finished", {})
     assert [run.config for run in store.list()] == grid()
@@ -228,14 +229,14 @@ def test_filters(store):
     assert store.list({"seed": "2"}) == store.list({"seed": True}) == store.list(limit=0) == []
 
 
-def test_filters_by_values_that_are_no_numbers(store):
+def test_filters_by_values_that_are_no_numbers(store) -> None:
     configs = [{"f": "exact"}, {"f": 1}, {"f": None}, {"f": True}, {"f": [1, 2]}, {"f": {}}, {"f": list(range(99))}]
     store.plan_all(configs)
     for config in configs:
         assert [run.config for run in store.list(config)] == [config]
 
 
-def test_a_filter_by_an_unknown_field_names_the_nearest(store):
+def test_a_filter_by_an_unknown_field_names_the_nearest(store) -> None:
     assert store.list({"rule.nam": "IOS"}) == []
     store.plan_all(grid())
     with pytest.raises(UnknownName, match=r"'rule.nam': did you mean 'rule.name'"):
@@ -246,7 +247,7 @@ def test_a_filter_by_an_unknown_field_names_the_nearest(store):
         store.list(limit=-1)
 
 
-def test_delete_leaves_nothing_of_a_run_and_all_of_the_others(store):
+def test_delete_leaves_nothing_of_a_run_and_all_of_the_others(store) -> None:
     keys = store.plan_all(grid())
     for key in keys:
         store.finish(key, "finished", {"loss": [1.0]}, edges=[[0, 1, 2, 3]])
@@ -263,7 +264,7 @@ def test_delete_leaves_nothing_of_a_run_and_all_of_the_others(store):
     assert store.get(keys[0]).status == "planned"
 
 
-def test_delete_is_all_or_nothing_and_spares_running_runs(store):
+def test_delete_is_all_or_nothing_and_spares_running_runs(store) -> None:
     first, second = store.plan_all(grid()[:2])
     store.claim(second, this_process())
     with pytest.raises(StoreError, match=f"computed by process {os.getpid()}"):
@@ -271,14 +272,14 @@ def test_delete_is_all_or_nothing_and_spares_running_runs(store):
     assert len(store.list()) == 2
 
 
-def test_claiming_needs_a_planned_run_and_a_positive_lease(store):
+def test_claiming_needs_a_planned_run_and_a_positive_lease(store) -> None:
     with pytest.raises(StoreError, match="plan it"):
         store.claim("0" * 64, this_process())
     with pytest.raises(ConfigError, match="lease_seconds = 0"):
         store.claim(store.plan(CONFIG), this_process(), 0)
 
 
-def test_threads_share_a_store(store):
+def test_threads_share_a_store(store) -> None:
     keys = store.plan_all({"seed": seed} for seed in range(40))
 
     def work(_: int) -> list[str]:
@@ -289,13 +290,13 @@ def test_threads_share_a_store(store):
     assert sorted(claimed) == sorted(keys)
 
 
-def test_a_pickled_store_opens_the_same_file(store):
+def test_a_pickled_store_opens_the_same_file(store) -> None:
     key = store.plan(CONFIG)
     with pickle.loads(pickle.dumps(store)) as again:
         assert again.get(key).config == CONFIG
 
 
-def test_provenance_says_what_ran_where():
+def test_provenance_says_what_ran_where() -> None:
     facts = provenance()
     assert facts["packages"]["numpy"] == np.__version__
     assert facts["host"] and facts["platform"] and facts["version"]

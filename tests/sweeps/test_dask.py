@@ -16,6 +16,7 @@ from byzmesh.store import open_store
 from byzmesh.sweeps.dask import Tls
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
+from tests.conftest import GridFile
 from tests.processes import command, results, start, statuses, wait_for
 
 
@@ -57,7 +58,7 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(tmp_path: Path):
     started = Cluster(tmp_path)
     yield started
     started.close()
@@ -73,7 +74,7 @@ def alone(config):
     return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.tolist()))
 
 
-def test_a_worker_killed_mid_sweep_changes_nothing(cluster, grid_file, tmp_path):
+def test_a_worker_killed_mid_sweep_changes_nothing(cluster, grid_file: GridFile, tmp_path: Path) -> None:
     first, _ = cluster.worker(), cluster.worker()
     axes = {"rule": ["ios", "cc", "krum"], "attack": ["gaussian", "alie"], "seed": [0, 1]}
     grid = grid_file(rounds=1500, axes=axes, cases={"fine": {}, "hopeless": {"f": 9}}, exclude=[
@@ -101,7 +102,7 @@ def test_a_worker_killed_mid_sweep_changes_nothing(cluster, grid_file, tmp_path)
     assert "0 of them now" in again.stderr
 
 
-def test_ctrl_c_gives_the_runs_back(cluster, grid_file, tmp_path):
+def test_ctrl_c_gives_the_runs_back(cluster, grid_file: GridFile, tmp_path: Path) -> None:
     cluster.worker()
     grid = grid_file(rounds=1_000_000, axes={"seed": [0, 1]})
     store = tmp_path / "runs.db"
@@ -114,14 +115,16 @@ def test_ctrl_c_gives_the_runs_back(cluster, grid_file, tmp_path):
     assert statuses(store) == ["interrupted"] * 2
 
 
-def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(cluster, grid_file, tmp_path):
+def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(
+    cluster, grid_file: GridFile, tmp_path: Path
+) -> None:
     cluster.worker()
     short = configs(grid_file(rounds=20))
     long = configs(grid_file(rounds=1_000_000, axes={"seed": [1]}))
     store = tmp_path / "runs.db"
     ended = []
 
-    def show(backlog, run):
+    def show(backlog, run) -> None:
         if run is not None:
             ended.append(run.key)
             cluster.scheduler.kill()
@@ -132,14 +135,14 @@ def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(cluster, 
     assert len(ended) == 1
 
 
-def test_an_address_where_nobody_answers(tmp_path, monkeypatch):
+def test_an_address_where_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("byzmesh.sweeps.dask.CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(ConfigError, match=f"no Dask scheduler answers at {address}"):
             sweep([], tmp_path / "runs.db", dask=address)
 
 
-def test_tls_files_and_address_go_together(tmp_path):
+def test_tls_files_and_address_go_together(tmp_path: Path) -> None:
     for address, tls in (("tls://127.0.0.1:9", None), ("tcp://127.0.0.1:9", Tls("a", "b", "c"))):
         with pytest.raises(ConfigError, match="give both or neither"):
             sweep([], tmp_path / "runs.db", dask=address, tls=tls)
@@ -160,7 +163,7 @@ def certificates(folder: Path) -> Tls:
     return Tls(str(ca), str(cert), str(key))
 
 
-def test_an_encrypted_cluster(grid_file, tmp_path):
+def test_an_encrypted_cluster(grid_file: GridFile, tmp_path: Path) -> None:
     tls = certificates(tmp_path)
     cluster = Cluster(
         tmp_path, "--protocol", "tls", "--tls-ca-file", tls.ca, "--tls-cert", tls.cert, "--tls-key", tls.key

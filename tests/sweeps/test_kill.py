@@ -5,14 +5,16 @@ import os
 import random
 import signal
 import subprocess
+from pathlib import Path
 
 from byzmesh.store import open_store
+from tests.conftest import GridFile
 from tests.processes import command, results, start, wait_for
 
 KILLS = 5
 
 
-def test_a_sweep_killed_five_times_ends_as_an_undisturbed_one(grid_file, tmp_path):
+def test_a_sweep_killed_five_times_ends_as_an_undisturbed_one(grid_file: GridFile, tmp_path: Path) -> None:
     axes = {"rule": ["ios", "cc", "krum"], "attack": ["gaussian", "alie"], "seed": [0, 1]}
     grid = grid_file(rounds=3000, axes=axes)
     calm, store = tmp_path / "calm.db", tmp_path / "runs.db"

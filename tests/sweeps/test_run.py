@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,12 +25,12 @@ HARD = [
 ]
 
 
-def config(samples, **parts):
+def config(samples: Path, **parts):
     base = {"problem": {"name": "softmax", "data": str(samples)}, "network": "paper/two-castle", "rounds": 60}
     return expand({"base": {**base, "evaluate_every": 7, **parts}})[0].config
 
 
-def same(one, other):
+def same(one, other) -> None:
     assert (one.status, one.rounds) == (other.status, other.rounds)
     assert {name: values.tobytes() for name, values in one.metrics.items()} == {
         name: values.tobytes() for name, values in other.metrics.items()
@@ -38,7 +39,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("parts", HARD, ids=lambda parts: str(parts["attack"]))
-def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples, tmp_path, parts):
+def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples: Path, tmp_path: Path, parts) -> None:
     written = config(samples, **parts)
     whole = compute(written)
     assert whole.status == "finished"
@@ -58,7 +59,7 @@ def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples, tmp_path, parts
     assert warnings == []
 
 
-def test_checkpoints_are_written_while_the_run_goes_on(samples, tmp_path):
+def test_checkpoints_are_written_while_the_run_goes_on(samples: Path, tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "run", 1e-9, pytest.fail)
     rounds = []
 
@@ -71,7 +72,7 @@ def test_checkpoints_are_written_while_the_run_goes_on(samples, tmp_path):
     assert len(set(rounds)) > 1
 
 
-def test_a_damaged_checkpoint_costs_time_not_the_run(samples, tmp_path):
+def test_a_damaged_checkpoint_costs_time_not_the_run(samples: Path, tmp_path: Path) -> None:
     written = config(samples, rule="ios", attack="gaussian")
     warnings: list[str] = []
     checkpoint = Checkpoint(tmp_path / "run", 1e9, warnings.append)
@@ -84,7 +85,7 @@ def test_a_damaged_checkpoint_costs_time_not_the_run(samples, tmp_path):
     assert "damaged" in warnings[0] and "starts again" in warnings[0]
 
 
-def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(samples, tmp_path):
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(samples: Path, tmp_path: Path) -> None:
     warnings: list[str] = []
     (tmp_path / "file").write_text("")
     checkpoint = Checkpoint(tmp_path / "file" / "run", 1e-9, warnings.append)
@@ -92,7 +93,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(samples, tmp_p
     assert "the run goes on without" in warnings[0]
 
 
-def test_a_users_mistake_is_a_line_and_a_bug_is_a_trace():
+def test_a_users_mistake_is_a_line_and_a_bug_is_a_trace() -> None:
     assert failure_text(ConfigError("f = 9 is too large")) == "f = 9 is too large"
     try:
         {}["missing"]
@@ -113,11 +114,11 @@ def test_a_users_mistake_is_a_line_and_a_bug_is_a_trace():
         (ZeroDivisionError(), "bug"),
     ],
 )
-def test_a_failure_has_a_kind(error, kind):
+def test_a_failure_has_a_kind(error, kind) -> None:
     assert failure_kind(error) == kind and kind in FAILURE_KINDS
 
 
-def test_tidy_deletes_only_what_is_over(tmp_path):
+def test_tidy_deletes_only_what_is_over(tmp_path: Path) -> None:
     folder = checkpoint_folder(tmp_path / "runs.db")
     folder.mkdir()
     for name in ("aa", ".aa-x1y2", "bb", ".bb-q"):
@@ -128,7 +129,7 @@ def test_tidy_deletes_only_what_is_over(tmp_path):
     assert not folder.exists()
 
 
-def test_runs_are_deleted_with_their_checkpoints(tmp_path):
+def test_runs_are_deleted_with_their_checkpoints(tmp_path: Path) -> None:
     with open_store(tmp_path / "runs.db") as store:
         keys = store.plan_all({"seed": seed} for seed in range(3))
         folder = checkpoint_folder(store.path)
@@ -144,7 +145,7 @@ def test_runs_are_deleted_with_their_checkpoints(tmp_path):
         assert os.listdir(folder) == [keys[1]]
 
 
-def test_a_held_run_keeps_its_lease_and_a_lost_one_is_noticed(tmp_path):
+def test_a_held_run_keeps_its_lease_and_a_lost_one_is_noticed(tmp_path: Path) -> None:
     with open_store(tmp_path / "runs.db") as store:
         key, other = store.plan_all([{"seed": 0}, {"seed": 1}])
         with Leases(store, seconds=0.4) as leases:

@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from byzmesh.sweeps.dask import Tls
 from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
+from tests.conftest import GridFile
 from tests.processes import PATIENCE, alive, children, command, results, start, statuses, wait_for
 
 
@@ -23,7 +25,7 @@ def configs(path):
     return [point.config for point in read_grid(path)]
 
 
-def test_a_sweep_computes_what_is_missing_and_nothing_twice(grid_file, tmp_path):
+def test_a_sweep_computes_what_is_missing_and_nothing_twice(grid_file: GridFile, tmp_path: Path) -> None:
     written = configs(grid_file(axes={"rule": ["ios", "cc", "coomed"], "seed": [0, 1]}))
     store = tmp_path / "runs.db"
     shown = []
@@ -46,7 +48,7 @@ def test_a_sweep_computes_what_is_missing_and_nothing_twice(grid_file, tmp_path)
     assert not (tmp_path / "runs.db.checkpoints").exists()
 
 
-def test_failures_and_divergence_do_not_stop_the_others(grid_file, tmp_path):
+def test_failures_and_divergence_do_not_stop_the_others(grid_file: GridFile, tmp_path: Path) -> None:
     # Krum cannot bear this f on this graph, and a step this large blows the models up.
     cases = {
         "good": {"rule": "ios"},
@@ -67,7 +69,7 @@ def test_failures_and_divergence_do_not_stop_the_others(grid_file, tmp_path):
     assert (again.computed, list(again.statuses.values())) == (2, list(told.statuses.values()))
 
 
-def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file, tmp_path):
+def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file: GridFile, tmp_path: Path) -> None:
     written = configs(grid_file(axes={"seed": [0, 1]}))
     store = tmp_path / "runs.db"
     sweep(written, store, workers=2)
@@ -92,7 +94,7 @@ def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file, tmp_
             assert opened.series(after.key)["loss"].tobytes() == compute(config).metrics["loss"].tobytes()
 
 
-def test_bad_arguments(tmp_path):
+def test_bad_arguments(tmp_path: Path) -> None:
     for arguments, words in (
         ({"workers": -1}, "workers must be a whole number of at least 0, got -1"),
         ({"checkpoint_seconds": 0}, "checkpoint_seconds must be a positive number, got 0"),
@@ -104,7 +106,7 @@ def test_bad_arguments(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file, tmp_path, number):
+def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file: GridFile, tmp_path: Path, number) -> None:
     grid = grid_file(rounds=4000, axes={"rule": ["ios", "cc"]})
     store = tmp_path / "runs.db"
     process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 1000)
@@ -129,7 +131,7 @@ def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file, tmp_path, number)
         assert series == {name: values.tobytes() for name, values in compute(config).metrics.items()}
 
 
-def test_workers_of_a_killed_sweep_stop_after_a_checkpoint(grid_file, tmp_path):
+def test_workers_of_a_killed_sweep_stop_after_a_checkpoint(grid_file: GridFile, tmp_path: Path) -> None:
     grid = grid_file(rounds=200_000, axes={"seed": [0, 1]})
     store = tmp_path / "runs.db"
     process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 1000)
@@ -142,7 +144,7 @@ def test_workers_of_a_killed_sweep_stop_after_a_checkpoint(grid_file, tmp_path):
     assert len(os.listdir(tmp_path / "runs.db.checkpoints")) == 2
 
 
-def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file, tmp_path):
+def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file: GridFile, tmp_path: Path) -> None:
     grid = grid_file(rounds=3000, axes={"rule": ["ios", "cc"]})
     store = tmp_path / "runs.db"
     process = start("sweep", grid, "--store", store, "--workers", 1, "--checkpoint-seconds", 0.05)
@@ -169,7 +171,7 @@ def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file,
     assert first[2] == {name: values.tobytes() for name, values in alone.metrics.items()}
 
 
-def test_a_sweep_whose_reader_went_away_ends(grid_file, tmp_path):
+def test_a_sweep_whose_reader_went_away_ends(grid_file: GridFile, tmp_path: Path) -> None:
     grid = grid_file(rounds=200, axes={"seed": {"from": 0, "to": 5}})
     process = start("sweep", grid, "--store", tmp_path / "runs.db", "--workers", 1)
     assert "finished" in process.stderr.readline()
@@ -181,7 +183,7 @@ def test_a_sweep_whose_reader_went_away_ends(grid_file, tmp_path):
     assert "running" not in statuses(tmp_path / "runs.db")
 
 
-def test_two_sweeps_and_a_reader_on_one_store(grid_file, tmp_path):
+def test_two_sweeps_and_a_reader_on_one_store(grid_file: GridFile, tmp_path: Path) -> None:
     grid = grid_file(rounds=1000, axes={"rule": ["ios", "cc"], "seed": {"from": 0, "to": 4}})
     store = tmp_path / "runs.db"
     sweeps = [start("sweep", grid, "--store", store, "--workers", 1, "--json") for _ in range(2)]
@@ -203,7 +205,9 @@ def test_two_sweeps_and_a_reader_on_one_store(grid_file, tmp_path):
     assert min(computed) > 0  # both had their share
 
 
-def test_a_sweep_waits_for_what_others_compute_and_takes_over_what_they_leave(grid_file, tmp_path):
+def test_a_sweep_waits_for_what_others_compute_and_takes_over_what_they_leave(
+    grid_file: GridFile, tmp_path: Path
+) -> None:
     (config,) = configs(grid_file())
     other = Owner("another-host", 1)
     with open_store(tmp_path / "runs.db") as store:
@@ -211,7 +215,7 @@ def test_a_sweep_waits_for_what_others_compute_and_takes_over_what_they_leave(gr
         assert store.claim(key, other, 1e6)
         looks = []
 
-        def show(backlog: Backlog, run):
+        def show(backlog: Backlog, run) -> None:
             looks.append(len(backlog.elsewhere))
             if looks.count(1) == 5:
                 store.finish(key, "interrupted", {}, owner=other)
@@ -221,14 +225,14 @@ def test_a_sweep_waits_for_what_others_compute_and_takes_over_what_they_leave(gr
         assert store.get(key).provenance["host"] == this_process().host
 
 
-def test_a_full_disk_is_one_line_and_loses_nothing(grid_file, tmp_path):
+def test_a_full_disk_is_one_line_and_loses_nothing(grid_file: GridFile, tmp_path: Path) -> None:
     grid = grid_file(rounds=300, axes={"rule": ["ios", "cc"], "seed": {"from": 0, "to": 5}})
     store = tmp_path / "runs.db"
     with open_store(store) as opened:
         opened.plan_all(configs(grid))
     size = max(path.stat().st_size for path in tmp_path.glob("runs.db*")) + 30_000
 
-    def little_space():
+    def little_space() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
     full = command("sweep", grid, "--store", store, "--workers", 2, preexec_fn=little_space)
@@ -243,7 +247,9 @@ def test_a_full_disk_is_one_line_and_loses_nothing(grid_file, tmp_path):
     assert before.items() <= results(store).items()
 
 
-def test_stores_that_cannot_be_used_are_refused_before_anything_is_computed(grid_file, tmp_path):
+def test_stores_that_cannot_be_used_are_refused_before_anything_is_computed(
+    grid_file: GridFile, tmp_path: Path
+) -> None:
     grid = grid_file()
     store = tmp_path / "broken.db"
     store.write_bytes(b"these are not the runs you are looking for" * 100)
@@ -254,7 +260,7 @@ def test_stores_that_cannot_be_used_are_refused_before_anything_is_computed(grid
     assert told.returncode == 2 and "create" in told.stderr
 
 
-def test_a_script_without_the_guard_is_told(grid_file, tmp_path):
+def test_a_script_without_the_guard_is_told(grid_file: GridFile, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from byzmesh.config.grid import read_grid\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,12 @@ from byzmesh.theory.scaling import largest_liars, plot_scaling
 
 @pytest.mark.parametrize(("name", "f"), [("ring", 1), ("ring", 2), ("octopus", 1), ("dumbbell", 1), ("chain", 1)])
 def test_a_failing_network_is_repaired(name: str, f: int) -> None:
-    sizes = {"ring": {"n": 12}, "octopus": {"head": 5}, "dumbbell": {"k": 5}, "chain": {"n": 9}}
+    sizes: dict[str, dict[str, Any]] = {
+        "ring": {"n": 12},
+        "octopus": {"head": 5},
+        "dumbbell": {"k": 5},
+        "chain": {"n": 9},
+    }
     start = network(name, **sizes[name])
     plan = suggest(start, f=f)
     assert not plan.before.holds

@@ -15,7 +15,7 @@ Options default to the paper's text; what reproduces its published numbers is on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from byzmesh.attacks.base import Attack, Combination, Forged, Scene, View, attacks
@@ -23,7 +23,7 @@ from byzmesh.attacks.base import Attack, Combination, Forged, Scene, View, attac
 __all__ = ["Attack", "Combination", "Forged", "Scene", "View", "attack", "attacks"]
 
 
-def attack(spec: str | Attack | Mapping[str, Any], /, **options: Any) -> Attack:
+def attack(spec: str | Attack | Mapping[str, Any] | Callable[..., Any], /, **options: Any) -> Attack:
     """The attack of a name or a mapping with `name`, with these options.
 
     >>> attack("foe", eps=1.0).name

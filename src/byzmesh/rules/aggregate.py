@@ -29,7 +29,7 @@ class BadMessage(UserWarning):
     """
 
 
-def rule(spec: str | Rule | Mapping[str, Any], /, **options: Any) -> Rule:
+def rule(spec: str | Rule | Mapping[str, Any] | Callable[..., Any], /, **options: Any) -> Rule:
     """The rule of a name or a mapping with `name`, with these options.
 
     >>> rule("cc", tau=0.1).options
@@ -65,7 +65,7 @@ def silence(weight: Floats, present: Booleans) -> Floats:
 
 
 def aggregate(
-    rule: str | Rule | Mapping[str, Any],
+    rule: str | Rule | Mapping[str, Any] | Callable[..., Any],
     own: Any,
     received: Any,
     /,

@@ -112,7 +112,7 @@ class Exchange:
 
 
 def forge(
-    attack: str | Attack | Mapping[str, Any],
+    attack: str | Attack | Mapping[str, Any] | Callable[..., Any],
     network: Network,
     models: Any,
     *,
@@ -163,7 +163,7 @@ class Aggregated:
 
 
 def aggregate_all(
-    rule: str | Rule | Mapping[str, Any],
+    rule: str | Rule | Mapping[str, Any] | Callable[..., Any],
     network: Network,
     models: Any,
     forged: Forged | None = None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.network_file import network_file, save_network
 from tests.peers.drill.lossy import Proxy, netem_namespace
@@ -10,7 +12,7 @@ from tests.peers.networks import free_ports, make_network
 ROUNDS = 15
 
 
-def test_loss_and_delay_are_survived(tmp_path, nursery):
+def test_loss_and_delay_are_survived(tmp_path: Path, nursery: Nursery) -> None:
     file = make_network(
         tmp_path,
         5,
@@ -45,7 +47,7 @@ def test_loss_and_delay_are_survived(tmp_path, nursery):
         proxy.close()
 
 
-def check(drill, paths):
+def check(drill, paths) -> None:
     with drill:
         drill.nursery.warm(drill.path)
         for peer in drill.honest:

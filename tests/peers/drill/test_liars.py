@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from byzmesh.attacks import attacks
 from byzmesh.errors import PeerError
 from byzmesh.networks import Network
-from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.drill.launch import collect
 from byzmesh.peers.drill.liars import Coalition, heard_scene
 from byzmesh.simulation.exchange import scene_of
@@ -25,7 +26,7 @@ UNHEARD = ("infinity", "nan", "silent")
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_accuracy_is_the_simulators(tmp_path, nursery, name):
+def test_accuracy_is_the_simulators(tmp_path: Path, nursery: Nursery, name) -> None:
     problem = {"name": "softmax", "partition": "one-class"}
     if name == "backdoor":  # in images
         problem = {"name": "torch", "module": "linear", "partition": "one-class"}
@@ -66,7 +67,7 @@ def seconds_per_round(out, peers, first, last):
     return float(np.median(spans))
 
 
-def test_silent_liars_cost_less_than_the_round_itself(tmp_path, nursery):
+def test_silent_liars_cost_less_than_the_round_itself(tmp_path: Path, nursery: Nursery) -> None:
     honest = [peer for peer in range(12) if peer not in LIARS]
     speed = {}
     for liars in ((), LIARS):
@@ -79,7 +80,7 @@ def test_silent_liars_cost_less_than_the_round_itself(tmp_path, nursery):
     assert speed[2] < 2.0 * speed[0]
 
 
-def test_liars_know_what_the_simulators_do_where_they_hear_everybody(tmp_path):
+def test_liars_know_what_the_simulators_do_where_they_hear_everybody(tmp_path: Path) -> None:
     network = two_castle(tmp_path).network
     heard, whole = heard_scene(network, LIARS), scene_of(network.with_byzantine(LIARS))
     for name in ("honest", "liar", "victim", "place", "victims", "neighbour", "weight", "own_weight", "lie_weight"):
@@ -87,14 +88,14 @@ def test_liars_know_what_the_simulators_do_where_they_hear_everybody(tmp_path):
     assert np.allclose(heard.fiedler(), whole.fiedler()) or np.allclose(heard.fiedler(), -whole.fiedler())
 
 
-def test_liars_do_not_know_whom_they_do_not_hear():
+def test_liars_do_not_know_whom_they_do_not_hear() -> None:
     path = Network.from_edges([(0, 1), (1, 2), (2, 3), (3, 4)])
     scene = heard_scene(path, [0])
     assert scene.honest.tolist() == [1] and scene.neighbour.shape == (1, 0)
     assert scene.lie_weight[0] == path.mixing[1, 0] and scene.own_weight[0] == path.mixing[1, 1]
 
 
-def test_attacks_that_do_not_forge_are_refused(tmp_path):
+def test_attacks_that_do_not_forge_are_refused(tmp_path: Path) -> None:
     file = two_castle(tmp_path)
     with pytest.raises(PeerError, match="choose another"):
         Coalition(file, {}, attacks.build("label-flipping"), 5)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.node import bind_share
 from tests.peers.drill.simulated import final_models, simulation_of
 from tests.peers.networks import two_castle
@@ -14,7 +16,7 @@ PATIENT = {"grace": 30.0, "round": 60.0}
 ALL = {"shares": 12, "share": {}}
 
 
-def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path, nursery):
+def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path: Path, nursery: Nursery) -> None:
     file = two_castle(tmp_path, rounds=200, evaluate_every=100, dtype="float64", timeouts=PATIENT, **ALL)
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
@@ -29,7 +31,7 @@ def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path, nursery):
 
 
 @pytest.mark.parametrize("rule", ["drsa", "simrew", "ubar", "cc", "bucketing"])
-def test_rules_with_memory_looks_back_losses_and_draws(tmp_path, nursery, rule):
+def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, nursery: Nursery, rule) -> None:
     options = {"drsa": {"at": "start"}, "bucketing": {"inner": {"name": "ios"}}, "cc": {"centre": "memory"}}.get(
         rule, {}
     )
@@ -50,7 +52,7 @@ def test_rules_with_memory_looks_back_losses_and_draws(tmp_path, nursery, rule):
     assert np.allclose(final_models(tmp_path / "out", range(12)), simulated, rtol=1e-8, atol=1e-9)
 
 
-def test_peers_train_a_convolutional_network(tmp_path, nursery):
+def test_peers_train_a_convolutional_network(tmp_path: Path, nursery: Nursery) -> None:
     module = {"name": "cnn", "channels": [3, 4]}
     problem = {"name": "torch", "module": module, "partition": "one-class", "batch": 4, "test_samples": 200}
     file = two_castle(
@@ -71,7 +73,7 @@ def test_peers_train_a_convolutional_network(tmp_path, nursery):
     assert np.allclose(final_models(tmp_path / "out", range(12)), simulated.models, rtol=1e-7, atol=1e-8)
 
 
-def test_a_peer_draws_the_batches_that_the_simulator_draws_for_it(tmp_path):
+def test_a_peer_draws_the_batches_that_the_simulator_draws_for_it(tmp_path: Path) -> None:
     file = two_castle(tmp_path)
     whole = simulation_of(file, [7, 9], {"name": "silent"}).task
     for peer in (0, 8, 11):

@@ -14,7 +14,7 @@ import pytest
 
 from byzmesh.errors import ConfigError, DataError, PeerError
 from byzmesh.peers.drill.chaos import KINDS, Chaos
-from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.drill.launch import launch
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.node import Node
@@ -32,7 +32,7 @@ def events(out, peer, name):
     return [line for line in lines if line["event"] == name]
 
 
-def test_three_honest_peers_killed_in_turn_rejoin(tmp_path, nursery):
+def test_three_honest_peers_killed_in_turn_rejoin(tmp_path: Path, nursery: Nursery) -> None:
     two_castle(
         tmp_path, rounds=200, evaluate_every=100, checkpoint_every=10, timeouts={"start_grace": 0.5, "round": 2.0}
     )
@@ -61,7 +61,7 @@ def test_three_honest_peers_killed_in_turn_rejoin(tmp_path, nursery):
         assert events(out, victim, "moved up"), victim
 
 
-def test_all_killed_and_restarted_resume(tmp_path, nursery):
+def test_all_killed_and_restarted_resume(tmp_path: Path, nursery: Nursery) -> None:
     file = two_castle(tmp_path, rounds=80, evaluate_every=80, checkpoint_every=10, timeouts={"start_grace": 0.5})
     out = tmp_path / "out"
     with Drill(tmp_path / "network.yaml", out, nursery=nursery) as drill:
@@ -82,7 +82,7 @@ def small(folder, **more):
     return make_network(folder, 3, **{**usual, "checkpoint_every": 1_000_000, "rounds": 1_000_000, **more})
 
 
-def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path, nursery):
+def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path: Path, nursery: Nursery) -> None:
     small(tmp_path)
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
@@ -96,7 +96,7 @@ def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path, nursery):
         assert left["stopped"] and left["round"] == load_checkpoint(tmp_path / "out" / f"peer{peer}.ckpt")[1]["round"]
 
 
-def test_a_checkpoint_of_another_run_or_peer_is_refused(tmp_path):
+def test_a_checkpoint_of_another_run_or_peer_is_refused(tmp_path: Path) -> None:
     file = small(tmp_path, rounds=1, edges=[[1, 2]], timeouts={"linger": 0.1})
     node = Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path / "out")
     node.run()
@@ -108,7 +108,7 @@ def test_a_checkpoint_of_another_run_or_peer_is_refused(tmp_path):
         Node(file, 0, load_keys(tmp_path / "peer1.key"), out=tmp_path / "out")
 
 
-def test_every_kind_of_chaos_is_survived(tmp_path, nursery):
+def test_every_kind_of_chaos_is_survived(tmp_path: Path, nursery: Nursery) -> None:
     two_castle(
         tmp_path, rounds=1_000_000, evaluate_every=10, checkpoint_every=5, timeouts={"start_grace": 0.5, "round": 1.0}
     )
@@ -131,7 +131,7 @@ def test_every_kind_of_chaos_is_survived(tmp_path, nursery):
         assert drill.wait(30, lambda: min(said["accuracy"] for said in drill.status().values()) > 0.8)
 
 
-def test_launch_stores_its_results_like_a_simulation(tmp_path):
+def test_launch_stores_its_results_like_a_simulation(tmp_path: Path) -> None:
     two_castle(tmp_path, rounds=40, evaluate_every=20, timeouts={"start_grace": 0.5})
     seen = []
     result = launch(
@@ -155,12 +155,12 @@ def test_launch_stores_its_results_like_a_simulation(tmp_path):
     assert edges[~lying, 2].sum() < 0.3 * edges[~lying, 3].sum()
 
 
-def test_unknown_chaos_starts_nothing(tmp_path):
+def test_unknown_chaos_starts_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'kill'"):
         launch(tmp_path / "none.yaml", tmp_path / "out", chaos=["kil"])
 
 
-def test_nothing_survives_a_launcher_that_was_killed(tmp_path):
+def test_nothing_survives_a_launcher_that_was_killed(tmp_path: Path) -> None:
     small(tmp_path)
     code = (
         "import sys, time; from byzmesh.peers.drill.drill import Drill\n"

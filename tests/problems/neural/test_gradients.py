@@ -85,7 +85,7 @@ def test_softmax_as_a_module_is_the_native_problem(dtype: str) -> None:
         weights = vectors[:, :7840].reshape(-1, 784, 10).transpose(0, 2, 1).reshape(-1, 7840)
         return np.ascontiguousarray(np.concatenate([weights, vectors[:, 7840:]], axis=1))
 
-    close = {"rtol": 1e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-12}
+    close: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-12}
     for round in range(3):
         gradient = native.gradients(models, round)
         np.testing.assert_allclose(task.gradients(turned(models), round), turned(gradient), **close)

@@ -249,7 +249,7 @@ def test_a_config_means_the_same_written_short_or_long() -> None:
     assert config("cnn")["problem"]["module"] == {"name": "cnn", "channels": [16, 32], "hidden": 0}
 
 
-class Pairs(torch.utils.data.Dataset):  # type: ignore[type-arg]
+class Pairs(torch.utils.data.Dataset):
     def __init__(self, count: int, numeric: bool = False) -> None:
         generator = torch.Generator().manual_seed(count)
         self.x = torch.randn(count, 2, 5, generator=generator)

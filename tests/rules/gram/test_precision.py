@@ -46,6 +46,7 @@ def test_near_consensus(name: str, liar: float | None) -> None:
     single = bm.aggregate_all(name, network, models, forged32)
     double = bm.aggregate_all(name, network, models.astype(np.float64), forged64)
     if single.coefficients is not None:
+        assert double.coefficients is not None
         np.testing.assert_array_equal(single.coefficients > 0, double.coefficients > 0)
     if name == "WeiMean" and liar is not None:
         return  # the result itself is at 1e6
@@ -72,7 +73,7 @@ def test_naive_float32_products_would_fail() -> None:
 def test_geomed_stays_on_a_model_that_the_mean_falls_on(dtype: type, far: float) -> None:
     """Isolation with equal weights: the mean of the inbox is the own model, known to inner products up to rounding."""
     network = bm.network("paper/two-castle")
-    models = (far + np.random.default_rng(1).normal(0.0, 6.0, (10, 7850))).astype(dtype)
+    models: np.ndarray = (far + np.random.default_rng(1).normal(0.0, 6.0, (10, 7850))).astype(dtype)
     lies = bm.forge(bm.attack("isolation", own=True), network, models)
     for forged in (lies, bm.Forged(lies.liar, lies.victim, lies.row, models, rows=lies.dense())):
         moved = np.linalg.norm(bm.aggregate_all("GeoMed", network, models, forged).models - models, axis=1)
@@ -86,7 +87,7 @@ def test_geomed_between_opposite_liars(dtype: type, far: float) -> None:
     honest = random.normal(size=(10, 50)) / np.sqrt(50)
     direction = random.normal(size=50) / np.sqrt(50)
     liars = np.array([far * direction, -far * direction, 1e-5 * far * random.normal(size=50)])
-    received = np.concatenate([honest[1:], liars]).astype(dtype)
+    received: np.ndarray = np.concatenate([honest[1:], liars]).astype(dtype)
     got = bm.aggregate("GeoMed", honest[0].astype(dtype), received)
     want = ORACLES["GeoMed"](honest[0].astype(dtype), received, None, 0)
     assert np.linalg.norm(got - want) <= 1e-3
@@ -97,7 +98,7 @@ def test_geomed_between_opposite_liars(dtype: type, far: float) -> None:
 def test_models_that_coincide_after_mixing_have_no_negative_distance(inner: str, dtype: type) -> None:
     network = bm.network("paper/two-castle")
     for seed in range(5):
-        models = np.random.default_rng(seed).normal(size=(10, 50)).astype(dtype)
+        models: np.ndarray = np.random.default_rng(seed).normal(size=(10, 50)).astype(dtype)
         lies = bm.forge(bm.attack("isolation", own=True), network, models)
         out = bm.aggregate_all({"name": "NNM", "inner": inner}, network, models, lies, f=2)
         assert np.isfinite(out.models).all()
