@@ -13,7 +13,9 @@ import pytest
 from byzmesh.config.grid import read_grid
 from byzmesh.errors import ByzmeshError, ConfigError
 from byzmesh.store import open_store
+from byzmesh.sweeps.build import build
 from byzmesh.sweeps.dask import Tls
+from byzmesh.sweeps.models import kept_rounds, models_file, read_models
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
 from tests.conftest import GridFile
@@ -100,6 +102,15 @@ def test_a_worker_killed_mid_sweep_changes_nothing(cluster, grid_file: GridFile,
     again = command("sweep", grid, "--store", store, "--workers", 1)
     assert (again.returncode, results(store)) == (1, found)
     assert "0 of them now" in again.stderr
+
+
+def test_models_come_back_from_the_cluster(cluster: Cluster, grid_file: GridFile, tmp_path: Path) -> None:
+    cluster.worker()
+    (config,) = configs(grid_file(base={"evaluate_every": 25}))
+    store = tmp_path / "runs.db"
+    (key,) = sweep([config], store, dask=cluster.address, keep_models="all").statuses
+    assert kept_rounds(store, key) == [0, 25, 50]
+    assert read_models(models_file(store, key)).models.tobytes() == build(config).run().models.tobytes()
 
 
 def test_ctrl_c_gives_the_runs_back(cluster, grid_file: GridFile, tmp_path: Path) -> None:

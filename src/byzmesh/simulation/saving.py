@@ -60,7 +60,7 @@ def restore(run: Simulation, path: str | Path, *, fewer_rounds: bool = False) ->
     rounds = {"rounds": run.rounds} if fewer_rounds and metadata["round"] < run.rounds else {}
     same = without_names({**metadata["config"], **rounds}) == without_names(run.config)
     if not same or arrays["models"].shape != tuple(run.models.shape):
-        raise DataError(f"checkpoint {path} belongs to another config; remove it or choose another --out")
+        raise DataError(f"checkpoint {path} belongs to another config; remove it, or give one of this config")
     run.start()
     run.models = from_host(arrays["models"], run.models)
     run.round, run.seconds, run.status = metadata["round"], metadata["seconds"], metadata["status"]
