@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from byzmesh.sweeps.build import prepare, simulate
     from byzmesh.theory.certify import certify
     from byzmesh.theory.constants import estimate_constants
-    from byzmesh.training.metrics import Evaluation, Metric, register_metric
+    from byzmesh.training.evaluation import Evaluation
+    from byzmesh.training.metrics import Metric, register_metric
 
 _LAZY = {
     "BadMessage": "rules.aggregate",
@@ -70,7 +71,7 @@ _LAZY = {
     "Problem": "problems.base",
     "Run": "simulation.engine",
     "Simulation": "simulation.engine",
-    "Evaluation": "training.metrics",
+    "Evaluation": "training.evaluation",
     "Metric": "training.metrics",
     "register_metric": "training.metrics",
     "certify": "theory.certify",

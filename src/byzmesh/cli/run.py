@@ -165,7 +165,8 @@ def print_run(store: Store, run: RunRecord, *, computed: bool, as_json: bool) ->
     """A run that ended on stdout."""
     from byzmesh.cli._console import number
     from byzmesh.sweeps.forensics import honest_cut
-    from byzmesh.training.metrics import last_evaluations, mean_of_last, metric_of
+    from byzmesh.training.final import last_evaluations, mean_of_last
+    from byzmesh.training.metrics import metric_of
 
     series = store.series(run.key)
     mean = {name: mean_of_last(values, series["round"]) for name, values in series.items() if name != "round"}

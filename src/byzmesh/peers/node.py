@@ -29,8 +29,9 @@ from byzmesh.peers.peer import Peer, no_log
 from byzmesh.problems import Task
 from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
+from byzmesh.training.evaluation import Evaluation
 from byzmesh.training.local import local_update
-from byzmesh.training.metrics import Evaluation, asked_for, task_means
+from byzmesh.training.metrics import asked_for, task_means
 from byzmesh.training.schedules import schedule
 
 COUNTERS = ("silent", "late", "repeated", "refused", "moved_up", "suspects")

@@ -1,6 +1,6 @@
 """What a group of runs says about one metric: mean and spread over those that ended well, and how many did not.
 
-    value of a run    mean of the metric over its last evaluations: `training.metrics.last_evaluations`
+    value of a run    mean of the metric over its last evaluations: `training.final.last_evaluations`
     mean, std         over the finished runs; std is the sample standard deviation, 0 for a single run
 
 A run that diverged or failed has no value: it is counted and shown, never averaged.
@@ -16,7 +16,8 @@ import numpy as np
 
 from byzmesh.errors import ConfigError, nearest
 from byzmesh.store import RunRecord, Store
-from byzmesh.training.metrics import mean_of_last, metric_of
+from byzmesh.training.final import mean_of_last
+from byzmesh.training.metrics import metric_of
 from byzmesh.types import Floats
 
 

@@ -23,7 +23,8 @@ from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.store import RunRecord, Store
 from byzmesh.store.fields import label, path_in, paths_of, short, text, words_of
 from byzmesh.store.keys import dump, flatten
-from byzmesh.training.metrics import metric_of, words_of_last
+from byzmesh.training.final import words_of_last
+from byzmesh.training.metrics import metric_of
 
 SEEDS = {"seed", "network.seed"}
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from byzmesh.training.metrics import Evaluation, Setting, register_metric
+from byzmesh.training.evaluation import Evaluation, Setting
+from byzmesh.training.metrics import register_metric
 from byzmesh.types import Floats
 
 if TYPE_CHECKING:

@@ -32,8 +32,10 @@ from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
 from byzmesh.simulation.trials import trials
+from byzmesh.training.evaluation import Evaluation, Setting
+from byzmesh.training.final import mean_of_last
 from byzmesh.training.local import LocalUpdate
-from byzmesh.training.metrics import ALWAYS, Evaluation, Setting, asked_for, mean_of_last, metrics, summarise
+from byzmesh.training.metrics import ALWAYS, asked_for, metrics, summarise
 from byzmesh.training.schedules import Schedule
 from byzmesh.training.variance import estimator
 
@@ -66,7 +68,7 @@ class Run:
     seconds: float
 
     def final(self, name: str = "accuracy", last: int | None = None) -> float:
-        """Mean of a metric over the last evaluations, as in every table: see `training.metrics.last_evaluations`.
+        """Mean of a metric over the last evaluations, as in every table: see `training.final.last_evaluations`.
 
         last  this many of them; default: those in the last tenth of the rounds, at most 10
         """

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.training.metrics import Evaluation, register_metric
+from byzmesh.training.evaluation import Evaluation
+from byzmesh.training.metrics import register_metric
 
 
 @register_metric("accuracy", unit="percent", direction="up", overview=True)

@@ -1,4 +1,4 @@
-"""What is recorded at an evaluation: metrics by name, and the one definition of a run's value.
+"""What is recorded at an evaluation: metrics by name.
 
 A metric is a function of an `Evaluation` (what the honest workers have after a round), with what a table, a chart or a
 page needs to know to show it:
@@ -17,22 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import wraps
 from inspect import Signature
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from byzmesh.checks import choice, whole
+from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
+from byzmesh.training.evaluation import Evaluation
 
 if TYPE_CHECKING:
-    from byzmesh.networks import Network
-    from byzmesh.problems.base import Task
-    from byzmesh.rules.base import Rule
-    from byzmesh.types import Array, Floats, Integers
+    pass
 
 T = TypeVar("T")
 
@@ -43,79 +40,6 @@ UNASKED = ("round", "accuracy", "loss", "backdoor", *ALWAYS)
 UNITS = ("percent", "none")
 DIRECTIONS = ("up", "down", "none")
 SCALES = ("linear", "log")
-MOST = 10
-"""Evaluations that a run's value is the mean of, at most."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Setting:
-    """What stays the same over a run: the network, the rule, and the bound f (N,) of each honest worker."""
-
-    network: Network
-    rule: Rule
-    bound: Integers
-    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-
-    def once(self, function: Callable[[Setting], T]) -> T:
-        """function(self), computed once per run."""
-        if function not in self.known:
-            self.known[function] = function(self)
-        value: T = self.known[function]
-        return value
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation:
-    """What a metric may look at. Nothing here is computed before somebody asks for it.
-
-    round     rounds done
-    models    (N, D) the honest models, in the order of `network.honest`; of a real peer, its own (1, D)
-    measures  what the task measures of each model, by name: `loss` (N,) and, where it has a meaning, `accuracy` (N,)
-    task      the problem, bound to the workers' data
-    setting   network, rule and bounds; None for a real peer, which knows of nobody but itself
-    exchange  () -> (`sent`, `coefficients`) of the last round
-
-    >>> import byzmesh as bm
-    >>> task = bm.problem("quadratic").bind(workers=2)
-    >>> at = Evaluation(round=0, models=np.array([[1.0], [3.0]]), measures={"loss": np.zeros(2)}, task=task)
-    >>> at.average
-    array([2.])
-    """
-
-    round: int
-    models: Array
-    measures: Mapping[str, Floats]
-    task: Task
-    setting: Setting | None = None
-    exchange: Callable[[], tuple[Array | None, Array | None]] = field(default=lambda: (None, None), repr=False)
-    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-
-    @cached_property
-    def average(self) -> Array:
-        """(D,) mean of the honest models, summed in float64."""
-        average: Array = self.models.mean(axis=0, dtype=np.float64).astype(self.models.dtype)
-        return average
-
-    @property
-    def sent(self) -> Array | None:
-        """(N, D) what the honest workers sent in the last round; None before the first."""
-        return self.once(_exchanged)[0]
-
-    @property
-    def coefficients(self) -> Array | None:
-        """(N, K) how much each slot of an inbox counted; None before the first round and for coordinate-wise rules."""
-        return self.once(_exchanged)[1]
-
-    def once(self, function: Callable[[Evaluation], T]) -> T:
-        """function(self), computed once per evaluation: for metrics that share work."""
-        if function not in self.known:
-            self.known[function] = function(self)
-        value: T = self.known[function]
-        return value
-
-
-def _exchanged(at: Evaluation) -> tuple[Array | None, Array | None]:
-    return at.exchange()
 
 
 Compute = Callable[[Evaluation], float | Mapping[str, float] | None]
@@ -294,48 +218,3 @@ def canonical_measures(names: Iterable[str]) -> list[str]:
     ['class_accuracy', 'gradient']
     """
     return sorted({metrics.entry(name).name for name in names} - {"accuracy", "loss", *ALWAYS})
-
-
-def last_evaluations(rounds: npt.ArrayLike, last: int | None = None) -> npt.NDArray[np.int64]:
-    """Positions of the evaluations that a run's value is the mean of, given their rounds (E,).
-
-    By default those in the last tenth of the rounds, at most 10 and at least one; `last` asks for that many instead.
-    The start (round 0) is none of them unless there is nothing else.
-
-    >>> last_evaluations(range(21)), last_evaluations([0, 50, 100]), last_evaluations([0, 50, 100], last=10)
-    (array([19, 20]), array([2]), array([1, 2]))
-    """
-    if last is not None:
-        whole("last", last, 1)
-    at = np.asarray(rounds, np.float64)
-    trained = np.flatnonzero(at > 0)
-    if not len(trained):
-        return np.arange(len(at))[-1:]
-    if last is None:
-        trained, last = trained[10 * at[trained] > 9 * at[-1]], MOST
-    return trained[-last:]
-
-
-def mean_of_last(values: npt.ArrayLike, rounds: npt.ArrayLike, last: int | None = None) -> float:
-    """The value of a run: the mean of a metric (E,) over its `last_evaluations`, NaN (not measured) left out.
-
-    >>> mean_of_last([0.1, 0.5, 1.0], [0, 50, 100]), mean_of_last([0.1, 0.5, 1.0], [0, 50, 100], last=10)
-    (1.0, 0.75)
-    """
-    series, at = np.asarray(values, np.float64), np.asarray(rounds, np.float64)
-    measured = ~np.isnan(series)
-    if not measured.any():
-        return float("nan")
-    series, at = series[measured], at[measured]
-    return float(np.mean(series[last_evaluations(at, last)]))
-
-
-def words_of_last(last: int | None) -> str:
-    """What a table says of its values.
-
-    >>> words_of_last(None), words_of_last(2)
-    ('the evaluations in the last tenth of the rounds, at most 10', 'the last 2 evaluations')
-    """
-    if last is None:
-        return f"the evaluations in the last tenth of the rounds, at most {MOST}"
-    return f"the last {last} evaluations" if last > 1 else "the last evaluation"

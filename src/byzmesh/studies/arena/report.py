@@ -23,7 +23,7 @@ from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.reports.writing import write_csv, write_grids, write_report
 from byzmesh.store import Store
 from byzmesh.studies.paper.results import Reading, write_readings
-from byzmesh.training.metrics import words_of_last
+from byzmesh.training.final import words_of_last
 
 COLUMNS = ("table", "attack", "best_rule", "best_accuracy", "our_accuracy", "regret")
 WITHIN = 0.5

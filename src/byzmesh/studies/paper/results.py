@@ -83,7 +83,7 @@ class Reading:
 def collect(store: Store, entries: Iterable[Entry], last: int | None = AS_PUBLISHED) -> list[Reading]:
     """The readings of the entries, in their order; a run that the store does not hold is `not run`.
 
-    last  evaluations that a number is the mean of; None: as tables have it (`training.metrics.last_evaluations`)
+    last  evaluations that a number is the mean of; None: as tables have it (`training.final.last_evaluations`)
     """
     held = {run.key: run for run in store.list()}
     return [_reading(store, entry, held.get(entry.key), last) for entry in entries]

@@ -1,0 +1,89 @@
+"""What a metric may look at: the honest workers after a round, and what stays the same over a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from byzmesh.networks import Network
+    from byzmesh.problems.base import Task
+    from byzmesh.rules.base import Rule
+    from byzmesh.types import Array, Floats, Integers
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Setting:
+    """What stays the same over a run: the network, the rule, and the bound f (N,) of each honest worker."""
+
+    network: Network
+    rule: Rule
+    bound: Integers
+    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, function: Callable[[Setting], T]) -> T:
+        """function(self), computed once per run."""
+        if function not in self.known:
+            self.known[function] = function(self)
+        value: T = self.known[function]
+        return value
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluation:
+    """What a metric may look at. Nothing here is computed before somebody asks for it.
+
+    round     rounds done
+    models    (N, D) the honest models, in the order of `network.honest`; of a real peer, its own (1, D)
+    measures  what the task measures of each model, by name: `loss` (N,) and, where it has a meaning, `accuracy` (N,)
+    task      the problem, bound to the workers' data
+    setting   network, rule and bounds; None for a real peer, which knows of nobody but itself
+    exchange  () -> (`sent`, `coefficients`) of the last round
+
+    >>> import byzmesh as bm
+    >>> task = bm.problem("quadratic").bind(workers=2)
+    >>> at = Evaluation(round=0, models=np.array([[1.0], [3.0]]), measures={"loss": np.zeros(2)}, task=task)
+    >>> at.average
+    array([2.])
+    """
+
+    round: int
+    models: Array
+    measures: Mapping[str, Floats]
+    task: Task
+    setting: Setting | None = None
+    exchange: Callable[[], tuple[Array | None, Array | None]] = field(default=lambda: (None, None), repr=False)
+    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def average(self) -> Array:
+        """(D,) mean of the honest models, summed in float64."""
+        average: Array = self.models.mean(axis=0, dtype=np.float64).astype(self.models.dtype)
+        return average
+
+    @property
+    def sent(self) -> Array | None:
+        """(N, D) what the honest workers sent in the last round; None before the first."""
+        return self.once(_exchanged)[0]
+
+    @property
+    def coefficients(self) -> Array | None:
+        """(N, K) how much each slot of an inbox counted; None before the first round and for coordinate-wise rules."""
+        return self.once(_exchanged)[1]
+
+    def once(self, function: Callable[[Evaluation], T]) -> T:
+        """function(self), computed once per evaluation: for metrics that share work."""
+        if function not in self.known:
+            self.known[function] = function(self)
+        value: T = self.known[function]
+        return value
+
+
+def _exchanged(at: Evaluation) -> tuple[Array | None, Array | None]:
+    return at.exchange()
