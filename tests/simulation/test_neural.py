@@ -135,3 +135,15 @@ def test_clipping(momentum: str) -> None:
         local_update(clip=0)
     with pytest.raises(bm.errors.ConfigError, match=r"steps must be a whole number of at least 1, got 1\.5"):
         local_update(steps=1.5)  # type: ignore[arg-type]
+
+
+def test_metrics_of_classes_and_of_the_average_model() -> None:
+    run = prepared(measure=["class_accuracy", "average_accuracy"]).run()
+    task = prepared().task
+    assert isinstance(task, TorchTask)
+    labels = task.samples.test_y.cpu().numpy()
+    counts = np.bincount(labels, minlength=10)
+    by_class = np.array([run.metrics[f"class_accuracy_{label}"][-1] for label in range(10)])
+    assert by_class @ counts / counts.sum() == pytest.approx(run.metrics["accuracy"][-1])
+    average = task.evaluate(run.models.mean(axis=0, dtype=np.float64).astype(np.float32)[None])
+    assert run.metrics["average_accuracy"][-1] == average["accuracy"][0]
