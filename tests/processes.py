@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -38,6 +38,12 @@ def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     )
     STARTED.append(process)
     return process
+
+
+def output(process: subprocess.Popen[str]) -> IO[str]:
+    """What a process says, line by line."""
+    assert process.stdout is not None
+    return process.stdout
 
 
 def results(path: Path) -> dict[str, Any]:

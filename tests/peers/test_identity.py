@@ -70,5 +70,5 @@ def test_missing_key_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a" * 40 + "b", "\x00" * 40, "~" * 40])
-def test_what_is_not_a_key(text) -> None:
+def test_what_is_not_a_key(text: str) -> None:
     assert not is_public_key(text)

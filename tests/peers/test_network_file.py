@@ -51,7 +51,7 @@ def test_round_trip_through_yaml_without_secrets(tmp_path: Path) -> None:
         ({"timeouts": {"round": -1}}, "timeout"),
     ],
 )
-def test_mistakes_are_one_line_that_names_them(tmp_path: Path, change, message) -> None:
+def test_mistakes_are_one_line_that_names_them(tmp_path: Path, change, message: str) -> None:
     good = content(two_castle(tmp_path))
     with pytest.raises(ConfigError, match=message) as caught:
         network_file({**good, **change})
@@ -94,7 +94,7 @@ def test_run_is_what_peers_must_agree_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["peers: [", "- a", "\x00"])
-def test_not_a_network_file(tmp_path: Path, text) -> None:
+def test_not_a_network_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "n.yaml").write_text(text)
     with pytest.raises(ConfigError):
         load_network(tmp_path / "n.yaml")

@@ -41,7 +41,7 @@ def circle(vectors, rule="weimean", **options):
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "torch"])
-def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind) -> None:
+def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind: str) -> None:
     made = np.random.default_rng(0).normal(size=(4, 30))
     vectors = torch.tensor(made, dtype=torch.float32) if kind == "torch" else made.astype(kind)
     answers = circle(list(vectors), "ios", f=1)
@@ -118,7 +118,7 @@ def test_the_example_trains_four_peers(tmp_path: Path) -> None:
     assert all("round" in text for text in texts)
 
 
-def fetch(port, path):
+def fetch(port: int, path: Path):
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
             return answer.status, answer.read().decode()

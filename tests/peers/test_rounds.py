@@ -193,7 +193,7 @@ def test_liars_cannot_stretch_the_grace_period(honest, lying) -> None:
 
 
 @pytest.mark.parametrize("name", ["timeout", "start", "grace", "start_grace"])
-def test_bad_patience(name) -> None:
+def test_bad_patience(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         Patience(**{name: 0.0})
 

@@ -76,7 +76,7 @@ def test_neighbours_hear_each_other_and_joins_are_announced() -> None:
 
 
 @pytest.mark.parametrize("kind", ["no key", "wrong key", "wrong server key"])
-def test_strangers_are_refused_at_the_handshake(kind) -> None:
+def test_strangers_are_refused_at_the_handshake(kind: str) -> None:
     made, keys, where = pair()
     context = zmq.Context()
     try:
@@ -229,11 +229,11 @@ def behaviours(file, hostile):
     }
 
 
-def memory(drill):
+def memory(drill: Drill):
     return {name: resident(pid) for name, pid in drill.nursery.pids.items()}
 
 
-def said(drill, peer, event):
+def said(drill: Drill, peer: int, event):
     lines = (drill.out / f"{peer}.log").read_text().splitlines()
     return [line for line in map(json.loads, lines) if line["event"] == event]
 

@@ -7,7 +7,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +25,7 @@ OLD = {"rule": {"name": "IOS"}, "seed": 1}
 STUCK = {"rule": {"name": "Krum"}, "seed": 1}
 
 
-def message(path, *, readonly=False) -> str:
+def message(path: Path, *, readonly: bool = False) -> str:
     with pytest.raises(StoreError) as caught:
         open_store(path, readonly=readonly).list()
     text = str(caught.value)
@@ -177,7 +180,7 @@ def test_a_damaged_store_says_so(tmp_path: Path) -> None:
 def test_an_unfinished_transaction_leaves_no_trace(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with open_store(path) as store:
-        configs = [{"seed": 1}, {"seed": float("nan")}]
+        configs: list[dict[str, Any]] = [{"seed": 1}, {"seed": float("nan")}]
         with pytest.raises(ValueError, match="seed"):
             store.plan_all(configs)
         assert store.list() == []
@@ -196,7 +199,7 @@ def test_a_closed_or_readonly_store_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def public_folder():
+def public_folder() -> Iterator[Path]:
     """A folder that another user can reach (pytest's own are private)."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
@@ -206,7 +209,7 @@ def public_folder():
 
 
 @pytest.mark.parametrize("readonly", ["file", "folder"])
-def test_without_permission_to_write(public_folder, readonly) -> None:
+def test_without_permission_to_write(public_folder: Path, readonly: str) -> None:
     path = public_folder / "runs.db"
     with open_store(path) as store:
         store.plan(OLD)
@@ -221,7 +224,7 @@ def test_without_permission_to_write(public_folder, readonly) -> None:
     assert line.startswith(f"StoreError store {path} cannot be read")
 
 
-def test_a_log_that_cannot_be_read_is_not_passed_over(public_folder, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_read_is_not_passed_over(public_folder: Path, tmp_path: Path) -> None:
     path = public_folder / "runs.db"
     open_store(tmp_path / "runs.db").close()
     with open_store(tmp_path / "runs.db") as store:
@@ -234,7 +237,7 @@ def test_a_log_that_cannot_be_read_is_not_passed_over(public_folder, tmp_path: P
 
 
 @contextlib.contextmanager
-def small_disk(folder: Path):
+def small_disk(folder: Path) -> Iterator[int]:
     """A disk of 512 kB; where mounting is not allowed, the folder itself and a limit on the size of a file instead."""
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)], capture_output=True, check=False
@@ -247,12 +250,12 @@ def small_disk(folder: Path):
 
 
 @contextlib.contextmanager
-def small_files(folder: Path):
+def small_files(folder: Path) -> Iterator[int]:
     yield 600_000
 
 
 @pytest.mark.parametrize("limited", [small_disk, small_files])
-def test_a_full_disk_loses_nothing(tmp_path: Path, limited) -> None:
+def test_a_full_disk_loses_nothing(tmp_path: Path, limited: Callable[[Path], AbstractContextManager[int]]) -> None:
     with limited(tmp_path) as largest_file:
         path = tmp_path / "runs.db"
         *lines, last = run_worker("fill", path, largest_file)

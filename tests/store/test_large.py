@@ -1,20 +1,22 @@
 """A hundred thousand runs: filters answer what reading every config would answer. (Times: benchmarks/store.py.)"""
 
 import sqlite3
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from byzmesh.store import open_store
+from byzmesh.store import Store, open_store
 
 RULES = ("IOS", "Krum", "FABA", "CC", "SCC", "CooMed", "GeoMed", "TriMean")
-CONFIGS = [
+CONFIGS: list[dict[str, Any]] = [
     {"rule": {"name": RULES[number % 8], "f": (1, "exact")[number // 8 % 2]}, "lr": 0.25 * (number % 3), "seed": number}
     for number in range(100_000)
 ]
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory):
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with open_store(tmp_path_factory.mktemp("large") / "runs.db") as opened:
         opened.plan_all(CONFIGS)
         with sqlite3.connect(opened.path) as connection:
@@ -31,8 +33,8 @@ def store(tmp_path_factory: pytest.TempPathFactory):
         {"rule.name": "Krum", "seed": 8},
     ],
 )
-def test_filters_find_exactly_the_right_runs(store, where) -> None:
-    def fits(config):
+def test_filters_find_exactly_the_right_runs(store: Store, where: dict[str, Any]) -> None:
+    def fits(config: dict[str, Any]) -> bool:
         flat = {"rule.name": config["rule"]["name"], "rule.f": config["rule"]["f"], **config}
         return all(flat[path] == value for path, value in where.items())
 
@@ -43,9 +45,9 @@ def test_filters_find_exactly_the_right_runs(store, where) -> None:
     assert [run.config["seed"] for run in store.list(where, limit=7)] == expected[-7:]
 
 
-def test_filters_use_the_index_and_never_walk_through_all_configs(store) -> None:
+def test_filters_use_the_index_and_never_walk_through_all_configs(store: Store) -> None:
     with sqlite3.connect(store.path) as connection:
-        statements = []
+        statements: list[str] = []
         store._connection.set_trace_callback(statements.append)
         store.list({"rule.name": "IOS", "seed": 8}, "finished", 5)
         store._connection.set_trace_callback(None)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from byzmesh.store import Owner, open_store, this_process
-from byzmesh.store.records import is_dead
+from byzmesh.store.owners import is_dead
+from tests.processes import output
 from tests.store import workers
 
 
@@ -28,7 +29,7 @@ def test_two_writers_and_a_reader_at_once(tmp_path: Path) -> None:
     path, count = tmp_path / "runs.db", 60
     writers = {name: start("write", path, name, count) for name in ("first", "second")}
     for process in writers.values():
-        process.stdout.readline()
+        output(process).readline()
     seen = 0
     with open_store(path, readonly=True) as reader:
         while any(process.poll() is None for process in writers.values()):
@@ -53,7 +54,7 @@ def test_each_run_is_claimed_exactly_once(tmp_path: Path) -> None:
     claimed = []
     for racer in racers:
         # Read until each one says that it tried them all, and only then let any of them end.
-        claimed.append([line.strip() for line in iter(racer.stdout.readline, "done\n")])
+        claimed.append([line.strip() for line in iter(output(racer).readline, "done\n")])
     for racer in racers:
         racer.communicate()
     assert sorted(key for share in claimed for key in share) == sorted(keys)
@@ -64,9 +65,9 @@ def test_a_killed_owner_is_replaced_at_once(tmp_path: Path) -> None:
     with open_store(path) as store:
         key = store.plan({"seed": 1})
         owner = start("claim", path, 0)
-        assert owner.stdout.readline().strip() == key
+        assert output(owner).readline().strip() == key
         former = store.get(key).owner
-        assert former.pid == owner.pid
+        assert former is not None and former.pid == owner.pid
         assert not store.claim(key, this_process())
         owner.send_signal(signal.SIGKILL)
         os.waitid(os.P_PID, owner.pid, os.WEXITED | os.WNOWAIT)  # dead, but not yet reaped
@@ -90,12 +91,12 @@ def test_kill_9_loses_nothing_that_was_committed(tmp_path: Path) -> None:
     for _ in range(6):
         writer = start("write", path, "victim", 10**6)
         for _ in range(int(draw.integers(1, 25))):
-            writer.stdout.readline()
+            output(writer).readline()
         writer.send_signal(signal.SIGKILL)
-        output, _ = writer.communicate()
+        rest, _ = writer.communicate()
         with open_store(path) as store:
             finished = {run.key: run.config["number"] for run in store.list(status="finished")}
-            for line in output.splitlines():
+            for line in rest.splitlines():
                 key, number, stored = line.split()
                 assert stored == "True"
                 committed[key] = int(number)

@@ -3,8 +3,10 @@
 import os
 import pickle
 import sqlite3
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError, StoreError, UnknownName, UnknownOption
-from byzmesh.store import Owner, config_key, open_store, this_process
+from byzmesh.store import Owner, Store, config_key, open_store, this_process
 from byzmesh.store.provenance import provenance
 
 CONFIG = {"rule": {"name": "IOS", "f": 1}, "seed": 3, "lr": 0.5}
@@ -20,16 +22,16 @@ ELSEWHERE = Owner("another-host", 17)
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "runs.db") as opened:
         yield opened
 
 
-def grid():
+def grid() -> list[dict[str, Any]]:
     return [{"rule": {"name": rule}, "seed": seed} for rule in ("IOS", "Krum", "FABA") for seed in range(4)]
 
 
-def test_a_run_from_plan_to_result(store) -> None:
+def test_a_run_from_plan_to_result(store: Store) -> None:
     key = store.plan(CONFIG)
     assert key == config_key(CONFIG)
     assert store.get(key).status == "planned"
@@ -41,18 +43,18 @@ def test_a_run_from_plan_to_result(store) -> None:
     run = store.get(key)
     assert (run.status, run.rounds, run.seconds, run.config) == ("finished", 100, 1.5, CONFIG)
     assert (run.final, run.provenance, run.owner) == ({"loss": 1.0}, provenance(), None)
-    assert run.ended >= run.started > 1.6e9
+    assert run.started is not None and run.ended is not None and run.ended >= run.started > 1.6e9
     np.testing.assert_array_equal(store.edges(key), sorted(edges))
 
 
-def test_planning_again_changes_nothing(store) -> None:
+def test_planning_again_changes_nothing(store: Store) -> None:
     key = store.plan(CONFIG)
     store.finish(key, "finished", {"loss": [1.0]})
     assert store.plan(dict(reversed(CONFIG.items()))) == key
     assert [run.status for run in store.list()] == ["finished"]
 
 
-def test_a_result_is_never_overwritten(store) -> None:
+def test_a_result_is_never_overwritten(store: Store) -> None:
     key = store.plan(CONFIG)
     assert store.finish(key, "diverged", {"loss": [np.inf]})
     assert not store.finish(key, "finished", {"loss": [1.0]})
@@ -61,7 +63,7 @@ def test_a_result_is_never_overwritten(store) -> None:
     assert (store.get(key).status, store.get(key).final) == ("diverged", {"loss": np.inf})
 
 
-def test_an_interrupted_run_goes_on_and_a_failed_one_only_on_request(store) -> None:
+def test_an_interrupted_run_goes_on_and_a_failed_one_only_on_request(store: Store) -> None:
     key = store.plan(CONFIG)
     store.claim(key, this_process())
     assert store.finish(key, "interrupted", {"loss": [3.0]}, rounds=10, owner=this_process())
@@ -76,17 +78,17 @@ def test_an_interrupted_run_goes_on_and_a_failed_one_only_on_request(store) -> N
     assert list(store.series(key)) == ["accuracy"]
 
 
-def test_the_same_config_by_other_code_is_another_run(store) -> None:
+def test_the_same_config_by_other_code_is_another_run(store: Store) -> None:
     plain, first, second = (store.plan(CONFIG, code) for code in ({}, {"rule mine": "a"}, {"rule mine": "b"}))
     assert (plain, first) == (config_key(CONFIG), config_key(CONFIG, {"rule mine": "a"}))
     assert len({plain, first, second}) == 3
     assert [run.code for run in store.list()] == [{}, {"rule mine": "a"}, {"rule mine": "b"}]
     assert store.compare([first, second]).differing == {"rule mine": ("a", "b")}
     with pytest.raises(ConfigError, match="code must map"):
-        store.plan(CONFIG, {"rule mine": 3})
+        store.plan(CONFIG, cast(Any, {"rule mine": 3}))
 
 
-def test_current_is_the_code_last_planned(store) -> None:
+def test_current_is_the_code_last_planned(store: Store) -> None:
     first, second = (store.plan(CONFIG, {"rule mine": code}) for code in "ab")
     other = store.plan({"seed": 4})
     for key in (first, other):
@@ -100,7 +102,7 @@ def test_current_is_the_code_last_planned(store) -> None:
     assert len(store.list()) == len(store.frame(current=False)) == 3 and len(store.frame()) == 2
 
 
-def test_a_result_asked_for_again_stays_until_there_is_a_new_one(store) -> None:
+def test_a_result_asked_for_again_stays_until_there_is_a_new_one(store: Store) -> None:
     key = store.plan(CONFIG)
     store.finish(key, "finished", {"loss": [1.0]}, rounds=10, seconds=1.0)
     store.plan_all([CONFIG], again=["failed"])
@@ -123,12 +125,12 @@ def test_a_result_asked_for_again_stays_until_there_is_a_new_one(store) -> None:
     assert store.finish(key, "diverged", {"loss": [2.0]}, rounds=20, seconds=0.5, owner=this_process())
     run = store.get(key)
     assert (run.status, run.final, run.rounds, run.failure, run.settled) == ("diverged", {"loss": 2.0}, 20, None, True)
-    assert run.ended >= run.started
+    assert run.started is not None and run.ended is not None and run.ended >= run.started
     with pytest.raises(ConfigError, match="'planned' cannot be computed again"):
         store.plan_all([CONFIG], again=["planned"])
 
 
-def test_facts_and_kinds_that_there_are_not_are_refused(store) -> None:
+def test_facts_and_kinds_that_there_are_not_are_refused(store: Store) -> None:
     key = store.plan(CONFIG)
     with pytest.raises(UnknownOption, match="'round': did you mean 'rounds'"):
         store.finish(key, "finished", {}, round=3)
@@ -136,7 +138,7 @@ def test_facts_and_kinds_that_there_are_not_are_refused(store) -> None:
         store.fail(key, "memori", "no room")
 
 
-def test_a_lease_protects_and_runs_out(store) -> None:
+def test_a_lease_protects_and_runs_out(store: Store) -> None:
     key = store.plan(CONFIG)
     assert store.claim(key, ELSEWHERE, lease_seconds=1000)
     assert not store.claim(key, this_process())
@@ -148,19 +150,21 @@ def test_a_lease_protects_and_runs_out(store) -> None:
     assert store.get(key).owner == this_process()
 
 
-def test_a_heartbeat_makes_the_lease_longer(store) -> None:
+def test_a_heartbeat_makes_the_lease_longer(store: Store) -> None:
     key = store.plan(CONFIG)
     store.claim(key, ELSEWHERE, lease_seconds=10)
     before = store.get(key)
     assert store.heartbeat(key, ELSEWHERE, lease_seconds=1000)
     after = store.get(key)
+    assert before.lease_until is not None and after.lease_until is not None
     assert after.lease_until > before.lease_until + 900
+    assert before.heartbeat is not None and after.heartbeat is not None
     assert after.heartbeat >= before.heartbeat
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=50))
 @settings(max_examples=40, deadline=None)
-def test_series_come_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, bits) -> None:
+def test_series_come_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, bits: list[int]) -> None:
     sent = np.array(bits, np.uint64).view(np.float64)
     with open_store(tmp_path_factory.mktemp("bits") / "runs.db") as store:
         key = store.plan({})
@@ -170,9 +174,9 @@ def test_series_come_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, 
             np.testing.assert_equal(store.get(key).final["any bits"], sent[-1])
 
 
-def test_series_of_other_types_are_exact_too(store) -> None:
+def test_series_of_other_types_are_exact_too(store: Store) -> None:
     key = store.plan({})
-    store.finish(key, "finished", {"single": np.float32([0.1]), "count": [2**53], "none": []})
+    store.finish(key, "finished", {"single": np.array([0.1], np.float32), "count": [2**53], "none": []})
     series = store.series(key)
     assert (series["single"][0], series["count"][0], len(series["none"])) == (np.float32(0.1), 2**53, 0)
     assert store.get(key).final.keys() == {"single", "count"}
@@ -187,7 +191,9 @@ def test_series_of_other_types_are_exact_too(store) -> None:
         (("finished", {"loss": np.ones(2, complex)}), "metric 'loss'"),
     ],
 )
-def test_what_is_not_a_result_is_refused_and_nothing_stored(store, arguments, part) -> None:
+def test_what_is_not_a_result_is_refused_and_nothing_stored(
+    store: Store, arguments: tuple[str, dict[str, Any]], part: str
+) -> None:
     key = store.plan(CONFIG)
     with pytest.raises(ConfigError, match=part):
         store.finish(key, *arguments)
@@ -195,14 +201,14 @@ def test_what_is_not_a_result_is_refused_and_nothing_stored(store, arguments, pa
 
 
 @pytest.mark.parametrize("edges", [[[1, 2, 3]], [[0.5, 1, 2, 3]], [[1, 2, 3, 4], [1, 2, 5, 6]]])
-def test_edges_of_the_wrong_form_are_refused(store, edges) -> None:
+def test_edges_of_the_wrong_form_are_refused(store: Store, edges: list[list[float]]) -> None:
     key = store.plan(CONFIG)
     with pytest.raises(ConfigError, match="edges must"):
         store.finish(key, "finished", {}, edges=edges)
     assert store.get(key).status == "planned"
 
 
-def test_a_key_may_be_shortened_while_unique(store) -> None:
+def test_a_key_may_be_shortened_while_unique(store: Store) -> None:
     keys = store.plan_all({"seed": seed} for seed in range(300))
     assert store.get(keys[0][:20]).key == keys[0]
     assert store.claim(keys[0][:20], this_process())
@@ -214,10 +220,10 @@ def test_a_key_may_be_shortened_while_unique(store) -> None:
         store.get(absent)
     for wrong in ("", "XYZ", keys[0].upper() + "_", 7):
         with pytest.raises(StoreError, match="hexadecimal"):
-            store.get(wrong)
+            store.get(cast(str, wrong))
 
 
-def test_filters(store) -> None:
+def test_filters(store: Store) -> None:
     store.plan_all(grid())
     store.finish(config_key(grid()[1]), "finished", {})
     assert [run.config for run in store.list()] == grid()
@@ -229,14 +235,15 @@ def test_filters(store) -> None:
     assert store.list({"seed": "2"}) == store.list({"seed": True}) == store.list(limit=0) == []
 
 
-def test_filters_by_values_that_are_no_numbers(store) -> None:
-    configs = [{"f": "exact"}, {"f": 1}, {"f": None}, {"f": True}, {"f": [1, 2]}, {"f": {}}, {"f": list(range(99))}]
+def test_filters_by_values_that_are_no_numbers(store: Store) -> None:
+    values: list[Any] = ["exact", 1, None, True, [1, 2], {}, list(range(99))]
+    configs = [{"f": value} for value in values]
     store.plan_all(configs)
     for config in configs:
         assert [run.config for run in store.list(config)] == [config]
 
 
-def test_a_filter_by_an_unknown_field_names_the_nearest(store) -> None:
+def test_a_filter_by_an_unknown_field_names_the_nearest(store: Store) -> None:
     assert store.list({"rule.nam": "IOS"}) == []
     store.plan_all(grid())
     with pytest.raises(UnknownName, match=r"'rule.nam': did you mean 'rule.name'"):
@@ -247,7 +254,7 @@ def test_a_filter_by_an_unknown_field_names_the_nearest(store) -> None:
         store.list(limit=-1)
 
 
-def test_delete_leaves_nothing_of_a_run_and_all_of_the_others(store) -> None:
+def test_delete_leaves_nothing_of_a_run_and_all_of_the_others(store: Store) -> None:
     keys = store.plan_all(grid())
     for key in keys:
         store.finish(key, "finished", {"loss": [1.0]}, edges=[[0, 1, 2, 3]])
@@ -264,7 +271,7 @@ def test_delete_leaves_nothing_of_a_run_and_all_of_the_others(store) -> None:
     assert store.get(keys[0]).status == "planned"
 
 
-def test_delete_is_all_or_nothing_and_spares_running_runs(store) -> None:
+def test_delete_is_all_or_nothing_and_spares_running_runs(store: Store) -> None:
     first, second = store.plan_all(grid()[:2])
     store.claim(second, this_process())
     with pytest.raises(StoreError, match=f"computed by process {os.getpid()}"):
@@ -272,14 +279,14 @@ def test_delete_is_all_or_nothing_and_spares_running_runs(store) -> None:
     assert len(store.list()) == 2
 
 
-def test_claiming_needs_a_planned_run_and_a_positive_lease(store) -> None:
+def test_claiming_needs_a_planned_run_and_a_positive_lease(store: Store) -> None:
     with pytest.raises(StoreError, match="plan it"):
         store.claim("0" * 64, this_process())
     with pytest.raises(ConfigError, match="lease_seconds = 0"):
         store.claim(store.plan(CONFIG), this_process(), 0)
 
 
-def test_threads_share_a_store(store) -> None:
+def test_threads_share_a_store(store: Store) -> None:
     keys = store.plan_all({"seed": seed} for seed in range(40))
 
     def work(_: int) -> list[str]:
@@ -290,7 +297,7 @@ def test_threads_share_a_store(store) -> None:
     assert sorted(claimed) == sorted(keys)
 
 
-def test_a_pickled_store_opens_the_same_file(store) -> None:
+def test_a_pickled_store_opens_the_same_file(store: Store) -> None:
     key = store.plan(CONFIG)
     with pickle.loads(pickle.dumps(store)) as again:
         assert again.get(key).config == CONFIG

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,11 @@ import pandas as pd
 import pytest
 
 from byzmesh.errors import ConfigError, MissingExtra, StoreError
-from byzmesh.store import open_store
+from byzmesh.store import Store, open_store
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "runs.db") as opened:
         first = opened.plan({"rule": {"name": "IOS", "f": 1}, "seed": 1, "byzantine": [7, 9], "loss": "softmax"})
         second = opened.plan({"rule": {"name": "Krum", "f": "exact"}, "seed": 1, "byzantine": [7, 9], "status": True})
@@ -24,7 +25,7 @@ def store(tmp_path: Path):
         yield opened
 
 
-def test_frame_has_one_row_per_run(store) -> None:
+def test_frame_has_one_row_per_run(store: Store) -> None:
     table = store.frame()
     assert list(table["status"]) == ["finished", "diverged", "planned"]
     assert list(table["rule.name"]) == ["IOS", "Krum", "Krum"]
@@ -38,13 +39,13 @@ def test_frame_has_one_row_per_run(store) -> None:
     assert list(table["key"]) == [run.key for run in store.list()]
 
 
-def test_frame_is_filtered_like_a_list(store) -> None:
+def test_frame_is_filtered_like_a_list(store: Store) -> None:
     assert list(store.frame({"rule.name": "Krum"})["seed"]) == [1, 2]
     assert list(store.frame(status="planned")["seed"]) == [2]
     assert len(store.frame({"seed": 99})) == 0
 
 
-def test_compare_shows_what_differs(store) -> None:
+def test_compare_shows_what_differs(store: Store) -> None:
     keys = [run.key for run in store.list()]
     comparison = store.compare(key[:20] for key in keys[:2])
     assert comparison.keys == tuple(keys[:2])
@@ -58,12 +59,12 @@ def test_compare_shows_what_differs(store) -> None:
     assert store.compare([keys[0], keys[2]]).final["accuracy"] == (0.9, None)
 
 
-def test_compare_tells_types_apart(store) -> None:
+def test_compare_tells_types_apart(store: Store) -> None:
     keys = store.plan_all([{"f": 1}, {"f": 1.0}, {"f": True}])
     assert store.compare(keys).differing == {"f": (1, 1.0, True)}
 
 
-def test_csv_comes_back(store, tmp_path: Path) -> None:
+def test_csv_comes_back(store: Store, tmp_path: Path) -> None:
     store.export(tmp_path / "runs.csv")
     table = pd.read_csv(tmp_path / "runs.csv")
     assert list(table["key"]) == [run.key for run in store.list()]
@@ -71,7 +72,7 @@ def test_csv_comes_back(store, tmp_path: Path) -> None:
     assert list(table.columns) == list(store.frame().columns)
 
 
-def test_json_holds_configs_and_series(store, tmp_path: Path) -> None:
+def test_json_holds_configs_and_series(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     store.export(path, "json", where={"seed": 1})
     entries = json.loads(path.read_text(), parse_constant=pytest.fail)
@@ -85,7 +86,7 @@ def test_json_holds_configs_and_series(store, tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == []
 
 
-def test_parquet_comes_back(store, tmp_path: Path) -> None:
+def test_parquet_comes_back(store: Store, tmp_path: Path) -> None:
     store.export(tmp_path / "runs.parquet")
     table = pd.read_parquet(tmp_path / "runs.parquet")
     assert list(table["rule.f"]) == ["1", '"exact"', '"exact"']
@@ -93,14 +94,14 @@ def test_parquet_comes_back(store, tmp_path: Path) -> None:
     assert list(table["seed"]) == [1, 1, 2]
 
 
-def test_parquet_without_its_extra(store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_without_its_extra(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match=r"byzmesh\[parquet\]"):
         store.export(tmp_path / "runs.parquet")
     assert [file.name for file in tmp_path.iterdir() if "parquet" in file.name] == []
 
 
-def test_a_failed_export_keeps_the_older_file(store, tmp_path: Path) -> None:
+def test_a_failed_export_keeps_the_older_file(store: Store, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'xlsx'"):
         store.export(tmp_path / "runs.xlsx")
     with pytest.raises(StoreError, match="another path"):

@@ -6,16 +6,20 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from byzmesh.config.grid import read_grid
 from byzmesh.errors import ByzmeshError, ConfigError
 from byzmesh.store import open_store
+from byzmesh.store.records import RunRecord
 from byzmesh.sweeps.build import build
 from byzmesh.sweeps.dask import Tls
 from byzmesh.sweeps.models import kept_rounds, models_file, read_models
+from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
 from tests.conftest import GridFile
@@ -60,23 +64,23 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path):
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
     started = Cluster(tmp_path)
     yield started
     started.close()
 
 
-def configs(path):
+def configs(path: Path) -> list[dict[str, Any]]:
     return [point.config for point in read_grid(path)]
 
 
-def alone(config):
+def alone(config: dict[str, Any]) -> tuple[Any, ...]:
     run = compute(config)
     series = {name: values.tobytes() for name, values in run.metrics.items()}
     return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.tolist()))
 
 
-def test_a_worker_killed_mid_sweep_changes_nothing(cluster, grid_file: GridFile, tmp_path: Path) -> None:
+def test_a_worker_killed_mid_sweep_changes_nothing(cluster: Cluster, grid_file: GridFile, tmp_path: Path) -> None:
     first, _ = cluster.worker(), cluster.worker()
     axes = {"rule": ["ios", "cc", "krum"], "attack": ["gaussian", "alie"], "seed": [0, 1]}
     grid = grid_file(rounds=1500, axes=axes, cases={"fine": {}, "hopeless": {"f": 9}}, exclude=[
@@ -97,7 +101,7 @@ def test_a_worker_killed_mid_sweep_changes_nothing(cluster, grid_file: GridFile,
     for config, held in list(zip(written, found.values(), strict=True))[:12:5]:
         assert held == alone(config)
     with open_store(store) as opened:
-        assert "f = 9 is infeasible" in opened.list(status="failed")[0].failure
+        assert "f = 9 is infeasible" in str(opened.list(status="failed")[0].failure)
     # What was done on the cluster is done: nothing is left for this machine, and nothing was stored twice.
     again = command("sweep", grid, "--store", store, "--workers", 1)
     assert (again.returncode, results(store)) == (1, found)
@@ -113,7 +117,7 @@ def test_models_come_back_from_the_cluster(cluster: Cluster, grid_file: GridFile
     assert read_models(models_file(store, key)).models.tobytes() == build(config).run().models.tobytes()
 
 
-def test_ctrl_c_gives_the_runs_back(cluster, grid_file: GridFile, tmp_path: Path) -> None:
+def test_ctrl_c_gives_the_runs_back(cluster: Cluster, grid_file: GridFile, tmp_path: Path) -> None:
     cluster.worker()
     grid = grid_file(rounds=1_000_000, axes={"seed": [0, 1]})
     store = tmp_path / "runs.db"
@@ -127,15 +131,15 @@ def test_ctrl_c_gives_the_runs_back(cluster, grid_file: GridFile, tmp_path: Path
 
 
 def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(
-    cluster, grid_file: GridFile, tmp_path: Path
+    cluster: Cluster, grid_file: GridFile, tmp_path: Path
 ) -> None:
     cluster.worker()
     short = configs(grid_file(rounds=20))
     long = configs(grid_file(rounds=1_000_000, axes={"seed": [1]}))
     store = tmp_path / "runs.db"
-    ended = []
+    ended: list[str] = []
 
-    def show(backlog, run) -> None:
+    def show(backlog: Backlog, run: RunRecord | None) -> None:
         if run is not None:
             ended.append(run.key)
             cluster.scheduler.kill()

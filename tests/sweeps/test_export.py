@@ -88,8 +88,8 @@ def stopped_run(store: Store, data: Path, problem: dict[str, Any], rounds: int) 
 
 def read(path: Path) -> dict[str, torch.Tensor]:
     if path.suffix == ".safetensors":
-        return safetensors.torch.load_file(path)
-    return torch.load(path, weights_only=True)
+        return dict(safetensors.torch.load_file(path))
+    return dict(torch.load(path, weights_only=True))
 
 
 def mlp() -> nn.Module:

@@ -2,19 +2,22 @@
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from byzmesh.config.grid import expand
 from byzmesh.errors import ConfigError, DataError, InfeasibleBound, MissingExtra
-from byzmesh.store import Owner, open_store
+from byzmesh.simulation.engine import Simulation
+from byzmesh.store import Owner, Store, open_store
 from byzmesh.store.records import FAILURE_KINDS
 from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder, delete_runs, find_runs, tidy
 from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import Leases
-from byzmesh.sweeps.run import compute
+from byzmesh.sweeps.run import Result, compute
 
 # Rules with memory, liars with memory or draws, momentum: what a checkpoint must hold.
 HARD = [
@@ -25,32 +28,38 @@ HARD = [
 ]
 
 
-def config(samples: Path, **parts):
+def config(samples: Path, **parts: Any) -> dict[str, Any]:
     base = {"problem": {"name": "softmax", "data": str(samples)}, "network": "paper/two-castle", "rounds": 60}
     return expand({"base": {**base, "evaluate_every": 7, **parts}})[0].config
 
 
-def same(one, other) -> None:
+def _before(stop: int, run: Simulation) -> bool:
+    return run.round < stop
+
+
+def same(one: Result, other: Result) -> None:
     assert (one.status, one.rounds) == (other.status, other.rounds)
     assert {name: values.tobytes() for name, values in one.metrics.items()} == {
         name: values.tobytes() for name, values in other.metrics.items()
     }
-    assert np.array_equal(one.edges, other.edges) if one.edges is not None else other.edges is None
+    assert (one.edges is None) == (other.edges is None)
+    if one.edges is not None and other.edges is not None:
+        assert np.array_equal(one.edges, other.edges)
 
 
 @pytest.mark.parametrize("parts", HARD, ids=lambda parts: str(parts["attack"]))
-def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples: Path, tmp_path: Path, parts) -> None:
+def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples: Path, tmp_path: Path, parts: dict[str, Any]) -> None:
     written = config(samples, **parts)
     whole = compute(written)
     assert whole.status == "finished"
     warnings: list[str] = []
     checkpoint = Checkpoint(tmp_path / "folder" / "run", 1e9, warnings.append)
-    seen = []
+    seen: list[int] = []
     for stop in (1, 23, 24, 49):
-        part = compute(written, lambda run, stop=stop: run.round < stop, checkpoint)
+        part = compute(written, partial(_before, stop), checkpoint)
         assert (part.status, part.rounds) == ("interrupted", stop)
 
-    def watch(run):
+    def watch(run: Simulation) -> bool:
         seen.append(run.round)
         return True
 
@@ -61,9 +70,9 @@ def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples: Path, tmp_path:
 
 def test_checkpoints_are_written_while_the_run_goes_on(samples: Path, tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "run", 1e-9, pytest.fail)
-    rounds = []
+    rounds: list[int] = []
 
-    def watch(run):
+    def watch(run: Simulation) -> bool:
         if run.round > 2:
             rounds.append(checkpoint.path.stat().st_mtime_ns)
         return run.round < 10
@@ -96,7 +105,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(samples: Path,
 def test_a_users_mistake_is_a_line_and_a_bug_is_a_trace() -> None:
     assert failure_text(ConfigError("f = 9 is too large")) == "f = 9 is too large"
     try:
-        {}["missing"]
+        dict[str, int]()["missing"]
     except KeyError as error:
         text = failure_text(error)
     assert "Traceback" in text and "test_run.py" in text and "KeyError: 'missing'" in text
@@ -114,7 +123,7 @@ def test_a_users_mistake_is_a_line_and_a_bug_is_a_trace() -> None:
         (ZeroDivisionError(), "bug"),
     ],
 )
-def test_a_failure_has_a_kind(error, kind) -> None:
+def test_a_failure_has_a_kind(error: BaseException, kind: str) -> None:
     assert failure_kind(error) == kind and kind in FAILURE_KINDS
 
 
@@ -145,16 +154,22 @@ def test_runs_are_deleted_with_their_checkpoints(tmp_path: Path) -> None:
         assert os.listdir(folder) == [keys[1]]
 
 
+def lease_until(store: Store, key: str) -> float:
+    until = store.get(key).lease_until
+    assert until is not None
+    return until
+
+
 def test_a_held_run_keeps_its_lease_and_a_lost_one_is_noticed(tmp_path: Path) -> None:
     with open_store(tmp_path / "runs.db") as store:
         key, other = store.plan_all([{"seed": 0}, {"seed": 1}])
         with Leases(store, seconds=0.4) as leases:
             assert leases.take(key) and leases.take(other)
             assert not leases.take(key)
-            first = store.get(key).lease_until
+            first = lease_until(store, key)
             leases.drop(other)
             patience = threading.Event()
-            while store.get(key).lease_until < first + 1:  # several times the length of a lease
+            while lease_until(store, key) < first + 1:  # several times the length of a lease
                 assert not patience.wait(0.05)
             assert key not in leases.lost
             thief = Owner("elsewhere", 1)

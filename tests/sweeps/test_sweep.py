@@ -6,7 +6,9 @@ import resource
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ from tests.conftest import GridFile
 from tests.processes import PATIENCE, alive, children, command, results, start, statuses, wait_for
 
 
-def configs(path):
+def configs(path: Path) -> list[dict[str, Any]]:
     return [point.config for point in read_grid(path)]
 
 
@@ -44,7 +46,7 @@ def test_a_sweep_computes_what_is_missing_and_nothing_twice(grid_file: GridFile,
         assert edges == ([] if alone.edges is None else sorted(alone.edges.tolist()))
     assert sweep(written, store, workers=2).computed == 0
     with open_store(store, readonly=True) as opened:
-        assert all(run.provenance["version"] and run.seconds > 0 for run in opened.list())
+        assert all(run.provenance["version"] and (run.seconds or 0) > 0 for run in opened.list())
     assert not (tmp_path / "runs.db.checkpoints").exists()
 
 
@@ -62,7 +64,7 @@ def test_failures_and_divergence_do_not_stop_the_others(grid_file: GridFile, tmp
     assert told.failed == list(told.statuses)[2:4]
     with open_store(store, readonly=True) as opened:
         refused = opened.get(told.failed[0])
-        assert "f = 9 is infeasible for rule Krum at worker 0" in refused.failure
+        assert "f = 9 is infeasible for rule Krum at worker 0" in str(refused.failure)
         assert refused.failure_kind == "infeasible"
     assert sweep(written, store, workers=2).computed == 0
     again = sweep(written, store, workers=2, retry_failed=True)
@@ -90,7 +92,8 @@ def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file: Grid
     with open_store(store, readonly=True) as opened:
         for config, before in zip(written, (first, second), strict=True):
             after = opened.get(before.key)
-            assert (after.status, after.ended > before.ended) == ("finished", True)
+            assert after.ended is not None and before.ended is not None and after.ended > before.ended
+            assert after.status == "finished"
             assert opened.series(after.key)["loss"].tobytes() == compute(config).metrics["loss"].tobytes()
 
 
@@ -106,7 +109,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file: GridFile, tmp_path: Path, number) -> None:
+def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file: GridFile, tmp_path: Path, number: int) -> None:
     grid = grid_file(rounds=4000, axes={"rule": ["ios", "cc"]})
     store = tmp_path / "runs.db"
     process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 1000)
@@ -150,20 +153,25 @@ def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file:
     process = start("sweep", grid, "--store", store, "--workers", 1, "--checkpoint-seconds", 0.05)
     with open_store(store) as opened:
 
-        def owner():
+        def owner() -> int | None:
             running = opened.list(status="running")
-            return running[0].owner.pid if running and running[0].leased else None
+            holder = running[0].owner if running and running[0].leased else None
+            return None if holder is None else holder.pid
+
+        def replaced(victim: int | None) -> bool:
+            return owner() != victim
 
         for _ in range(3):
             wait_for(owner, process)
             victim = owner()
+            assert victim is not None
             os.kill(victim, signal.SIGKILL)
-            wait_for(lambda victim=victim: owner() != victim, process)
+            wait_for(partial(replaced, victim), process)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 1
         first, second = opened.list()
         assert (first.status, second.status) == ("failed", "finished")
-        assert "died 3 times (exit code -9)" in first.failure
+        assert "died 3 times (exit code -9)" in str(first.failure)
     again = command("sweep", grid, "--store", store, "--workers", 1, "--retry-failed")
     assert again.returncode == 0, again.stderr
     alone = compute(configs(grid)[0])
@@ -174,6 +182,7 @@ def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file:
 def test_a_sweep_whose_reader_went_away_ends(grid_file: GridFile, tmp_path: Path) -> None:
     grid = grid_file(rounds=200, axes={"seed": {"from": 0, "to": 5}})
     process = start("sweep", grid, "--store", tmp_path / "runs.db", "--workers", 1)
+    assert process.stdout is not None and process.stderr is not None
     assert "finished" in process.stderr.readline()
     workers = children(process.pid)
     process.stderr.close()
@@ -213,9 +222,9 @@ def test_a_sweep_waits_for_what_others_compute_and_takes_over_what_they_leave(
     with open_store(tmp_path / "runs.db") as store:
         key = store.plan(config)
         assert store.claim(key, other, 1e6)
-        looks = []
+        looks: list[int] = []
 
-        def show(backlog: Backlog, run) -> None:
+        def show(backlog: Backlog, run: object) -> None:
             looks.append(len(backlog.elsewhere))
             if looks.count(1) == 5:
                 store.finish(key, "interrupted", {}, owner=other)

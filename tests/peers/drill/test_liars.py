@@ -26,7 +26,7 @@ UNHEARD = ("infinity", "nan", "silent")
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_accuracy_is_the_simulators(tmp_path: Path, nursery: Nursery, name) -> None:
+def test_accuracy_is_the_simulators(tmp_path: Path, nursery: Nursery, name: str) -> None:
     problem = {"name": "softmax", "partition": "one-class"}
     if name == "backdoor":  # in images
         problem = {"name": "torch", "module": "linear", "partition": "one-class"}

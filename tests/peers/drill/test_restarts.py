@@ -23,11 +23,11 @@ from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import make_network, two_castle
 
 
-def rounds_of(drill):
+def rounds_of(drill: Drill):
     return {peer: said["round"] for peer, said in drill.status().items()}
 
 
-def events(out, peer, name):
+def events(out, peer: int, name: str):
     lines = [json.loads(line) for line in (out / f"{peer}.log").read_text().splitlines() if line.startswith("{")]
     return [line for line in lines if line["event"] == name]
 
@@ -77,7 +77,7 @@ def test_all_killed_and_restarted_resume(tmp_path: Path, nursery: Nursery) -> No
         assert events(out, peer, "resumed")[-1]["round"] == saved[peer]
 
 
-def small(folder, **more):
+def small(folder: Path, **more):
     usual = {"edges": [[0, 1], [1, 2], [2, 0]], "rule": "weimean", "problem": {"name": "quadratic", "dimension": 50}}
     return make_network(folder, 3, **{**usual, "checkpoint_every": 1_000_000, "rounds": 1_000_000, **more})
 
