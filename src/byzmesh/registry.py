@@ -113,6 +113,11 @@ class Plain(Generic[T]):
         return make
 
 
+def _is_ours(function: Callable[..., Any]) -> bool:
+    """Whether a function is built in."""
+    return f"{inspect.unwrap(function).__module__}.".startswith("byzmesh.")
+
+
 def _import_all(name: str) -> None:
     """Import a module; of a package also its modules, so that a new file there needs no list that names it."""
     module = import_module(name)
@@ -163,14 +168,20 @@ class Registry(Generic[T]):
         aliases: tuple[str, ...] = (),
         published: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]:
-        """Decorator: make the factory available under `name` and `aliases`."""
+        """Decorator: make the factory available under `name` and `aliases`.
+
+        A user's own may take the place of what a user registered before, not of what is built in.
+        """
 
         def add(function: F) -> F:
+            if not _is_ours(function):
+                self.load()  # or a name that is taken would be noticed only later, by the built-in that has it
             factory = self.plain.factory(function, name) if self.plain and self.plain.fits(function) else function
             entry = Entry(name, factory, aliases, published or {})
             for word in (name, *aliases):
                 taken = self._names.get(fold(word))
-                if taken is not None and taken != name:
+                mine = taken == name and (_is_ours(function) or not _is_ours(self._entries[name].factory))
+                if taken is not None and not mine:
                     raise ConfigError(f"{self.kind} name {word!r} is taken by {taken}; choose another name")
             for word in (name, *aliases):
                 self._names[fold(word)] = name

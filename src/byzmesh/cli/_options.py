@@ -19,6 +19,10 @@ Config = Annotated[Path, typer.Argument(help="YAML file of the run; see examples
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Override a key, e.g. --set rule.tau=0.1 (repeatable).")
 ]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option("--plugin", help="Script or module with rules, attacks, ... of your own, e.g. mine.py; repeatable."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 StorePath = Annotated[Path, typer.Option("--store", help="Store of runs.")]
@@ -99,8 +103,10 @@ def network_of(
     from byzmesh.config.overrides import read_config
     from byzmesh.config.yaml import parse_settings
     from byzmesh.networks import Network
+    from byzmesh.plugins import load_plugins
 
     is_config = isinstance(source, str) and source.endswith((".yaml", ".yml"))
-    spec: Any = read_config(str(source)).get("network") if is_config else source
+    written: dict[str, Any] = read_config(str(source)) if is_config else {"network": source}
+    load_plugins(written.get("plugins") or ())
     chosen = {"byzantine": liars_of(byzantine), "weights": weights, "seed": seed}
-    return Network.from_spec(spec, **chosen, **parse_settings("--param", params))
+    return Network.from_spec(written.get("network"), **chosen, **parse_settings("--param", params))

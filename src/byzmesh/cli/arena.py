@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, CheckpointSeconds, Compute, Dask, Last, NewStorePath, Workers, names
+from byzmesh.cli._options import STORE, CheckpointSeconds, Compute, Dask, Last, NewStorePath, Plugins, Workers, names
 from byzmesh.files import CHECKPOINT_SECONDS
 
 ORDER = 110
@@ -30,6 +30,7 @@ def command(
     bounds: Annotated[str, typer.Option(help="What rules are told of f: exact, f - 1, f + 1, with commas.")] = "exact",
     seeds: Annotated[int, typer.Option(help="Seeds per cell.")] = 1,
     rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 50_000,
+    plugin: Plugins = None,
     last: Last = None,
     quick: Annotated[bool, typer.Option("--quick", help="1,000 rounds per run: minutes instead of hours.")] = False,
     against: Annotated[
@@ -60,7 +61,9 @@ def command(
     from byzmesh.studies.arena.report import compare_columns, leaderboard, leaderboard_grid, values_of, write_arena
     from byzmesh.studies.paper.results import Entry, collect, read_results
 
-    selection = Selection(names(rules), names(attacks), names(graphs), names(partitions), names(bounds), seeds, rounds)
+    selection = Selection(
+        names(rules), names(attacks), names(graphs), names(partitions), names(bounds), seeds, rounds, plugin or ()
+    )
     cells = cells_of(programme, selection, quick=quick)
     reproduction = None if against is None else read_results(against)
     folder(out)

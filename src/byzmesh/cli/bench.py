@@ -6,13 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import Json
+from byzmesh.cli._options import Json, Plugins, names
 
 ORDER = 170
 
 
 def command(
     as_json: Json = False,
+    plugin: Plugins = None,
+    rules: Annotated[str, typer.Option(help="Further rules to measure, with commas.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, no scaling table.")] = False,
 ) -> None:
     """Measure rounds per second per rule and attack beside the floor of bare products, and how rounds scale.
@@ -21,10 +23,12 @@ def command(
     """
     import json
 
+    from byzmesh.plugins import load_plugins
     from byzmesh.studies.bench import draws_share, rounds_table, scaling
 
+    load_plugins(plugin or ())
     result = {
-        "rounds": rounds_table(rounds=30 if quick else 100, repeats=3 if quick else 7),
+        "rounds": rounds_table(rounds=30 if quick else 100, repeats=3 if quick else 7, more=names(rules)),
         "draws_share": draws_share(repeats=3 if quick else 7),
         "scaling": [] if quick else scaling(),
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import STORE, Byzantine, Json, Param, Seed, StorePath, network_of
+from byzmesh.cli._options import STORE, Byzantine, Json, Param, Plugins, Seed, StorePath, network_of
 from byzmesh.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def command(
     step: Annotated[float | None, typer.Option(help="Step size.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
     gap: Annotated[float | None, typer.Option(help="f(x^0) - f*.")] = None,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Can this network tolerate these liars? The exit code is 1 if the guarantee asked for is not proved.
@@ -54,9 +55,11 @@ def command(
     Example: byzmesh certify paper/two-castle --rule ios --f exact
     """
     from byzmesh.config.yaml import parse_settings
+    from byzmesh.plugins import load_plugins
     from byzmesh.sweeps.build import network_as_run
     from byzmesh.theory.certify import certify
 
+    load_plugins(plugin or ())
     if (network is None) == (run is None):
         raise ConfigError("give a network, or a stored run with --run KEY: one of the two")
     config = {} if run is None else config_of(store, run)

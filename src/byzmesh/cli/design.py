@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import Byzantine, Json, Param, Seed, network_of
+from byzmesh.cli._options import Byzantine, Json, Param, Plugins, Seed, network_of
 
 ORDER = 130
 
@@ -22,6 +22,7 @@ def command(
     param: Param = None,
     byzantine: Byzantine = None,
     seed: Seed = None,
+    plugin: Plugins = None,
     save: Annotated[Path | None, typer.Option(help="Save the network to this file.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -29,8 +30,10 @@ def command(
 
     Example: byzmesh design --nodes 30 --f 3
     """
+    from byzmesh.plugins import load_plugins
     from byzmesh.theory.design import SCHEMES, suggest
 
+    load_plugins(plugin or ())
     start = None if network is None else network_of(network, param, byzantine, None, seed)
     schemes = SCHEMES if fastest else SCHEMES[:2]
     plan = suggest(start, f=f, nodes=nodes, rule=rule, guarantee=guarantee, schemes=schemes)

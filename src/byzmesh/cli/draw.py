@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import Settings
+from byzmesh.cli._options import Plugins, Settings
 
 ORDER = 30
 
@@ -15,6 +15,7 @@ ORDER = 30
 def command(
     source: Annotated[str, typer.Argument(help="A config file, a graph file or a topology's name.", metavar="CONFIG")],
     settings: Settings = None,
+    plugin: Plugins = None,
     out: Annotated[Path, typer.Option(help="PNG, SVG or PDF file to write.")] = Path("network.png"),
     data: Annotated[Path | None, typer.Option(help="Also draw which classes each worker of a config holds.")] = None,
 ) -> None:
@@ -24,15 +25,18 @@ def command(
     """
     from byzmesh.config.overrides import override, read_config
     from byzmesh.networks import Network
+    from byzmesh.plugins import load_plugins
 
+    plugins = load_plugins(plugin or ())
     is_config = source.endswith((".yaml", ".yml"))
     written = read_config(source, settings or ()) if is_config else override({"network": source}, settings or ())
+    load_plugins(written.get("plugins") or ())
     network = Network.from_spec(written.get("network"))
     typer.echo(f"{network.draw(out)}: {network.n} workers, {len(network.byzantine)} of them lying")
     if data is not None:
         from byzmesh.config.overrides import load_config
         from byzmesh.sweeps.build import build
 
-        task = build(load_config(source, settings or ())).task
+        task = build(load_config(source, settings, plugins)).task
         task.draw(data)
         typer.echo(f"{data}: {task.describe().sum()} samples on {task.rows} workers")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import Json
+from byzmesh.cli._options import Json, Plugins
 
 ORDER = 50
 
@@ -31,6 +31,7 @@ class Kind(StrEnum):
 
 def command(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """List rules, attacks, networks, problems, step sizes, what they are made of, and metrics, with their options.
@@ -40,7 +41,9 @@ def command(
     import json
 
     from byzmesh.catalogue import everything, printable
+    from byzmesh.plugins import load_plugins
 
+    load_plugins(plugin or ())
     rows = everything(kind.value)
     if as_json:
         typer.echo(json.dumps(rows, indent=2))

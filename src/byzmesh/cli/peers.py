@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import Settings, names
+from byzmesh.cli._options import Plugins, Settings, names
 from byzmesh.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def plan(
     keys: Annotated[Path, typer.Option(help="Folder made by byzmesh keygen.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Network file to write.")] = Path("network.yaml"),
     settings: Settings = None,
+    plugin: Plugins = None,
 ) -> None:
     """Make a network file from the config of a simulation.
 
@@ -42,10 +43,12 @@ def plan(
     from byzmesh.peers.identity import load_public
     from byzmesh.peers.network_file import save_network
     from byzmesh.peers.plan import addresses, plan_network
+    from byzmesh.plugins import load_plugins, seen_from
 
-    run = load_config(config, settings or ())
+    run = load_config(config, settings, load_plugins(plugin or ()))
     public = load_public(keys)
-    file = plan_network(run, Network.from_spec(run["network"]), addresses(host_map, len(public)), public)
+    beside = {"plugins": seen_from(out.parent, run["plugins"])} if "plugins" in run else {}
+    file = plan_network(run, Network.from_spec(run["network"]), addresses(host_map, len(public)), public, **beside)
     print_plan(file, save_network(file, out))
 
 
@@ -62,6 +65,7 @@ def launch(
     out: Annotated[Path, typer.Option(help="Folder for logs, checkpoints and results.")] = Path("drill"),
     store: Annotated[Path | None, typer.Option(help="Store of runs to add the result to.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the chaos.")] = 0,
+    plugin: Plugins = None,
 ) -> None:
     """Drill a network: start all its peers here, some of them lying, and disturb them.
 
@@ -81,6 +85,7 @@ def launch(
             store=store,
             seed=seed,
             watch=watch,
+            plugins=plugin or (),
         )
     print_drill(result)
 

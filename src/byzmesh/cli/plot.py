@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, Columns, Metric, Rows, StorePath, Where
+from byzmesh.cli._options import STORE, Columns, Metric, Plugins, Rows, StorePath, Where
 
 ORDER = 80
 
@@ -18,6 +18,7 @@ def command(
     columns: Columns = "attack",
     metric: Metric = "accuracy",
     where: Where = None,
+    plugin: Plugins = None,
     out: Annotated[Path, typer.Option(help="File to write: .png, .pdf or .svg.")] = Path("plot.png"),
 ) -> None:
     """Draw a metric over the rounds: a panel per column, a curve per row, the mean over the seeds.
@@ -25,11 +26,13 @@ def command(
     Example: byzmesh plot --store runs.db --metric consensus_error --out curves.pdf
     """
     from byzmesh.config.filters import filters
+    from byzmesh.plugins import load_plugins
     from byzmesh.reports.charts import draw_charts
     from byzmesh.reports.pivot import pivot
     from byzmesh.reports.sweep import sweep_chart
     from byzmesh.store import open_store
 
+    load_plugins(plugin or ())
     with open_store(store, readonly=True) as opened:
         table = pivot(opened, rows, columns, metric=metric, where=filters(opened, where))
         draw_charts([sweep_chart(opened, table, metric)], out)

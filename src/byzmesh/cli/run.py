@@ -17,6 +17,7 @@ from byzmesh.cli._options import (
     Json,
     KeepModels,
     NewStorePath,
+    Plugins,
     Recompute,
     Settings,
 )
@@ -32,6 +33,7 @@ ORDER = 10
 def command(
     config: Config,
     settings: Settings = None,
+    plugin: Plugins = None,
     store: NewStorePath = STORE,
     out: Annotated[Path | None, typer.Option(help="Export config, metrics and models to this folder.")] = None,
     keep_models: KeepModels = "final",
@@ -44,11 +46,12 @@ def command(
     Example: byzmesh run examples/two-castle.yaml --set rule=krum
     """
     from byzmesh.config.overrides import load_config
+    from byzmesh.plugins import load_plugins
     from byzmesh.store import open_store
     from byzmesh.sweeps.export import export_run
     from byzmesh.sweeps.sweep import sweep
 
-    resolved = load_config(config, settings or ())
+    resolved = load_config(config, settings, load_plugins(plugin or ()))
     with watch(quiet=as_json) as show:
         outcome = sweep(
             [resolved],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from byzmesh.cli._options import Config, Json, Settings
+from byzmesh.cli._options import Config, Json, Plugins, Settings
 
 ORDER = 20
 
@@ -12,6 +12,7 @@ ORDER = 20
 def command(
     config: Config,
     settings: Settings = None,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Print the config with every default written out.
@@ -23,6 +24,7 @@ def command(
     import yaml
 
     from byzmesh.config.overrides import load_config
+    from byzmesh.plugins import load_plugins
 
-    resolved = load_config(config, settings or ())
+    resolved = load_config(config, settings, load_plugins(plugin or ()))
     typer.echo(json.dumps(resolved, indent=2) if as_json else yaml.safe_dump(resolved, sort_keys=False).rstrip())

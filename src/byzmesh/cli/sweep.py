@@ -15,6 +15,7 @@ from byzmesh.cli._options import (
     Json,
     KeepModels,
     NewStorePath,
+    Plugins,
     Recompute,
     RetryFailed,
     Workers,
@@ -36,6 +37,7 @@ MOST_LINES = 60
 def command(
     grid: Annotated[Path, typer.Argument(help="YAML file of the grid; see examples/grid-*.yaml.", show_default=False)],
     store: NewStorePath = STORE,
+    plugin: Plugins = None,
     workers: Workers = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only list the runs, with an estimate of the time.")] = False,
     as_json: Json = False,
@@ -55,10 +57,11 @@ def command(
     """
     from byzmesh.cli._progress import progress
     from byzmesh.config.grid import read_grid
+    from byzmesh.plugins import load_plugins
     from byzmesh.sweeps.estimate import plan as plan_runs
     from byzmesh.sweeps.sweep import cores, sweep
 
-    points = read_grid(grid)
+    points = read_grid(grid, load_plugins(plugin or ()))
     if plan:
         planned = plan_runs(points, store, retry_failed=retry_failed, recompute=recompute)
         print_plan(planned, cores() if workers is None else workers, as_json=as_json)

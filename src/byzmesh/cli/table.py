@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import STORE, Columns, Last, Metric, Rows, StorePath, Where
+from byzmesh.cli._options import STORE, Columns, Last, Metric, Plugins, Rows, StorePath, Where
 
 ORDER = 70
 
@@ -18,6 +18,7 @@ def command(
     metric: Metric = "accuracy",
     last: Last = None,
     where: Where = None,
+    plugin: Plugins = None,
     format: Annotated[str, typer.Option(help="text, markdown, latex or csv.")] = "text",
 ) -> None:
     """Print a table: mean ± standard deviation over the seeds; what diverged or failed is shown, never averaged.
@@ -27,11 +28,13 @@ def command(
     from byzmesh.checks import choice
     from byzmesh.cli._console import wide_console
     from byzmesh.config.filters import filters
+    from byzmesh.plugins import load_plugins
     from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
     from byzmesh.reports.text_table import to_latex, to_markdown, to_rich
     from byzmesh.store import open_store
 
     choice("--format", format, ("text", "markdown", "latex", "csv"))
+    load_plugins(plugin or ())
     with open_store(store, readonly=True) as opened:
         table = pivot(opened, rows, columns, metric=metric, last=last, where=filters(opened, where))
     if format == "text":

@@ -7,6 +7,7 @@
     cases:    {iid: {problem.partition: iid},                  named sets of values, one more axis
                non-iid: {problem.partition: one-class, rule.tau: 0.3}}
     exclude:  [{rule: Krum, case: non-iid}]                    combinations to leave out; a list means any of these
+    plugins:  [mine.py]                                        scripts or modules whose rules, attacks, ... it names
 
 Keys are those of a config, or dotted paths into it (`rule.tau`). Shorter paths are set first, so that `rule.tau`
 changes whatever `rule` was chosen. The order of the runs: cases, then zips, then axes, the last one fastest.
@@ -23,12 +24,14 @@ from typing import Any
 
 from byzmesh.checks import whole
 from byzmesh.config.keys import lookup, matches, place
+from byzmesh.config.overrides import with_plugins
 from byzmesh.config.schema import KEYS, resolve
 from byzmesh.config.yaml import read_yaml
 from byzmesh.errors import ByzmeshError, ConfigError, UnknownOption, nearest
+from byzmesh.plugins import load_plugins
 from byzmesh.store import config_key
 
-PARTS = ("base", "axes", "zip", "cases", "exclude")
+PARTS = ("base", "axes", "zip", "cases", "exclude", "plugins")
 CASE = "case"
 """Under which name a point's label holds the name of its case."""
 
@@ -44,11 +47,14 @@ class Point:
     label: dict[str, Any]
 
 
-def read_grid(path: str | Path) -> list[Point]:
-    """The runs that a grid file means; relative file names in it are relative to its folder."""
+def read_grid(path: str | Path, plugins: Iterable[str] = ()) -> list[Point]:
+    """The runs that a grid file means; relative file names in it are relative to its folder.
+
+    plugins  loaded beside those that the file names
+    """
     path = Path(path)
     try:
-        return expand(read_yaml(path), path.parent)
+        return expand(with_plugins(read_yaml(path), plugins), path.parent)
     except ConfigError as error:
         raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
 
@@ -67,7 +73,9 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Point]:
     for key in grid:
         if key not in PARTS:
             raise UnknownOption(f"grid has no key {key!r}: {nearest(str(key), PARTS)}")
-    base = _mapping("base", grid.get("base"))
+    base = with_plugins(_mapping("base", grid.get("base")), _names("plugins", grid.get("plugins")))
+    # once here, because what is excluded goes by names and aliases too
+    load_plugins(_names("plugins", base.get("plugins")), folder)
     excluded = [_mapping("exclude", item) for item in _items("exclude", grid.get("exclude"))]
     unused = set(range(len(excluded)))
     points: dict[str, Point] = {}
@@ -195,6 +203,10 @@ def _mapping(part: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"grid {part} must be a mapping, got {value!r}")
     return dict(value)
+
+
+def _names(part: str, value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else _items(part, value)
 
 
 def _items(part: str, value: Any) -> list[Any]:

@@ -24,15 +24,28 @@ def override(config: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
     return result
 
 
-def load_config(path: str | Path, settings: Iterable[str] = ()) -> dict[str, Any]:
+def load_config(path: str | Path, settings: Iterable[str] | None = (), plugins: Iterable[str] = ()) -> dict[str, Any]:
     """The canonical config of a file with settings applied.
 
     File names are relative to where they stand: in the file to its folder, in a setting to the current folder.
+
+    plugins  loaded beside those that the file names
     """
-    return resolve(read_config(path, settings))
+    return resolve(with_plugins(read_config(path, settings or ()), plugins))
 
 
 def read_config(path: str | Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     """The config of a file as it is written, with settings applied and all file names absolute."""
     written = anchor(read_yaml(path), Path(path).parent)
     return anchor(override(written, settings), Path())
+
+
+def with_plugins(config: dict[str, Any], plugins: Iterable[str]) -> dict[str, Any]:
+    """The config or grid with these plugins beside those that it names itself.
+
+    >>> with_plugins({"plugins": "mine.py", "seed": 3}, ["/lab/rules.py"])
+    {'plugins': ['mine.py', '/lab/rules.py'], 'seed': 3}
+    """
+    given = config.get("plugins") or []
+    named = [*([given] if isinstance(given, str) else given), *plugins]
+    return {**config, "plugins": named} if named else config

@@ -3,6 +3,7 @@
     network                   a graph file, alone or as `file`
     problem.dataset           a name that ends in .npz or .csv
     problem.data_dir          a folder
+    plugins                   scripts; or modules, if their file is there
     problem.module            a factory in a file: models.py:make, or models:make if models.py is there
 
 They become absolute: a stored run finds its files again from any folder, and is known by them.
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.networks.graph import as_mapping
+from byzmesh.plugins import full_name
 
 DATA_ENDINGS = (".npz", ".csv")
 
@@ -34,6 +36,9 @@ def anchor(config: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
             result["network"] = {**spec, "file": _absolute(spec["file"], base)}
     if isinstance(config.get("problem"), Mapping):
         result["problem"] = _anchor_module(anchor_data(config["problem"], base), base)
+    plugins = config.get("plugins")
+    if isinstance(plugins, str | list | tuple):
+        result["plugins"] = [full_name(name, base) for name in ([plugins] if isinstance(plugins, str) else plugins)]
     return result
 
 

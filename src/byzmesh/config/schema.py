@@ -5,6 +5,7 @@
     rule:     {name: CC, tau: 0.3}
     attack:   sign-flipping                              `none` runs the honest workers' graph alone
     f:        exact                                      or max, a number, one number per honest worker
+    plugins:  [mine.py]                                  scripts or modules whose rules, attacks, ... this file names
     labels:   {case: my-first}                           names of one's own: rows and columns of tables
     rounds, evaluate_every, seed, dtype, threads, measure
     step:     {name: inverse-sqrt, a: 0.9, b: 1}         step-size schedule
@@ -28,6 +29,7 @@ from byzmesh.attacks.base import attacks
 from byzmesh.config.canonical import canonical_network, plain
 from byzmesh.config.paths import anchor, anchor_data
 from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.neural.augment import canonical_augmentations
@@ -60,6 +62,7 @@ class RunConfig(BaseModel):
     threads: int = Field(ge=1)
     measure: list[str]
     labels: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    plugins: list[str] = Field(default_factory=list)
 
     @field_validator("f")
     @classmethod
@@ -96,6 +99,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
         if key not in KEYS:
             raise UnknownOption(f"config has no key {key!r}: {nearest(str(key), KEYS)}")
     given = anchor({key: value for key, value in raw.items() if value is not None}, folder)
+    plugins = load_plugins(_listed("plugins", given.get("plugins", [])))
     defaults = profile(given.pop("profile", None))
     published = bool(defaults["published"])
     chosen = given.get("problem", "softmax")
@@ -127,8 +131,9 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
                 "seed": given.get("seed", 0),
                 "dtype": given.get("dtype", defaults["dtype"]),
                 "threads": given.get("threads", 1),
-                "measure": canonical_measures(_measures(given.get("measure", []))),
+                "measure": canonical_measures(_listed("measure", given.get("measure", []))),
                 **({"labels": _labels(given["labels"])} if given.get("labels") else {}),
+                **({"plugins": plugins} if plugins else {}),
             }
         )
     )
@@ -181,9 +186,9 @@ def _labels(value: Any) -> dict[str, Any]:
     return labels
 
 
-def _measures(value: Any) -> list[str]:
+def _listed(key: str, value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"config measure must be a list of names, got {value!r}")
+        raise ConfigError(f"config {key} must be a list of names, got {value!r}")
     return list(value)

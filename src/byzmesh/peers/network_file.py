@@ -9,6 +9,7 @@
     step: {name: inverse-sqrt, a: 0.9, b: 1}
     local: {decay: 0.01}
     rounds: 2000
+    plugins: [mine.py]                   # scripts beside this file, or modules, with rules of one's own
 
 Unknown keys are errors. `share` of a peer says which part of the problem's data it holds (default: its id), `shares`
 into how many parts they are split (default: the number of peers).
@@ -33,6 +34,7 @@ from byzmesh.peers.codecs import codec
 from byzmesh.peers.identity import is_public_key
 from byzmesh.peers.rounds import Patience
 from byzmesh.peers.transport import Remote
+from byzmesh.plugins import load_plugins
 from byzmesh.problems import Problem, problems
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
@@ -90,6 +92,8 @@ class NetworkFile(_Section):
     """Metrics to record beside what the task measures: those that a peer can compute from its own model."""
     checkpoint_every: int = Field(100, ge=1)
     timeouts: Timeouts = Timeouts()
+    plugins: list[str] = Field(default_factory=list)
+    """Scripts, relative to the file's folder, or modules: `load_network` has imported them."""
 
     @cached_property
     def network(self) -> Network:
@@ -129,7 +133,7 @@ class NetworkFile(_Section):
         """Hash of what the peers must agree on (not addresses, waiting times, or how long to go on)."""
         agreed = self.model_dump(
             mode="json",
-            exclude={"name", "rounds", "evaluate_every", "measure", "checkpoint_every", "timeouts", "peers"},
+            exclude={"name", "rounds", "evaluate_every", "measure", "checkpoint_every", "timeouts", "plugins", "peers"},
         )
         agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
         text = json.dumps(agreed, sort_keys=True, default=str)
@@ -237,6 +241,8 @@ def load_network(path: str | Path) -> NetworkFile:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} must hold a mapping with peers, rule, problem, ...; see docs/peers.md")
+    plugins = content.get("plugins")
+    load_plugins(plugins if isinstance(plugins, list) else [], Path(path).parent)
     return network_file(content)
 
 

@@ -13,7 +13,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,11 @@ def best_of(turns: dict[str, Callable[[], Any]], rounds: int, repeats: int) -> d
     return best
 
 
-def rounds_table(*, rounds: int = 100, repeats: int = 7) -> list[dict[str, Any]]:
-    """Rounds per second per rule under sign-flipping and per attack under IOS, beside the floor."""
-    cases = [(rule, "sign-flipping") for rule in RULES] + [("IOS", attack) for attack in ATTACKS[:1] + ATTACKS[2:]]
+def rounds_table(*, rounds: int = 100, repeats: int = 7, more: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Rounds per second per rule (and `more` of them) under sign-flipping, per attack under IOS, beside the floor."""
+    cases = [(rule, "sign-flipping") for rule in dict.fromkeys((*RULES, *more))] + [
+        ("IOS", attack) for attack in ATTACKS[:1] + ATTACKS[2:]
+    ]
     turns: dict[str, Callable[[], Any]] = {f"{rule}|{attack}": paper_run(rule, attack).step for rule, attack in cases}
     with limit_threads(1):
         best = best_of({"floor": floor(), **turns}, rounds, repeats)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from byzmesh.attacks.base import Attack, attacks
 from byzmesh.config.schema import resolve
 from byzmesh.networks import Network
+from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Run, Simulation
@@ -27,6 +28,7 @@ def network_as_run(config: Mapping[str, Any], network: Network | None = None) ->
     >>> network_as_run(resolve({"network": "paper/two-castle", "attack": "none"})).n
     10
     """
+    load_plugins(config.get("plugins", ()))
     network = network or Network.from_spec(config["network"])
     return network.honest_only() if config["attack"]["name"] == "none" else network
 
@@ -80,6 +82,7 @@ def prepare(
     threads: int | None = None,
     measure: str | Sequence[str] | None = None,
     labels: Mapping[str, str | int | float | bool] | None = None,
+    plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
     **unknown: Any,
 ) -> Simulation:
@@ -117,6 +120,7 @@ def simulate(
     threads: int | None = None,
     measure: str | Sequence[str] | None = None,
     labels: Mapping[str, str | int | float | bool] | None = None,
+    plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
     **unknown: Any,
 ) -> Run:
@@ -141,6 +145,7 @@ def simulate(
                     "gradient", "average_accuracy", "class_accuracy", or "certificate", which holds the round of each
                     evaluation against the theory (contraction, its violations, chi^2 of what was mixed)
     labels          names of one's own for the run: rows and columns of tables
+    plugins         scripts or modules to import first, whose rules, attacks, ... the other arguments name
     profile         "paper": the settings behind the published numbers
 
     >>> import byzmesh as bm

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
+from byzmesh.plugins import load_plugins, load_texts, texts_of
 from byzmesh.simulation.engine import Simulation
 from byzmesh.store.provenance import provenance
 from byzmesh.sweeps.failures import failure_kind, failure_text
@@ -50,8 +51,11 @@ class Failure:
     provenance: dict[str, Any]
 
 
-def remote(config: Mapping[str, Any], stop: str, keep_models: str) -> Result | Failure:
-    """What a Dask worker does: compute a run until it ends or the event named `stop` is set."""
+def remote(config: Mapping[str, Any], stop: str, keep_models: str, texts: Mapping[str, str]) -> Result | Failure:
+    """What a Dask worker does: compute a run until it ends or the event named `stop` is set.
+
+    texts  what the scripts among its plugins say, by path: the worker's machine need not have the files
+    """
     from distributed import Event
 
     event = Event(stop)
@@ -65,6 +69,7 @@ def remote(config: Mapping[str, Any], stop: str, keep_models: str) -> Result | F
         return not event.is_set()
 
     try:
+        load_texts(texts)
         files: dict[str, bytes] = {}
         result = compute(config, go_on, keeper=Keeper(keep_models, files.__setitem__))
         return replace(result, files=files)
@@ -113,7 +118,8 @@ class _Jobs:
                 self.backlog.taken(key)
                 continue
             config = self.backlog.store.get(key).config
-            asked = (config, self.name, self.orders.keep_models)
+            texts = texts_of(load_plugins(config.get("plugins", ())))
+            asked = (config, self.name, self.orders.keep_models, texts)
             future = self.client.submit(remote, *asked, key=f"{self.name}-{key}", pure=False)
             self.keys[future] = key
             future.add_done_callback(self.ready.put)

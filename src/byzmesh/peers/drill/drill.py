@@ -22,6 +22,7 @@ from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile, load_network
+from byzmesh.plugins import load_plugins
 
 LIARS = "liars"
 """Name of the process that runs the forging liars."""
@@ -76,9 +77,9 @@ class Nursery:
             self.codes[found["ended"]] = found["code"]
         return found
 
-    def warm(self, path: Path) -> None:
-        """Load data and kernels, so that peers start at once."""
-        answer = self._ask({"warm": str(path)}, "warm", 600.0)
+    def warm(self, path: Path, plugins: Sequence[str] = ()) -> None:
+        """Load plugins, data and kernels, so that peers start at once."""
+        answer = self._ask({"warm": str(path), "plugins": list(plugins)}, "warm", 600.0)
         if not answer["warm"]:
             raise ConfigError(answer["error"])
 
@@ -115,6 +116,7 @@ class Drill:
 
     byzantine  ids of the liars
     attack     {"name": ..., options}; those that poison data train, all others forge from what the liars hear
+    plugins    scripts or modules that the attack comes from
     keys       folder with peer<id>.key files (default: beside the network file, or keys/ beside it)
     """
 
@@ -127,7 +129,9 @@ class Drill:
         attack: Mapping[str, Any] | None = None,
         keys: str | Path | None = None,
         nursery: Nursery | None = None,
+        plugins: Sequence[str] = (),
     ) -> None:
+        self.plugins = load_plugins(plugins)
         self.path = Path(network).absolute()
         self.file: NetworkFile = load_network(self.path)
         self.byzantine = sorted({self.file.entry(int(peer)).id for peer in byzantine})
@@ -161,7 +165,7 @@ class Drill:
     def start(self) -> None:
         """Start everybody."""
         self.nursery.codes.pop(LIARS, None)
-        self.nursery.warm(self.path)
+        self.nursery.warm(self.path, self.plugins)
         for place, peer in enumerate(self.byzantine):
             if self.poison is not None:
                 self.start_peer(peer, flip=place, flips=len(self.byzantine), poison=self.poison)

@@ -2,7 +2,7 @@
 
 It reads one JSON object per line from standard input and answers on standard output:
 
-    {"warm": path of the network file}                 -> {"warm": true}
+    {"warm": path of the network file, "plugins": []}  -> {"warm": true}
     {"start": name, "job": {...}, "log": path}         -> {"started": name, "pid": 123}
     (a child ended)                                    -> {"ended": name, "pid": 123, "code": 0}
 
@@ -30,6 +30,7 @@ from byzmesh.peers.logs import json_log
 from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.peers.wire import Format
+from byzmesh.plugins import load_plugins
 from byzmesh.rules.base import Inbox
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.interop import to_host
@@ -127,6 +128,7 @@ def main() -> None:
     def obey(order: dict[str, Any]) -> None:
         if "warm" in order:
             try:
+                load_plugins(order["plugins"])
                 warm(load_network(order["warm"]))
                 answer(warm=True)
             except ByzmeshError as error:

@@ -36,6 +36,7 @@ def launch(
     store: str | Path | None = None,
     seed: int = 0,
     watch: Watch | None = None,
+    plugins: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run all peers of a network file as processes here until the honest ones are done; what came out.
 
@@ -43,7 +44,7 @@ def launch(
     `seconds` and, with a store, the run's `key`. All processes are ended, whatever happens.
     """
     check_kinds(chaos)
-    with Drill(network, out, byzantine=byzantine, attack=attack, keys=keys) as drill:
+    with Drill(network, out, byzantine=byzantine, attack=attack, keys=keys, plugins=plugins) as drill:
         began = time.time()
         drill.start()
         trouble = Chaos(drill, chaos, seed)
@@ -109,7 +110,7 @@ def collect(drill: Drill) -> dict[str, Any]:
 
 
 def _store(path: str | Path, drill: Drill, result: Mapping[str, Any], chaos: list[str], began: float) -> str:
-    content = drill.file.model_dump(mode="json", exclude={"peers", "timeouts"})
+    content = drill.file.model_dump(mode="json", exclude={"peers", "timeouts", "plugins"})
     config = {
         "kind": "drill",
         **{name: value for name, value in content.items() if value is not None},

@@ -18,10 +18,12 @@ from typing import Any
 
 from byzmesh.attacks.base import attacks as attack_registry
 from byzmesh.checks import whole
+from byzmesh.config.overrides import with_plugins
 from byzmesh.config.schema import resolve
 from byzmesh.errors import UnknownName, nearest
 from byzmesh.files import CHECKPOINT_SECONDS
 from byzmesh.networks import Network
+from byzmesh.plugins import load_plugins
 from byzmesh.rules.base import rules as rule_registry
 from byzmesh.store import config_key
 from byzmesh.studies.paper.cells import ATTACKS, QUICK_EVALUATE_EVERY, TABLES, Cell, configs
@@ -59,6 +61,8 @@ class Selection:
     bounds: Sequence[str] = ("exact",)
     seeds: int = 1
     rounds: int = 50_000
+    plugins: Sequence[str] = ()
+    """Scripts or modules that rules and attacks come from."""
 
 
 def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
@@ -77,6 +81,7 @@ def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
             raise UnknownName(f"unknown bound {bound!r}: {nearest(bound, BOUNDS)}")
     whole("seeds", selection.seeds, 1)
     whole("rounds", selection.rounds, 1)
+    plugins = load_plugins(selection.plugins)
     rules = [rule_registry.entry(name).name for name in selection.rules]
     known = [attack_registry.entry(name).name for name in selection.attacks]
     told = {graph: _bounds(graph) for graph in selection.graphs}
@@ -85,7 +90,9 @@ def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
             f"{graph.removeprefix('paper/')}, {partition}",
             rule,
             attack,
-            _config(rule, attack, graph, partition, told[graph][bound], seed, selection.rounds, quick),
+            with_plugins(
+                _config(rule, attack, graph, partition, told[graph][bound], seed, selection.rounds, quick), plugins
+            ),
             "" if bound == "exact" else bound,
         )
         for seed in range(selection.seeds)
