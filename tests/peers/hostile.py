@@ -6,12 +6,11 @@ import struct
 import time
 from typing import Any
 
-import zmq
-
-from byzmesh.peers.identity import Keys
+from byzmesh.peers.identity import Keys, zeromq
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.wire import EVERYONE, HEADER
 
+zmq: Any = zeromq()
 TOPIC = struct.pack("<H", EVERYONE)
 
 

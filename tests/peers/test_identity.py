@@ -48,7 +48,7 @@ def test_files_that_others_can_read_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["", "public: x\nsecret: y\n", "halves"])
-def test_damaged_key_files(tmp_path: Path, change) -> None:
+def test_damaged_key_files(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a.key"
     if change == "halves":
         save_keys(path, new_keys())

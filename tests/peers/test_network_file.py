@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +13,12 @@ from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.networks import Network
 from byzmesh.peers.identity import keygen, load_keys
-from byzmesh.peers.network_file import load_network, network_file
+from byzmesh.peers.network_file import NetworkFile, load_network, network_file
 from byzmesh.peers.plan import addresses, plan_network
 from tests.peers.networks import make_network, two_castle
 
 
-def content(file):
+def content(file: NetworkFile) -> dict[str, Any]:
     return file.model_dump(mode="json")
 
 
@@ -51,7 +52,7 @@ def test_round_trip_through_yaml_without_secrets(tmp_path: Path) -> None:
         ({"timeouts": {"round": -1}}, "timeout"),
     ],
 )
-def test_mistakes_are_one_line_that_names_them(tmp_path: Path, change, message: str) -> None:
+def test_mistakes_are_one_line_that_names_them(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     good = content(two_castle(tmp_path))
     with pytest.raises(ConfigError, match=message) as caught:
         network_file({**good, **change})
@@ -66,7 +67,7 @@ def test_infeasible_bound_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value"), [("address", "nowhere"), ("address", "host:0"), ("public_key", '"' * 40), ("public_key", "")]
 )
-def test_bad_entries(tmp_path: Path, field, value) -> None:
+def test_bad_entries(tmp_path: Path, field: str, value: str) -> None:
     good = content(two_castle(tmp_path))
     good["peers"][3][field] = value
     with pytest.raises(ConfigError, match="peer 3"):

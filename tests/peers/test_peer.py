@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,13 +25,13 @@ from tests.peers.networks import free_ports, make_network
 EXAMPLE = Path(__file__).parents[2] / "examples" / "peer_training_loop.py"
 
 
-def circle(vectors, rule="weimean", **options):
+def circle(vectors: list[Any], rule: str = "weimean", **options: Any) -> list[tuple[Any, Any, int]]:
     """One exchange of all with all, in threads."""
     count = len(vectors)
     keys = [new_keys() for _ in range(count)]
     where = [f"127.0.0.1:{port}" for port in free_ports(count)]
 
-    def act(me):
+    def act(me: int) -> tuple[Any, Any, int]:
         others = {i: (where[i], keys[i].public) for i in range(count) if i != me}
         with Peer(vectors[me], others, rule, me=me, address=where[me], keys=keys[me], run=4, **options) as peer:
             first = peer.exchange(vectors[me])
@@ -71,8 +72,8 @@ def test_a_peer_that_does_not_come_is_silence() -> None:
         peer.close()
 
 
-def lonely(**options):
-    usual = {"neighbours": {}, "rule": "weimean", "me": 0, "address": "127.0.0.1:*", "keys": new_keys()}
+def lonely(**options: Any) -> Peer:
+    usual: dict[str, Any] = {"neighbours": {}, "rule": "weimean", "me": 0, "address": "127.0.0.1:*", "keys": new_keys()}
     return Peer(np.ones(3), **{**usual, **options})
 
 
@@ -118,7 +119,7 @@ def test_the_example_trains_four_peers(tmp_path: Path) -> None:
     assert all("round" in text for text in texts)
 
 
-def fetch(port: int, path: Path):
+def fetch(port: int, path: str) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
             return answer.status, answer.read().decode()
@@ -136,16 +137,18 @@ def test_metrics_and_health(tmp_path: Path) -> None:
         timeouts={"round": 0.05, "start": 0.05},
     )
     node = Node(file, 1, load_keys(tmp_path / "peer1.key"), out=tmp_path / "out", metrics_port=0)
+    page = node.page
+    assert page is not None
     try:
         node.step()
-        code, text = fetch(node.page.port, "/metrics")
+        code, text = fetch(page.port, "/metrics")
         assert code == 200 and "byzmesh_round 1\n" in text and 'byzmesh_messages_silent{neighbour="2"} 1' in text
-        assert fetch(node.page.port, "/health")[0] == 200
+        assert fetch(page.port, "/health")[0] == 200
         node.ended = time.monotonic() - 1000
-        assert fetch(node.page.port, "/health")[0] == 503
-        assert fetch(node.page.port, "/secret")[0] == 404
+        assert fetch(page.port, "/health")[0] == 503
+        assert fetch(page.port, "/secret")[0] == 404
     finally:
-        node.page.close()
+        page.close()
         node.peer.close(0)
 
 

@@ -6,18 +6,20 @@ import contextlib
 import json
 import socket
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import zmq
 
 import byzmesh.peers.peer
 from byzmesh.errors import PeerError
 from byzmesh.peers.drill.drill import Drill, Nursery
-from byzmesh.peers.identity import load_keys, new_keys
+from byzmesh.peers.identity import Keys, load_keys, new_keys, zeromq
+from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import Peer
 from byzmesh.peers.rounds import Patience
 from byzmesh.peers.transport import OVERHEAD, Remote, Transport
@@ -25,13 +27,15 @@ from byzmesh.peers.wire import Format
 from tests.peers.hostile import TOPIC, Hostile, resident, subscriber
 from tests.peers.networks import free_ports, make_network
 
+zmq: Any = zeromq()
 HOSTILE = 5
 DIMENSION = 7850
 FORM = Format(1, 100)
 LIMIT = 50 << 20
+Siege = tuple[NetworkFile, Drill, Hostile]
 
 
-def pair(size=FORM.size):
+def pair(size: int = FORM.size) -> tuple[list[Transport], list[Keys], list[str]]:
     """Two transports that are neighbours."""
     keys = [new_keys(), new_keys()]
     where = [f"127.0.0.1:{port}" for port in free_ports(2)]
@@ -41,7 +45,7 @@ def pair(size=FORM.size):
     return made, keys, where
 
 
-def receive(transport, seconds=10.0):
+def receive(transport: Transport, seconds: float = 10.0) -> list[tuple[int, bytes]]:
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
         messages, _ = transport.receive(0.05)
@@ -50,7 +54,7 @@ def receive(transport, seconds=10.0):
     return []
 
 
-def say_until_heard(sender, receiver, data):
+def say_until_heard(sender: Transport, receiver: Transport, data: bytes | bytearray) -> list[tuple[int, bytes]]:
     limit = time.monotonic() + 10.0
     while time.monotonic() < limit:
         sender.send(data)
@@ -138,7 +142,7 @@ def test_a_garbled_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> 
     keys, where = [new_keys(), new_keys()], [f"127.0.0.1:{port}" for port in free_ports(2)]
     patience = Patience(timeout=0.2, start=0.2, start_grace=0.1)
 
-    def made(me):
+    def made(me: int) -> Peer:
         other = {1 - me: (where[1 - me], keys[1 - me].public)}
         return Peer(np.zeros(4), other, "weimean", me=me, address=where[me], keys=keys[me], patience=patience)
 
@@ -171,7 +175,7 @@ def test_an_address_in_use_is_an_error_that_says_so() -> None:
 
 
 @pytest.fixture
-def besieged(tmp_path: Path, nursery: Nursery):
+def besieged(tmp_path: Path, nursery: Nursery) -> Iterator[Siege]:
     """Five honest peers in a complete graph with one hostile neighbour, at work."""
     edges = [[i, j] for i in range(6) for j in range(i)]
     file = make_network(
@@ -201,7 +205,7 @@ def besieged(tmp_path: Path, nursery: Nursery):
         hostile.close()
 
 
-def rate(hostile, act=None, seconds=1.0):
+def rate(hostile: Hostile, act: Callable[[], object] | None = None, seconds: float = 1.0) -> float:
     """Rounds per second of the honest peers while the hostile one acts a hundred times a second."""
     first, began = hostile.listen(0.0), time.monotonic()
     while time.monotonic() - began < seconds:
@@ -211,7 +215,7 @@ def rate(hostile, act=None, seconds=1.0):
     return (hostile.round - first) / (time.monotonic() - began)
 
 
-def behaviours(file, hostile):
+def behaviours(file: NetworkFile, hostile: Hostile) -> dict[str, Callable[[], object]]:
     form = Format(file.run, DIMENSION, file.dtype)
     random = np.random.default_rng(0)
     vector = random.normal(size=DIMENSION).astype(np.float32)
@@ -229,16 +233,16 @@ def behaviours(file, hostile):
     }
 
 
-def memory(drill: Drill):
+def memory(drill: Drill) -> dict[str, int]:
     return {name: resident(pid) for name, pid in drill.nursery.pids.items()}
 
 
-def said(drill: Drill, peer: int, event):
+def said(drill: Drill, peer: int, event: str) -> list[dict[str, Any]]:
     lines = (drill.out / f"{peer}.log").read_text().splitlines()
     return [line for line in map(json.loads, lines) if line["event"] == event]
 
 
-def slow_lorises(file):
+def slow_lorises(file: NetworkFile) -> list[socket.socket]:
     """Connections that begin a greeting and never end it, and some that send nothing."""
     made = []
     for entry in file.peers[:5]:
@@ -249,7 +253,7 @@ def slow_lorises(file):
     return made
 
 
-def test_a_hostile_neighbour_costs_less_than_half_the_round_rate_and_little_memory(besieged) -> None:
+def test_a_hostile_neighbour_costs_less_than_half_the_round_rate_and_little_memory(besieged: Siege) -> None:
     file, drill, hostile = besieged
     before = memory(drill)
     usual = rate(hostile)
@@ -275,7 +279,7 @@ def test_a_hostile_neighbour_costs_less_than_half_the_round_rate_and_little_memo
     assert not any(said(drill, peer, "moved up") for peer in drill.honest)
 
 
-def test_a_flood_is_cut_off_and_logged(besieged) -> None:
+def test_a_flood_is_cut_off_and_logged(besieged: Siege) -> None:
     file, drill, hostile = besieged
     usual, before = rate(hostile), memory(drill)
     good = bytes(Format(file.run, DIMENSION, file.dtype).encode(np.ones(DIMENSION), HOSTILE, hostile.round))
@@ -296,7 +300,7 @@ def test_a_flood_is_cut_off_and_logged(besieged) -> None:
     assert max(rate(hostile) for _ in range(3)) > 0.5 * usual
 
 
-def test_a_message_of_endless_parts_does_not_fill_the_memory(besieged) -> None:
+def test_a_message_of_endless_parts_does_not_fill_the_memory(besieged: Siege) -> None:
     """ZeroMQ's queue limits count whole messages: the audit of bytes must find this one."""
     _, drill, hostile = besieged
     before, peak = memory(drill), 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def test_round_trip(form: Format) -> None:
 
 @given(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=600), st.sampled_from(WIRES))
 @settings(max_examples=60, deadline=None)
-def test_any_finite_vector_travels(values, wire: str) -> None:
+def test_any_finite_vector_travels(values: list[float], wire: str) -> None:
     vector = np.array(values, np.float32)
     form = Format(0, len(vector), "float32", wire)
     out = form.decode(form.encode(vector, 1, 0), 1).vector
@@ -89,7 +90,7 @@ def test_two_flipped_sign_bits_and_swapped_words_are_found() -> None:
         ("finite", lambda form, data: form.encode(np.full(37, np.inf, np.float32), 3, 0)),
     ],
 )
-def test_refusals_say_why(reason: str, change) -> None:
+def test_refusals_say_why(reason: str, change: Callable[[Format, bytes], bytes]) -> None:
     form = FORMATS[0]
     data = bytes(form.encode(np.ones(37, np.float32), 3, 0))
     with pytest.raises(WireError) as caught:
@@ -141,7 +142,7 @@ def test_fuzzed_decoder_raises_only_its_own_error(seed: int, form: Format, kind:
 
 
 @pytest.mark.parametrize("options", [{"wire": "zip"}, {"dtype": "float16"}, {"dimension": 0}])
-def test_bad_formats(options) -> None:
+def test_bad_formats(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         Format(**{"run": 0, "dimension": 3, **options})
 

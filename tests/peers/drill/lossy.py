@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 DELAY = 0.05
 LOSS = 0.05
@@ -54,13 +55,11 @@ class Proxy:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         for port, target in self.targets.items():
-            self.loop.run_until_complete(
-                asyncio.start_server(lambda r, w, t=target: self._serve(r, w, t), "127.0.0.1", port)
-            )
+            self.loop.run_until_complete(asyncio.start_server(partial(self._serve, target), "127.0.0.1", port))
         self.ready.set()
         self.loop.run_forever()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: int) -> None:
+    async def _serve(self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", target)
         except OSError:

@@ -47,7 +47,7 @@ def test_loss_and_delay_are_survived(tmp_path: Path, nursery: Nursery) -> None:
         proxy.close()
 
 
-def check(drill: Drill, paths) -> None:
+def check(drill: Drill, paths: dict[int, str]) -> None:
     with drill:
         drill.nursery.warm(drill.path)
         for peer in drill.honest:

@@ -57,7 +57,7 @@ def test_accuracy_is_the_simulators(tmp_path: Path, nursery: Nursery, name: str)
     assert metrics["accuracy"][-1] == pytest.approx(simulated.metrics["accuracy"][-1], abs=near)
 
 
-def seconds_per_round(out, peers, first, last):
+def seconds_per_round(out: Path, peers: list[int], first: int, last: int) -> float:
     """From the logs: median over the peers of the time between two evaluations."""
     spans = []
     for peer in peers:

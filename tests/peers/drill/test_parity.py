@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.node import bind_share
+from byzmesh.problems.linear.task import LinearTask
 from tests.peers.drill.simulated import final_models, simulation_of
 from tests.peers.networks import two_castle
 
@@ -31,10 +33,9 @@ def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path: Path, nurse
 
 
 @pytest.mark.parametrize("rule", ["drsa", "simrew", "ubar", "cc", "bucketing"])
-def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, nursery: Nursery, rule) -> None:
-    options = {"drsa": {"at": "start"}, "bucketing": {"inner": {"name": "ios"}}, "cc": {"centre": "memory"}}.get(
-        rule, {}
-    )
+def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, nursery: Nursery, rule: str) -> None:
+    known: dict[str, dict[str, Any]] = {"drsa": {"at": "start"}, "bucketing": {"inner": {"name": "ios"}}}
+    options = {**known, "cc": {"centre": "memory"}}.get(rule, {})
     file = two_castle(
         tmp_path,
         rounds=12,
@@ -76,8 +77,10 @@ def test_peers_train_a_convolutional_network(tmp_path: Path, nursery: Nursery) -
 def test_a_peer_draws_the_batches_that_the_simulator_draws_for_it(tmp_path: Path) -> None:
     file = two_castle(tmp_path)
     whole = simulation_of(file, [7, 9], {"name": "silent"}).task
+    assert isinstance(whole, LinearTask)
     for peer in (0, 8, 11):
         task, row = bind_share(file, peer)
+        assert isinstance(task, LinearTask)
         place = [p for p in range(12) if p not in (7, 9)].index(peer)
         for number in (0, 1, 77):
             mine = task.batches(number, np.array([row]))

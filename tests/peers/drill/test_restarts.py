@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,17 +18,19 @@ from byzmesh.peers.drill.chaos import KINDS, Chaos
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.drill.launch import launch
 from byzmesh.peers.identity import load_keys
+from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.node import Node
 from byzmesh.store import open_store
 from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import make_network, two_castle
+from tests.processes import output
 
 
-def rounds_of(drill: Drill):
+def rounds_of(drill: Drill) -> dict[int, int]:
     return {peer: said["round"] for peer, said in drill.status().items()}
 
 
-def events(out, peer: int, name: str):
+def events(out: Path, peer: int, name: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in (out / f"{peer}.log").read_text().splitlines() if line.startswith("{")]
     return [line for line in lines if line["event"] == name]
 
@@ -77,8 +80,12 @@ def test_all_killed_and_restarted_resume(tmp_path: Path, nursery: Nursery) -> No
         assert events(out, peer, "resumed")[-1]["round"] == saved[peer]
 
 
-def small(folder: Path, **more):
-    usual = {"edges": [[0, 1], [1, 2], [2, 0]], "rule": "weimean", "problem": {"name": "quadratic", "dimension": 50}}
+def small(folder: Path, **more: Any) -> NetworkFile:
+    usual: dict[str, Any] = {
+        "edges": [[0, 1], [1, 2], [2, 0]],
+        "rule": "weimean",
+        "problem": {"name": "quadratic", "dimension": 50},
+    }
     return make_network(folder, 3, **{**usual, "checkpoint_every": 1_000_000, "rounds": 1_000_000, **more})
 
 
@@ -119,7 +126,7 @@ def test_every_kind_of_chaos_is_survived(tmp_path: Path, nursery: Nursery) -> No
         assert drill.wait(60, lambda: min(rounds_of(drill).values()) > 20)
         chaos = Chaos(drill, KINDS)
 
-        def done():
+        def done() -> bool:
             chaos.tick()
             return len(chaos.events) == len(KINDS) and not chaos.pending
 
@@ -169,7 +176,7 @@ def test_nothing_survives_a_launcher_that_was_killed(tmp_path: Path) -> None:
     )
     arguments = [sys.executable, "-c", code, str(tmp_path / "network.yaml"), str(tmp_path / "out")]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as launcher:
-        pids = [int(word) for word in launcher.stdout.readline().split()]
+        pids = [int(word) for word in output(launcher).readline().split()]
         launcher.kill()
     assert len(pids) == 3
     limit = time.monotonic() + 20
