@@ -24,7 +24,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-import byzmesh.simulation.certificate_metrics  # noqa: F401
 from byzmesh.attacks.base import attacks
 from byzmesh.config.canonical import canonical_network, plain
 from byzmesh.config.paths import anchor, anchor_data
