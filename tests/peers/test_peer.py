@@ -20,7 +20,7 @@ from byzmesh.peers import Keys, Patience, Peer, keygen, load_keys, new_keys
 from byzmesh.peers.identity import zeromq
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.rules.aggregate import aggregate
-from tests.peers.networks import free_ports, make_network
+from tests.peers.networks import free_ports, make_network, port_block
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "peer_training_loop.py"
 
@@ -104,7 +104,7 @@ def test_missing_zeromq_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_example_trains_four_peers(tmp_path: Path) -> None:
     keygen(tmp_path / "keys", 4)
-    port = next(p for p in free_ports(8) if p < 65000)
+    port = port_block(4)
     words = [sys.executable, str(EXAMPLE)]
     running = [
         subprocess.Popen([*words, str(i), str(tmp_path / "keys"), str(port), "40"], stdout=subprocess.PIPE, text=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ from byzmesh.networks import Network
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.drill.launch import collect
 from byzmesh.peers.drill.liars import Coalition, heard_scene
+from byzmesh.peers.identity import load_keys
+from byzmesh.peers.wire import Format
 from byzmesh.simulation.exchange import scene_of
 from tests.peers.drill.simulated import simulation_of
-from tests.peers.networks import two_castle
+from tests.peers.networks import make_network, two_castle
 
 LIARS = [7, 9]
 ROUNDS = 25
@@ -45,16 +48,46 @@ def test_accuracy_is_the_simulators(tmp_path: Path, nursery: Nursery, name: str)
     simulated = simulation_of(file, LIARS, {"name": name}).run()
     # min-max lies exactly as far out as the farthest honest model: which of the two is cut is a matter of rounding
     near = 0.03 if name == "min-max" else 0.015
-    for attempt in range(2):  # on a busy machine a liar may forge before it has heard everyone
-        out = tmp_path / f"out-{attempt}"
-        with Drill(tmp_path / "network.yaml", out, byzantine=LIARS, attack={"name": name}, nursery=nursery) as drill:
-            drill.start()
-            assert drill.wait(60)
-            metrics = collect(drill)["metrics"]
-        assert metrics["round"][-1] == ROUNDS
-        if abs(metrics["accuracy"][-1] - simulated.metrics["accuracy"][-1]) <= near:
-            break
+    out = tmp_path / "out"
+    with Drill(tmp_path / "network.yaml", out, byzantine=LIARS, attack={"name": name}, nursery=nursery) as drill:
+        drill.start()
+        assert drill.wait(60)
+        metrics = collect(drill)["metrics"]
+    assert metrics["round"][-1] == ROUNDS
     assert metrics["accuracy"][-1] == pytest.approx(simulated.metrics["accuracy"][-1], abs=near)
+
+
+@pytest.mark.parametrize(("grace", "seconds"), [(0.01, 1.0), (15.0, 7.5)])
+def test_liars_wait_for_half_the_time_that_is_waited_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grace: float, seconds: float
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    file = make_network(
+        tmp_path,
+        4,
+        topology={"name": "complete", "n": 4},
+        rule="weimean",
+        problem="quadratic",
+        timeouts={"grace": grace},
+    )
+    form = Format(file.run, 5, file.dtype, file.wire)
+    coalition = Coalition(file, {3: load_keys(tmp_path / "peer3.key")}, attacks.build("sign-flipping"), 5)
+    try:
+        for peer in range(3):
+            coalition._hear(peer, form.encode(np.ones(5), peer, 0))
+        coalition._lie()
+        assert coalition.forged == 0
+        for peer in range(2):
+            coalition._hear(peer, form.encode(np.ones(5), peer, 1))
+        now += 0.99 * seconds
+        coalition._lie()
+        assert coalition.forged == 0
+        now += 0.02 * seconds
+        coalition._lie()
+        assert coalition.forged == 1
+    finally:
+        coalition.close()
 
 
 def seconds_per_round(out: Path, peers: list[int], first: int, last: int) -> float:

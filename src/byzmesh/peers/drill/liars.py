@@ -26,11 +26,8 @@ from byzmesh.peers.wire import Format, WireError
 from byzmesh.types import Array
 
 _PATIENCE = 1.0
-"""Seconds from the first message of a round until the liars stop waiting for the rest of it."""
-_FIRST = 2.0
-"""The same while some victim has never spoken."""
-_ALIVE = 1.0
-"""Seconds without a word after which a victim is not waited for."""
+"""Seconds from the first message of a round until the liars stop waiting for the rest of it, and seconds without a word
+after which a victim is not waited for: at least this, and half of the time that their victims wait for them."""
 
 
 def heard_scene(network: Network, liars: list[int]) -> Scene:
@@ -83,6 +80,7 @@ class Coalition:
             raise PeerError(f"attack {attack.name} is not one that liars forge from what they hear; choose another")
         self.file, self.attack, self.log = file, attack, log
         self.liars = sorted(keys)
+        self.patience = max(_PATIENCE, file.timeouts.grace / 2)
         self.form = Format(file.run, dimension, file.dtype, file.wire)
         self.scene = heard_scene(file.network, self.liars)
         self.state = attack.init(self.scene)
@@ -149,8 +147,8 @@ class Coalition:
     def _lie(self) -> None:
         """Send the lies of every round that is complete, or has waited long enough; the newest such round last."""
         now = time.monotonic()
-        alive = set(np.flatnonzero(now - self.heard < _ALIVE).tolist())
-        patience = _PATIENCE if self.known.all() else _FIRST
+        alive = set(np.flatnonzero(now - self.heard < self.patience).tolist())
+        patience = self.patience if self.known.all() else 2 * self.patience
         for round in sorted(self.waiting):
             spoken = self.waiting[round]
             if (alive <= set(spoken) and self.known.all()) or now - self.since[round] > patience:
