@@ -80,7 +80,7 @@ def main() -> None:
     scene = two_castle_scene()
     generator = np.random.default_rng(0)
     pool = generator.normal(size=(12, arguments.dimension)).astype(arguments.dtype)
-    view = View(pool[:10], scene)
+    view = View(models=pool[:10], scene=scene)
     other = pool.T.copy()
     unit = best_time(lambda: pool @ other)
     print(f"D = {arguments.dimension}, {arguments.dtype}; unit: (12 x D) @ (D x 12) = {unit * 1e6:.1f} us")

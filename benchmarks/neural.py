@@ -24,6 +24,7 @@ from byzmesh.problems import problem
 from byzmesh.problems.neural.flat import load
 from byzmesh.problems.neural.gradients import batched, loop
 from byzmesh.problems.neural.task import TorchTask
+from byzmesh.round import FIRST
 from byzmesh.simulation.exchange import forge
 from byzmesh.sweeps.build import prepare
 
@@ -95,7 +96,7 @@ def shares(threads: int) -> None:
         whole = least({"round": run.step}, 8)["round"]
 
         def aggregation() -> None:
-            run.rule.apply(run.exchange.inbox(run.half, forged, run.bound), run.rule_state)
+            run.rule.apply(run.exchange.inbox(run.rule, run.half, forged, f=run.bound, round=FIRST), run.rule_state)
 
         part = least({"aggregation": aggregation}, 8)["aggregation"]
     print(f"CNN with D = {run.task.dimension:,}, batch 32, IOS: round {whole:.0f} ms, aggregation {part:.1f} ms "

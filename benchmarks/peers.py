@@ -26,8 +26,7 @@ from byzmesh.peers.audit import connections
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file, save_network
 from byzmesh.peers.node import bind_share
-from byzmesh.rules.base import Inbox
-from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.inbox import make_inbox
 from byzmesh.training.local import local_update
 from byzmesh.training.schedules import schedule
 
@@ -91,7 +90,7 @@ def compute(path: str, me: int, rounds: int, barrier: Any, answer: Any) -> None:
     gradient, half = np.empty_like(model), np.empty_like(model)
     step, local = schedule(file.step), local_update(**file.local)
     degree = int(file.network.degree[me])
-    weight, present = np.full((1, degree + 1), 1.0 / (degree + 1)), np.ones((1, degree + 1), bool)
+    weight, two = np.full((1, degree + 1), 1.0 / (degree + 1)), np.array([2])
     noise = 1e-3 * np.random.default_rng(me).normal(size=(degree, task.dimension)).astype(model.dtype)
     for k in range(-20, rounds):
         if k == 0:
@@ -99,8 +98,7 @@ def compute(path: str, me: int, rounds: int, barrier: Any, answer: Any) -> None:
             began = time.perf_counter()
         task.gradients(model, max(k, 0), gradient, rows)
         local.apply(model, gradient, step(max(k, 0)), None, half)
-        pool = Pool(half, messages=half + noise)
-        inbox = Inbox(pool, np.arange(degree + 1)[None], weight, present, np.array([2]))
+        inbox = make_inbox(file.made_rule, half, weight=weight, f=two, receiver=rows, messages=half + noise)
         model = file.made_rule.apply(inbox, None)[0].models
     answer.put(time.perf_counter() - began)
 

@@ -20,8 +20,8 @@ from functools import partial
 import networkx as nx
 import numpy as np
 
-from byzmesh.rules.base import Inbox, Rule, rules
-from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.base import Rule, rules
+from byzmesh.rules.inbox import make_inbox
 
 
 def best(function: Callable[[], object], seconds: float = 1.0) -> float:
@@ -58,12 +58,20 @@ def measure(name: str, columns: int) -> Iterator[str]:
     random = np.random.default_rng(0)
     rows = random.standard_normal((int(index.max()) + 1, columns), dtype=np.float32)
     mixing = random.standard_normal((honest, len(rows)), dtype=np.float32)
-    weight, present = np.full(index.shape, 1.0 / index.shape[1]), np.ones(index.shape, bool)
+    weight = np.full(index.shape, 1.0 / index.shape[1])
 
     def apply(rule: Rule) -> None:
         # a new pool each time: it remembers its Gram matrix
-        pool = Pool(rows[:honest], messages=rows[honest:])
-        rule.apply(Inbox(pool, index, weight, present, np.full(honest, f)), None)
+        inbox = make_inbox(
+            rule,
+            rows[:honest],
+            weight=weight,
+            f=np.full(honest, f),
+            receiver=index[:, 0],
+            messages=rows[honest:],
+            index=index,
+        )
+        rule.apply(inbox, None)
 
     products = best(lambda: (rows @ rows.T, mixing @ rows))
     sort = best(partial(np.sort, rows[index], axis=1))

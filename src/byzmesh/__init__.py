@@ -36,6 +36,7 @@ from byzmesh.doors import (
     register_weights,
 )
 from byzmesh.networks import Network, network
+from byzmesh.round import Round
 
 if TYPE_CHECKING:
     from byzmesh import torch
@@ -115,6 +116,7 @@ __all__ = [
     "Network",
     "Outcome",
     "Problem",
+    "Round",
     "Rule",
     "Run",
     "Simulation",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh.attacks import Scene, View
+from byzmesh.round import Round
 
 
 @dataclass(frozen=True)
@@ -152,4 +153,5 @@ def frozen_models(world: World, dimension: int, seed: int = 0, dtype: type = np.
 
 
 def view_of(world: World, models: np.ndarray, round: int = 0, seed: int = 0) -> View:
-    return View(models, scene_of(world), round=round, seed=seed, respond=mean_of_inbox(world, models))
+    now = Round(number=round, seed=seed)
+    return View(models=models, scene=scene_of(world), round=now, respond=mean_of_inbox(world, models))

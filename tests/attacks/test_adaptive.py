@@ -31,7 +31,7 @@ def against(rule: str, network: Any, models: np.ndarray) -> View:
         forged = bm.Forged(scene.liar, scene.victim, row, models, rows=messages)
         return np.asarray(bm.aggregate_all(rule, network, models, forged).models)
 
-    return View(models, scene, respond=respond)
+    return View(models=models, scene=scene, respond=respond)
 
 
 def damage(view: View, forged: Any) -> np.ndarray:
@@ -100,7 +100,7 @@ def test_without_the_rule_it_says_what_it_needs() -> None:
     world = random_world(1)
     view = view_of(world, frozen_models(world, 3))
     with pytest.raises(ConfigError, match="adaptive tries its messages on the rule in use"):
-        attack("adaptive").forge(View(view.models, view.scene), attack("adaptive").init(view.scene))
+        attack("adaptive").forge(View(models=view.models, scene=view.scene), attack("adaptive").init(view.scene))
 
 
 @pytest.mark.parametrize("rule", ["IOS", "Reprieve"])

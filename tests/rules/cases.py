@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.round import Round
 from byzmesh.rules.base import rules
 
 WRAPPERS = ("bucketing", "NNM")
@@ -57,8 +58,8 @@ def extras(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Further keywords for the oracle and for `bm.aggregate`."""
     if name == "DRSA":
-        both = {"step": step} | ({"previous": previous} if options["at"] == "start" else {})
-        return both, both
+        both = {"previous": previous} if options["at"] == "start" else {}
+        return {"step": step, **both}, {"round": Round(step_size=step), **both}
     if name == "SimRew":
         return {"previous": previous}, {"previous": previous}
     if name == "CC" and options.get("centre") == "memory":

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.rules.aggregate import silence
+from byzmesh.round import Round
 from byzmesh.rules.base import Inbox, Outcome, Rule
-from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.inbox import make_inbox
 from tests.rules.cases import loss
 
 DIMENSION = 6
@@ -36,20 +36,16 @@ def inbox_of(
     previous: np.ndarray | None = None,
 ) -> Inbox:
     """One receiver's inbox, as the library builds it."""
-    here = np.ones(len(received) + 1, bool) if present is None else np.concatenate([[True], present])
-    start = (np.zeros_like(own) if previous is None else previous)[None, :]
-    look_back = rule.sends == "start"
-    pool = Pool(start if look_back else own[None, :], messages=received)
-    usable = (here & pool.usable)[None, :]
-    return Inbox(
-        pool,
-        np.arange(len(received) + 1)[None, :],
-        silence(weights[None, :], usable),
-        usable,
-        np.array([f]),
-        step=0.5,
-        previous=start,
-        half=own[None, :] if look_back else None,
+    return make_inbox(
+        rule,
+        own[None, :],
+        weight=weights[None, :],
+        f=np.array([f]),
+        receiver=np.zeros(1, np.int64),
+        messages=received,
+        present=None if present is None else np.concatenate([[True], present])[None, :],
+        round=Round(step_size=0.5),
+        previous=(np.zeros_like(own) if previous is None else previous)[None, :],
         loss=lambda candidates: np.array([[loss(vector) for vector in line] for line in candidates]),
     )
 

@@ -96,7 +96,7 @@ def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters:
             attack = ATTACKS[(turn + f) % len(ATTACKS)]
             kind = "start" if options.get("at") == "start" else "half"
             sent, lies = previous if kind == "start" else models, lies_of[attack, kind]
-            facts = {"f": f, "step": 0.25, "loss": losses, **options}
+            facts = {"f": f, "round": bm.Round(step_size=0.25), "loss": losses, **options}
             out = bm.aggregate_all(name, network, models, lies, previous=previous, **facts)
             as_torch = bm.Forged(lies.liar, lies.victim, lies.row, models, rows=torch.from_numpy(lies.dense()))
             tensors = {"models": torch.from_numpy(models), "previous": torch.from_numpy(previous)}
@@ -131,7 +131,7 @@ def test_wrappers(name: str, options: dict[str, Any]) -> None:
     np.testing.assert_allclose(bm.aggregate("NNM", own, received, weights, f, inner=inner), want, rtol=1e-9, atol=1e-9)
     groups = _groups(9, 2, seed=4, round=3)
     want = ORACLES["bucketing"](own, received, weights, f, groups=groups, rule=name, **for_oracle, **options)
-    got = bm.aggregate("bucketing", own, received, weights, f, inner=inner, s=2, seed=4, round=3)
+    got = bm.aggregate("bucketing", own, received, weights, f, inner=inner, s=2, round=bm.Round(number=3, seed=4))
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
 
 

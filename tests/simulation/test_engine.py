@@ -55,7 +55,9 @@ def plain_loops(raw: dict[str, Any], rounds: int) -> np.ndarray:
             gradient = task.gradients(model[None], k, rows=np.array([row]))[0]
             half.append((1.0 - step * decay) * model - step * gradient)
         sent = np.array(models if simulation.rule.sends == "start" else half)
-        forged, state = attack.forge(bm.View(sent, simulation.scene, k, simulation.seed), state)
+        forged, state = attack.forge(
+            bm.View(models=sent, scene=simulation.scene, round=bm.Round(number=k, seed=simulation.seed)), state
+        )
         fresh = []
         for worker, row in row_of.items():
             received, weights = [], [network.mixing[worker, worker]]

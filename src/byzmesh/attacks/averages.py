@@ -58,9 +58,9 @@ def gaussian(std: float = 1.0, mean: str = "weighted") -> Attack:
 
     def forge(view: View, plan: Plan) -> tuple[Forged, Plan]:
         scene, models = view.scene, frozen(view.models)
-        key = rng.key(view.seed, rng.ATTACK, NOISE)
+        key = rng.key(view.round.seed, rng.ATTACK, NOISE)
         # noise is noise: 24 bits of it are enough for float64 models too, and four times as fast to draw
-        rows = rng.normals(key, pair_ids(scene), view.round, models.shape[1]).astype(models.dtype, copy=False)
+        rows = rng.normals(key, pair_ids(scene), view.round.number, models.shape[1]).astype(models.dtype, copy=False)
         about = plan.combination
         scale_and_add(rows, models.dtype.type(std), plan.row, models, about.index, about.coefficient.astype(rows.dtype))
         return Forged(scene.liar, scene.victim, np.arange(len(rows)), view.models, rows=rows), plan

@@ -18,13 +18,14 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
+from byzmesh.round import FIRST, Round
 from byzmesh.types import Floats, Integers
 
 State = Any
 Weigh = Callable[[Floats, Floats], Floats]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scene:
     """The graph as liars know it. Rows are positions in the (N, D) array of honest models; ids are node numbers.
 
@@ -59,9 +60,9 @@ class Scene:
     fiedler: Callable[[], Floats]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
-    """What liars see in one round: everything. `models` is read-only.
+    """What liars see in one round: everything. `models` is read-only; `make_view` makes it.
 
     >>> import byzmesh as bm
     >>> def echo(view, state):
@@ -74,8 +75,7 @@ class View:
     models: Any
     """(N, D) what the honest workers send in this round, a NumPy array."""
     scene: Scene
-    round: int = 0
-    seed: int = 0
+    round: Round = FIRST
     respond: Callable[[Any], Any] | None = None
     """The rule in use: messages (F, D), a row per pair, or (V, D), a row per victim that all its liars tell -> (N, D)
     what the honest workers' models would become."""

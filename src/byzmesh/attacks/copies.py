@@ -55,8 +55,8 @@ def sample_duplicating(together: bool = False) -> Attack:
         return Draws(pair_ids(scene), sample[scene.place], count[scene.place], np.arange(len(scene.place)))
 
     def forge(view: View, draws: Draws) -> tuple[Forged, Draws]:
-        key = rng.key(view.seed, rng.ATTACK, CHOICE)
-        column = rng.integers(key, draws.ids, view.round, 1, draws.count)
+        key = rng.key(view.round.seed, rng.ATTACK, CHOICE)
+        column = rng.integers(key, draws.ids, view.round.number, 1, draws.count)
         chosen = draws.sample[np.arange(len(column))[:, None], column]
         return send(view, Plan(draws.row, Combination(chosen, np.ones(chosen.shape)))), draws
 

@@ -87,7 +87,7 @@ def stale(period: int = 100) -> Attack:
         return np.zeros(0)
 
     def forge(view: View, kept: Any) -> tuple[Forged, Any]:
-        if not kept.size or view.round % period == 0:
+        if not kept.size or view.round.number % period == 0:
             kept = view.models.mean(axis=0, dtype=np.float64).astype(view.models.dtype)
         row = _one_for_all(view.scene)
         rows = kept[None, :][: len(row)]

@@ -24,10 +24,11 @@ from byzmesh.peers.identity import Keys
 from byzmesh.peers.rounds import Patience, Rounds
 from byzmesh.peers.transport import Remote, Transport
 from byzmesh.peers.wire import EVERYONE, Format, WireError
-from byzmesh.rules.aggregate import check_feasible, silence
+from byzmesh.round import Round
+from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
-from byzmesh.rules.base import Inbox, Outcome, Rule, State
-from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.base import Outcome, Rule, State
+from byzmesh.rules.inbox import make_inbox, sent_by
 from byzmesh.rules.interop import Bridge
 from byzmesh.types import Array, Floats
 
@@ -147,14 +148,14 @@ class Peer:
         vector: Any,
         *,
         previous: Any = None,
-        step: float = 1.0,
+        step_size: float = 1.0,
         loss: Callable[[Any], float] | None = None,
     ) -> Any:
         """Send `vector` (D,), wait for the neighbours' messages of the round, and return what the rule makes of them.
 
-        previous  (D,) the model before the gradient step, for rules that look back (SimRew, DRSA at="start")
-        step      step size (DRSA)
-        loss      vector -> loss on the own batch (UBAR)
+        previous   (D,) the model before the gradient step, for rules that look back (SimRew, DRSA at="start")
+        step_size  of the gradient step (DRSA)
+        loss       vector -> loss on the own batch (UBAR)
         """
 
         def losses(candidates: Any) -> Floats:
@@ -163,39 +164,34 @@ class Peer:
 
         half = self.bridge.vector(vector)
         start = None if previous is None else self.bridge.vector(previous)
-        outcome = self.advance(half, start, step, None if loss is None else losses)
+        outcome = self.advance(half, start, step_size, None if loss is None else losses)
         return self.bridge.back(outcome.models[0])
 
-    def advance(self, half: Array, start: Array | None, step: float, losses: Callable[[Any], Floats] | None) -> Outcome:
+    def advance(
+        self, half: Array, start: Array | None, step_size: float, losses: Callable[[Any], Floats] | None
+    ) -> Outcome:
         """`exchange` for NumPy vectors of the working dtype, with the rule's whole outcome."""
-        back = self.rule.sends == "start"
-        if start is None and (back or self.rule.needs_previous):
-            raise ConfigError(f"rule {self.rule.name} needs the model before the gradient step: pass previous=")
-        own = half if start is None or not back else start
+        own = sent_by(self.rule, half, start)
         if len(own) != self.form.dimension:
             raise ConfigError(f"vector must keep its {self.form.dimension} coordinates, got {len(own)}")
         if not np.isfinite(half).all() or not np.isfinite(own).all():
             raise PeerError(f"peer {self.me}: the own model is not finite in round {self.round}; lower the step size")
         messages, present = self.gather(own)
-        present = np.concatenate([[True], present])[None, :]
-        inbox = Inbox(
-            Pool(own[None, :], messages=messages),
-            np.arange(len(self.neighbours) + 1)[None, :],
-            silence(self.weight, present),
-            present,
-            np.array([self.f]),
-            step=step,
-            previous=None if start is None else start[None, :],
-            half=half[None, :] if back else None,
-            loss=losses,
-            round=self.round,
-            rounds=self.total,
-            seed=self.seed,
+        inbox = make_inbox(
+            self.rule,
+            half[None, :],
+            weight=self.weight,
+            f=np.array([self.f]),
             receiver=np.array([self.me]),
+            messages=messages,
+            present=np.concatenate([[True], present])[None, :],
+            round=Round(number=self.round, total=self.total, step_size=step_size, seed=self.seed),
+            previous=None if start is None else start[None, :],
+            loss=losses,
         )
         state = self.rule.init(half[None, :]) if self.state is None else self.state
         outcome, self.state = self.rule.apply(inbox, state)
-        self._count(outcome, present[0, 1:])
+        self._count(outcome, inbox.present[0, 1:])
         self.round += 1
         return outcome
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from byzmesh.checks import whole
 from byzmesh.errors import ConfigError, InfeasibleBound
-from byzmesh.rules.base import Inbox, Rule, normalised, rules
-from byzmesh.rules.gram.pool import Pool
+from byzmesh.round import FIRST, Round
+from byzmesh.rules.base import Rule, normalised, rules
+from byzmesh.rules.inbox import make_inbox
 from byzmesh.rules.interop import Bridge
 from byzmesh.types import Booleans, Floats, Integers
 
@@ -57,13 +58,6 @@ def check_feasible(rule: Rule, f: Integers, neighbours: Integers, workers: Integ
         )
 
 
-def silence(weight: Floats, present: Booleans) -> Floats:
-    """(R, K) the weights with those of absent slots given to the own slot."""
-    kept = np.where(present, weight, 0.0)
-    kept[:, 0] += (weight - kept).sum(axis=1)
-    return kept
-
-
 def aggregate(
     rule: str | Rule | Mapping[str, Any] | Callable[..., Any],
     own: Any,
@@ -74,10 +68,8 @@ def aggregate(
     *,
     previous: Any = None,
     centre: Any = None,
-    step: float = 1.0,
+    round: Round = FIRST,
     loss: Callable[[Any], float] | None = None,
-    seed: int = 0,
-    round: int = 0,
     **options: Any,
 ) -> Any:
     """What one worker makes of its own vector and what it received.
@@ -88,7 +80,7 @@ def aggregate(
     f         bound on how many of the received vectors are lies
     previous  (D,) own model before the gradient step (SimRew, DRSA with at="start")
     centre    (D,) centred clipping's memory, its previous output (a string is CC's option of that name)
-    step      step size (DRSA)
+    round     its number, the step size (DRSA), the seed (bucketing)
     loss      vector -> loss on the own batch (UBAR)
 
     A vector that is not finite or of the wrong shape counts as silence, with a `BadMessage` warning: its weight goes to
@@ -111,33 +103,27 @@ def aggregate(
     bound = np.array([f], np.int64)
     check_feasible(chosen, bound, np.array([neighbours]), np.zeros(1, np.int64))
     start = None if previous is None else bridge.vector(previous)[None, :]
-    if (chosen.needs_previous or chosen.sends == "start") and start is None:
-        raise ConfigError(f"rule {chosen.name} needs the own model before the gradient step: pass previous=")
-    look_back = chosen.sends == "start"
-    pool = Pool(start if look_back else mine, messages=messages)
-    if not pool.usable[0]:
+    inbox = make_inbox(
+        chosen,
+        mine,
+        weight=weight,
+        f=bound,
+        receiver=np.zeros(1, np.int64),
+        messages=messages,
+        present=np.concatenate([[True], arrived])[None, :],
+        round=round,
+        previous=start,
+        loss=None if loss is None else _losses(loss, bridge),
+    )
+    if not inbox.present[0, 0]:
         raise ConfigError(
             "own must be finite, got a vector with NaN or infinity; restart this worker from a checkpoint"
         )
-    present = np.concatenate([[True], arrived & pool.usable[1:]])[None, :]
-    bad = np.flatnonzero(~present[0, 1:])
+    bad = np.flatnonzero(~inbox.present[0, 1:])
     if bad.size:
         warnings.warn(
             BadMessage(f"messages {bad.tolist()} are missing, not finite or of the wrong shape: silence"), stacklevel=2
         )
-    inbox = Inbox(
-        pool,
-        np.arange(neighbours + 1)[None, :],
-        silence(weight, present),
-        present,
-        bound,
-        step=step,
-        previous=start,
-        half=mine if look_back else None,
-        loss=None if loss is None else _losses(loss, bridge),
-        round=round,
-        seed=seed,
-    )
     state = chosen.init(mine) if centre is None else bridge.vector(centre)[None, :]
     outcome, _ = chosen.apply(inbox, state)
     return bridge.back(outcome.models[0])

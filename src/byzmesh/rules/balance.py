@@ -38,8 +38,7 @@ def balance(gamma: float = 0.3, kappa: float = 1.0, alpha: float = 0.5) -> Rule:
 
     def coefficients(block: Block) -> Floats:
         reach2 = np.einsum("rkk->rk", block.inner)
-        elapsed = block.round / block.rounds if block.rounds else 0.0
-        limit2 = (gamma * np.exp(-kappa * elapsed)) ** 2 * reach2[:, -1:]
+        limit2 = (gamma * np.exp(-kappa * block.round.progress)) ** 2 * reach2[:, -1:]
         accepted = block.present & (reach2 <= limit2 * (1.0 + block.tie))
         accepted[:, 0] = accepted[:, -1] = False
         count = accepted.sum(axis=1, keepdims=True)

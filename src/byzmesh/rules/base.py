@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from byzmesh.registry import Registry
+from byzmesh.round import FIRST, Round
 from byzmesh.rules.contraction import Contraction
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import Pool
@@ -39,19 +40,20 @@ own      W = I
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Inbox:
-    """What R receivers hold in one round.
+    """What R receivers hold in one round; `make_inbox` fills it.
 
-    index    (R, K) row of the pool in each slot
-    weight   (R, K) mixing weights w'_nm, own first; rows sum to 1, absent slots weigh 0
-    present  (R, K) whether the slot holds a usable message
-    f        (R,)   bound on the lying neighbours
+    index     (R, K) row of the pool in each slot
+    weight    (R, K) mixing weights w'_nm, own first; rows sum to 1, absent slots weigh 0
+    present   (R, K) whether the slot holds a usable message
+    f         (R,)   bound on the lying neighbours
+    receiver  (R,)   ids of the receivers, for rules that draw (bucketing)
 
     >>> import byzmesh as bm
     >>> def lonely(inbox, state):
     ...     kept = np.zeros(len(inbox.index), bool)
-    ...     return bm.Outcome(inbox.pool.own[inbox.index[:, 0]].copy(), None, kept), state
+    ...     return bm.Outcome(models=inbox.pool.own[inbox.index[:, 0]].copy(), kept=kept), state
     >>> bm.aggregate(bm.Rule("lonely", lonely), np.zeros(1), [[4.0], [9.0]])
     array([0.])
     """
@@ -61,27 +63,22 @@ class Inbox:
     weight: Floats
     present: Booleans
     f: Integers
-    step: float = 1.0
-    """Step size of the round (DRSA scales its signs by it)."""
+    receiver: Integers
+    round: Round = FIRST
     previous: Any = None
     """(R, D) the receivers' models before their gradient step, for rules that look back (SimRew)."""
     half: Any = None
     """(R, D) the receivers' half steps, for a rule whose workers exchange the models before it (`sends="start"`)."""
     loss: Callable[[Any], Floats] | None = None
     """(R, K, D) candidate models -> (R, K) loss of each on the receiver's own batch, for rules that test (UBAR)."""
-    round: int = 0
-    rounds: int = 0
-    seed: int = 0
-    receiver: Integers = field(default_factory=lambda: np.zeros(1, np.int64))
-    """(R,) ids of the receivers, for rules that draw (bucketing)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Block:
     """The geometry of R inboxes: all that a Gram rule may look at.
 
     inner    (R, K, K) inner products <y_i - own, y_j - own> in float64; row and column 0 are zero
-    weight, present, f as in `Inbox`; `f` is already cut to what arrived.
+    weight, present, f, receiver, round as in `Inbox`; `f` is already cut to what arrived.
 
     >>> import byzmesh as bm
     >>> def own_and_nearest(block):
@@ -98,13 +95,10 @@ class Block:
     weight: Floats
     present: Booleans
     f: Integers
+    receiver: Integers
     tie: float
     """Relative difference of squared distances below which two count as equal (rounding of the input's dtype)."""
-    step: float = 1.0
-    round: int = 0
-    rounds: int = 0
-    seed: int = 0
-    receiver: Integers = field(default_factory=lambda: np.zeros(1, np.int64))
+    round: Round = FIRST
 
     @cached_property
     def distance2(self) -> Floats:
@@ -114,7 +108,7 @@ class Block:
         return gap
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What a rule decided.
 
@@ -129,8 +123,8 @@ class Outcome:
     """
 
     models: Any
-    coefficients: Floats | None
     kept: Booleans
+    coefficients: Floats | None = None
     anchor: Floats | None = None
     self_weight: Floats | None = None
     """(R,) the paper's r_n in A_n = (1 - r_n) A + r_n x_n, where the rule has this form."""

@@ -24,7 +24,7 @@ def bucketing(inner: Rule | str = "IOS", s: int = 2) -> Rule:
     def mixing(block: Block) -> Mixed:
         receivers, slots = block.present.shape
         groups = -(-(slots - 1) // s)
-        draw = rng.uniforms(rng.key(block.seed, rng.RULE), block.receiver, block.round, slots - 1)
+        draw = rng.uniforms(rng.key(block.round.seed, rng.RULE), block.receiver, block.round.number, slots - 1)
         draw[~block.present[:, 1:]] = 2.0
         place = np.empty((receivers, slots - 1), np.int64)
         np.put_along_axis(place, draw.argsort(axis=1, kind="stable"), np.arange(slots - 1)[None, :], axis=1)

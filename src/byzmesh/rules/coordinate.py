@@ -44,7 +44,8 @@ def coordinate_rule(
         weight = None if self_weight is None else self_weight(inbox, f)
         if weight is not None:
             weight[kept] = 1.0
-        return Outcome(keep_own(inbox, models(inbox, f, present), kept), None, kept, None, weight), state
+        chosen = keep_own(inbox, models(inbox, f, present), kept)
+        return Outcome(models=chosen, kept=kept, self_weight=weight), state
 
     return Rule(name, apply, coordinatewise=True, feasible=feasible, **facts)
 

@@ -31,10 +31,10 @@ def drsa(penalty: float = 0.001, at: str = "half") -> Rule:
         neighbours = inbox.present.copy()
         neighbours[:, 0] = False
         signs = sign_sum((inbox.pool.own, inbox.pool.dense_messages()), inbox.index, neighbours, reference)
-        factor = inbox.step * penalty
+        factor = inbox.round.step_size * penalty
         kept = np.zeros(len(inbox.index), bool)
         models = base + signs * factor
-        return Outcome(models, None, kept, None, np.full(len(kept), 1.0 - factor)), state
+        return Outcome(models=models, kept=kept, self_weight=np.full(len(kept), 1.0 - factor)), state
 
     return Rule(
         "DRSA",

@@ -22,7 +22,8 @@ def nocomm() -> Rule:
         coefficients = np.zeros(inbox.weight.shape)
         coefficients[:, 0] = 1.0
         kept = np.zeros(len(inbox.index), bool)
-        return Outcome(inbox.pool.own[inbox.index[:, 0]], coefficients, kept, None, coefficients[:, 0]), state
+        models = inbox.pool.own[inbox.index[:, 0]]
+        return Outcome(models=models, coefficients=coefficients, kept=kept, self_weight=coefficients[:, 0]), state
 
     return Rule(
         "NoComm",

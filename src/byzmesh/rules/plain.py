@@ -45,7 +45,7 @@ def plain_rule(function: PlainRule, name: str, options: Mapping[str, Any]) -> Ru
             f = min(int(inbox.f[receiver]), len(vectors) - 1)
             models[receiver] = checked(function(vectors[0], vectors[1:], weights, f, **options), vectors[0], name)
         kept: Booleans = np.logical_not(np.isfinite(models).all(axis=1))
-        return Outcome(keep_own(inbox, from_host(models, inbox.pool.own), kept), None, kept), state
+        return Outcome(models=keep_own(inbox, from_host(models, inbox.pool.own), kept), kept=kept), state
 
     return Rule(
         name,

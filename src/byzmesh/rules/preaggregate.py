@@ -21,6 +21,7 @@ from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.gram.products import mix
 from byzmesh.rules.gram.rule import block_of, keep_own
+from byzmesh.rules.inbox import own_slots
 from byzmesh.types import Booleans, Floats, Integers
 
 Mixed = tuple[Floats, Floats, Booleans]
@@ -53,7 +54,7 @@ def premixed(
         chosen[kept] = 0.0
         chosen[kept, 0] = 1.0
         models = keep_own(inbox, mix(inbox.pool, inbox.index, chosen), kept)
-        return Outcome(models, chosen, kept, None, chosen[:, 0]), state
+        return Outcome(models=models, coefficients=chosen, kept=kept, self_weight=chosen[:, 0]), state
 
     return Rule(
         f"{name}({inner.name})",
@@ -80,13 +81,4 @@ def mixed_inbox(inbox: Inbox, f: Integers, matrix: Floats, weight: Floats, prese
     rows = mix(inbox.pool, index, matrix.reshape(receivers * groups, slots))
     places = np.arange(receivers * groups).reshape(receivers, groups)
     pool = Pool(rows[places[:, 0]], messages=rows[places[:, 1:].ravel()])
-    own = np.arange(receivers)[:, None]
-    others = receivers + np.arange(receivers * (groups - 1)).reshape(receivers, groups - 1)
-    return replace(
-        inbox,
-        pool=pool,
-        index=np.concatenate([own, others], axis=1),
-        weight=weight,
-        present=present,
-        f=f,
-    )
+    return replace(inbox, pool=pool, index=own_slots(receivers, groups), weight=weight, present=present, f=f)

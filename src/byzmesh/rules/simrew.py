@@ -63,6 +63,7 @@ def simrew(divergence: str = "kl") -> Rule:
         anchor = 1.0 - score.sum(axis=1)
         models = mix(held.pool, held.index, np.concatenate([score, anchor[:, None]], axis=1))
         kept = np.zeros(len(inbox.index), bool)
-        return Outcome(models, score, kept, anchor, np.zeros(len(kept))), state
+        outcome = Outcome(models=models, coefficients=score, kept=kept, anchor=anchor, self_weight=np.zeros(len(kept)))
+        return outcome, state
 
     return Rule("SimRew", apply, needs_previous=True, idempotent=False, options={"divergence": divergence})

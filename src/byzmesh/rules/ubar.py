@@ -37,7 +37,8 @@ def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
         chosen = (1.0 - alpha) * accepted / np.maximum(count, 1)
         chosen[:, 0] = np.where(count[:, 0] > 0, alpha, 1.0)
         models = mix(inbox.pool, inbox.index, chosen)
-        return Outcome(models, chosen, np.zeros(receivers, bool), None, chosen[:, 0]), state
+        kept = np.zeros(receivers, bool)
+        return Outcome(models=models, coefficients=chosen, kept=kept, self_weight=chosen[:, 0]), state
 
     return Rule(
         "UBAR",

@@ -22,7 +22,7 @@ def weimean() -> Rule:
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         kept = np.zeros(len(inbox.index), bool)
         models = mix(inbox.pool, inbox.index, inbox.weight)
-        return Outcome(models, inbox.weight, kept, None, inbox.weight[:, 0]), state
+        return Outcome(models=models, coefficients=inbox.weight, kept=kept, self_weight=inbox.weight[:, 0]), state
 
     return Rule(
         "WeiMean",

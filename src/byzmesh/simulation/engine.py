@@ -13,21 +13,24 @@ these, and a resumed run equals an uninterrupted one bit for bit (same CPU type 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Forged, View, forged_by
+from byzmesh.attacks.base import Attack, Forged, forged_by
+from byzmesh.attacks.scene import make_view
 from byzmesh.checks import whole
 from byzmesh.compiled import keep_memory, limit_threads
 from byzmesh.errors import UnknownName, nearest
 from byzmesh.networks import Network
 from byzmesh.problems.base import Task
+from byzmesh.round import Round
 from byzmesh.rules.aggregate import check_feasible
-from byzmesh.rules.base import Rule
+from byzmesh.rules.base import Inbox, Rule
+from byzmesh.rules.inbox import sent_by
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
@@ -171,27 +174,16 @@ class Simulation:
             self.kept_gradients = self.estimator.apply(current, batch, self.kept_gradients, self.gradient)
             self.local_state = self.local.apply(current, self.gradient, size, self.local_state, self.half)
             current = self.half
-        look_back = self.rule.sends == "start"
-        sent = models if look_back else self.half
-        facts = {
-            "step": size,
-            "previous": models,
-            "half": self.half if look_back else None,
-            "loss": (lambda candidates: self.task.losses(candidates, k * steps, self.task_row))
-            if self.rule.needs_loss
-            else None,
-            "round": k,
-            "rounds": self.rounds,
-            "seed": self.seed,
-        }
-        forged = self._forge(sent, facts) if len(self.scene.liar) and not self.attack.poisons_data else None
-        inbox = self.exchange.inbox(sent, forged, self.bound, **facts)
-        if not np.isfinite(inbox.pool.top) and not inbox.pool.usable[: len(sent)].all():
+        round = Round(number=k, total=self.rounds, step_size=size, seed=self.seed)
+        forged = self._forge(round) if len(self.scene.liar) and not self.attack.poisons_data else None
+        inbox = self._inbox(forged, round)
+        pool = inbox.pool
+        if not np.isfinite(pool.top) and not pool.usable[: len(pool.own)].all():
             self.status = DIVERGED
             return False
         outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
         self.models = _apart(outcome.models, self.gradient)
-        self.last = (sent, outcome.coefficients)
+        self.last = (pool.own, outcome.coefficients)
         if outcome.coefficients is not None:
             if self.counts is None:
                 self.counts = EdgeCounts(self.exchange)
@@ -199,27 +191,40 @@ class Simulation:
         self.round = k + 1
         return True
 
-    def _forge(self, sent: Any, facts: dict[str, Any]) -> Forged:
-        shown = to_host(sent).view()
-        shown.flags.writeable = False
-        weigh = None if self.trials is None else self.trials(facts)
-        view = View(shown, self.scene, self.round, self.seed, self._responder(sent, facts), weigh)
+    def _inbox(self, forged: Forged | None, round: Round) -> Inbox:
+        """What the workers hold after their half steps, with these lies."""
+        batch = round.number * self.local.steps
+        return self.exchange.inbox(
+            self.rule,
+            self.half,
+            forged,
+            f=self.bound,
+            round=round,
+            previous=self.models,
+            loss=(lambda candidates: self.task.losses(candidates, batch, self.task_row))
+            if self.rule.needs_loss
+            else None,
+        )
+
+    def _forge(self, round: Round) -> Forged:
+        sent = sent_by(self.rule, self.half, self.models)
+        respond = self._responder(sent, round) if self.attack.needs_response else None
+        weigh = None if self.trials is None else self.trials(round)
+        view = make_view(to_host(sent), self.scene, round, respond, weigh)
         forged, self.attack_state = forged_by(self.attack, view, self.attack_state)
         if forged.rows is not None and not isinstance(sent, np.ndarray):
             return Forged(forged.liar, forged.victim, forged.row, sent, rows=from_host(forged.rows, sent))
         return forged
 
-    def _responder(self, sent: Any, facts: dict[str, Any]) -> Any:
+    def _responder(self, sent: Any, round: Round) -> Callable[[Any], Any]:
         """For attacks that try their messages on the rule: (F, D), a row per pair, or (V, D) -> models (N, D)."""
-        if not self.attack.needs_response:
-            return None
         scene = self.scene
         pairs = np.arange(len(scene.liar))
 
         def respond(messages: Any) -> Any:
             row = scene.place if len(messages) == len(scene.victims) else pairs
             forged = Forged(scene.liar, scene.victim, row, sent, rows=from_host(messages, sent))
-            outcome, _ = self.rule.apply(self.exchange.inbox(sent, forged, self.bound, **facts), self.rule_state)
+            outcome, _ = self.rule.apply(self._inbox(forged, round), self.rule_state)
             return to_host(outcome.models)
 
         return respond

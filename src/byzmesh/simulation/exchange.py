@@ -8,48 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks, forged_by
+from byzmesh.attacks.base import Attack, Forged, Scene, attacks, forged_by
+from byzmesh.attacks.scene import make_scene, make_view
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, fiedler_vector, metropolis_hastings
-from byzmesh.rules.aggregate import check_feasible, silence
+from byzmesh.round import FIRST, Round
+from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Inbox, Rule, State
-from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.inbox import make_inbox
 from byzmesh.rules.interop import Bridge
 from byzmesh.types import Booleans, Floats, Integers
 
 
 def scene_of(network: Network) -> Scene:
     """The graph as its liars know it."""
-    honest, byzantine = network.honest, network.byzantine
-    links = network.adjacency[np.ix_(honest, honest)]
-    lies = network.adjacency[np.ix_(honest, byzantine)]
-    victims = np.flatnonzero(lies.any(axis=1)).astype(np.int64)
-    pair_victim, pair_liar = np.nonzero(lies)
-    count = links[victims].sum(axis=1)
-    neighbour = np.full((len(victims), int(count.max(initial=0))), -1, np.int64)
-    line, column = np.nonzero(links[victims])
-    first = np.concatenate([[0], np.cumsum(count)[:-1]]) if len(count) else count
-    neighbour[line, np.arange(len(line)) - first[line]] = column
-
-    def weights(mixing: Floats) -> tuple[Floats, Floats, Floats]:
-        block = mixing[np.ix_(honest[victims], honest)]
-        near = np.where(neighbour >= 0, np.take_along_axis(block, np.maximum(neighbour, 0), axis=1), 0.0)
-        own = mixing[honest[victims], honest[victims]]
-        return near, own, (mixing[np.ix_(honest[victims], byzantine)] * lies[victims]).sum(axis=1)
-
-    used = weights(network.mixing)
-    standard = weights(metropolis_hastings(network.adjacency))
-    return Scene(
-        honest,
-        byzantine,
-        byzantine[pair_liar],
-        honest[pair_victim],
-        np.searchsorted(victims, pair_victim),
-        victims,
-        neighbour,
-        *used,
-        *standard,
+    return make_scene(
+        network.adjacency,
+        network.honest,
+        network.byzantine,
+        mixing=network.mixing,
+        metropolis=metropolis_hastings(network.adjacency),
         fiedler=lambda: fiedler_vector(network.honest_mixing),
     )
 
@@ -69,14 +48,14 @@ class Exchange:
         self.honest_row = np.where(self.valid, row[layout.sender], 0)
         self.sender = layout.sender
         self.lying = self.valid & (self.honest_row < 0)
-        self._places: tuple[Any, Integers, Booleans] | None = None
+        self._slots: tuple[Any, Integers, Booleans] | None = None
 
-    def places(self, forged: Forged | None) -> tuple[Integers, Booleans]:
+    def slots(self, forged: Forged | None) -> tuple[Integers, Booleans]:
         """(index, present) (R, K): the pool row in each slot, and whether a message came."""
         if forged is None:
             return np.where(self.lying, 0, self.honest_row), self.valid & ~self.lying
-        if self._places is not None and self._places[0] is forged.row:
-            return self._places[1:]
+        if self._slots is not None and self._slots[0] is forged.row:
+            return self._slots[1:]
         message = np.full((self.network.n, self.network.n), -1, np.int64)
         message[forged.victim, forged.liar] = forged.row
         line, slot = np.nonzero(self.lying)
@@ -86,24 +65,41 @@ class Exchange:
         present[line, slot] = found >= 0
         if np.array_equal(present, self.valid):
             present = self.valid
-        self._places = (forged.row, index, present)
+        self._slots = (forged.row, index, present)
         return index, present
 
-    def inbox(self, models: Any, forged: Forged | None, f: Integers, **facts: Any) -> Inbox:
-        """What every honest worker holds; `facts` are the other fields of `Inbox`."""
-        index, present = self.places(forged)
-        weight = self.weight
-        if forged is None or len(forged) == 0:
-            pool = Pool(models)
-        elif forged.combination is not None:
-            pool = Pool(models, combination=(forged.combination.index, forged.combination.coefficient))
-        else:
-            pool = Pool(models, messages=forged.rows)
-        if not np.isfinite(pool.top):
-            present = present & pool.usable[index]
-        if present is not self.valid and not np.array_equal(present, self.valid):
-            weight = silence(weight, present)
-        return Inbox(pool, index, weight, present, f, receiver=self.receiver, **facts)
+    def inbox(
+        self,
+        rule: Rule,
+        half: Any,
+        forged: Forged | None,
+        *,
+        f: Integers,
+        round: Round,
+        previous: Any = None,
+        loss: Callable[[Any], Floats] | None = None,
+    ) -> Inbox:
+        """What every honest worker holds; half, f, previous and loss as in `make_inbox`."""
+        index, present = self.slots(forged)
+        messages = combination = None
+        if forged is not None and len(forged):
+            messages, told = forged.rows, forged.combination
+            combination = None if told is None else (told.index, told.coefficient)
+        return make_inbox(
+            rule,
+            half,
+            weight=self.weight,
+            f=f,
+            receiver=self.receiver,
+            messages=messages,
+            combination=combination,
+            index=index,
+            expected=self.valid,
+            present=present,
+            round=round,
+            previous=previous,
+            loss=loss,
+        )
 
     def silent(self, present: Booleans) -> list[tuple[int, int]]:
         """(receiver, sender) of every expected message that did not count."""
@@ -116,8 +112,7 @@ def forge(
     network: Network,
     models: Any,
     *,
-    round: int = 0,
-    seed: int = 0,
+    round: Round = FIRST,
     **options: Any,
 ) -> Forged:
     """What the liars of a network send when the honest workers hold these models.
@@ -135,14 +130,14 @@ def forge(
     chosen = attacks.build(attack, **options)
     bridge = Bridge(models, "models")
     rows = _models(bridge, models, network)
-    view = View(_frozen(rows), scene_of(network), round, seed)
+    view = make_view(rows, scene_of(network), round)
     forged, _ = forged_by(chosen, view, chosen.init(view.scene))
     if bridge.torch is None:
         return forged
     return Forged(forged.liar, forged.victim, forged.row, models, rows=bridge.back(forged.dense()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Aggregated:
     """The outcome of one exchange over a whole network.
 
@@ -171,10 +166,8 @@ def aggregate_all(
     state: State = None,
     *,
     previous: Any = None,
-    step: float = 1.0,
+    round: Round = FIRST,
     loss: Callable[[Any], Floats] | None = None,
-    seed: int = 0,
-    round: int = 0,
     **options: Any,
 ) -> Aggregated:
     """All honest workers aggregate at once.
@@ -184,6 +177,7 @@ def aggregate_all(
     f         bound on the lying neighbours: an integer, one per worker, "exact" or "max"
     state     of rules with memory, from the previous call
     previous  (N, D) models before the gradient step (SimRew; DRSA with at="start" exchanges these)
+    round     its number, the step size (DRSA), the seed (bucketing)
 
     >>> import byzmesh as bm
     >>> net = bm.network("paper/two-castle")
@@ -199,33 +193,20 @@ def aggregate_all(
     exchange = Exchange(network)
     check_feasible(chosen, bound, exchange.degree, exchange.receiver)
     start = None if previous is None else _models(bridge, previous, network)
-    if (chosen.needs_previous or chosen.sends == "start") and start is None:
-        raise ConfigError(f"rule {chosen.name} needs the models before the gradient step: pass previous=")
-    look_back = chosen.sends == "start"
     if forged is not None and bridge.torch is not None and forged.rows is not None:
         forged = Forged(forged.liar, forged.victim, forged.row, rows, rows=bridge.rows(forged.rows))
-    inbox = exchange.inbox(
-        start if look_back else rows,
-        forged,
-        bound,
-        step=step,
-        previous=start,
-        half=rows if look_back else None,
-        loss=loss,
-        seed=seed,
-        round=round,
-    )
+    inbox = exchange.inbox(chosen, rows, forged, f=bound, round=round, previous=start, loss=loss)
     bad = np.flatnonzero(~inbox.pool.usable[: len(rows)])
     if bad.size:
         raise ConfigError(f"models must be finite, got NaN or infinity at worker {int(network.honest[bad[0]])}")
     outcome, after = chosen.apply(inbox, chosen.init(rows) if state is None else state)
     return Aggregated(
-        bridge.back(outcome.models),
-        outcome.coefficients,
-        after,
-        outcome.kept,
-        exchange.silent(inbox.present),
-        outcome.self_weight,
+        models=bridge.back(outcome.models),
+        coefficients=outcome.coefficients,
+        state=after,
+        kept=outcome.kept,
+        silent=exchange.silent(inbox.present),
+        self_weight=outcome.self_weight,
     )
 
 
@@ -236,9 +217,3 @@ def _models(bridge: Bridge, models: Any, network: Network) -> Any:
             f"models must be of shape (N, D) with N = {len(network.honest)} honest workers, got {tuple(rows.shape)}"
         )
     return rows
-
-
-def _frozen(rows: Any) -> Any:
-    view = rows.view()
-    view.setflags(write=False)
-    return view

@@ -7,12 +7,13 @@ matrix a trial costs O(M^2) instead of O(K D): an inbox is its inner products, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from byzmesh.attacks.base import Scene, Weigh
+from byzmesh.round import Round
 from byzmesh.rules.base import Block, Rule
 from byzmesh.rules.gram.products import tie_tolerance
 from byzmesh.simulation.exchange import Exchange
@@ -21,8 +22,8 @@ from byzmesh.types import Floats, Integers
 
 def trials(
     rule: Rule, exchange: Exchange, scene: Scene, bound: Integers, dtype: Any
-) -> Callable[[Mapping[str, Any]], Weigh] | None:
-    """Facts of a round -> `View.weigh`; None for a rule that is more than inner products -> shares of 1."""
+) -> Callable[[Round], Weigh] | None:
+    """A round -> `View.weigh`; None for a rule that is more than inner products -> shares of 1."""
     coefficients = rule.coefficients
     if coefficients is None or not rule.affine:
         return None
@@ -36,9 +37,7 @@ def trials(
     both, mixed = lying[:, :, None] & lying[:, None, :], lying[:, :, None] ^ lying[:, None, :]
     f = np.minimum(bound[victims], valid.sum(axis=1) - 1)
 
-    def of_round(facts: Mapping[str, Any]) -> Weigh:
-        known = {name: facts[name] for name in ("step", "round", "rounds", "seed")}
-
+    def of_round(round: Round) -> Weigh:
         def weigh(gram: Floats, lies: Floats) -> Floats:
             times = len(lies)
             away = lies.copy()
@@ -56,13 +55,13 @@ def trials(
                 return np.tile(part, (times, *(1,) * (part.ndim - 1)))
 
             block = Block(
-                inner.reshape(-1, slots, slots),
-                repeated(exchange.weight[victims]),
-                repeated(valid),
-                repeated(f),
-                tie_tolerance(dtype),
+                inner=inner.reshape(-1, slots, slots),
+                weight=repeated(exchange.weight[victims]),
+                present=repeated(valid),
+                f=repeated(f),
                 receiver=repeated(exchange.receiver[victims]),
-                **known,
+                tie=tie_tolerance(dtype),
+                round=round,
             )
             chosen = coefficients(block).reshape(times, len(victims), slots)
             out: Floats = np.where(lying, chosen, 0.0).sum(axis=2)[:, :, None] * lies

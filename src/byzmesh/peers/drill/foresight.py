@@ -14,18 +14,16 @@ import numpy as np
 from byzmesh.attacks.base import Scene
 from byzmesh.errors import PeerError
 from byzmesh.peers.network_file import NetworkFile
-from byzmesh.rules.aggregate import silence
-from byzmesh.rules.base import Inbox
-from byzmesh.rules.gram.pool import Pool
-from byzmesh.training.schedules import schedule
+from byzmesh.round import Round
+from byzmesh.rules.inbox import make_inbox
 from byzmesh.types import Array
 
 Respond = Callable[[Any], Any]
 
 
-def foresee(file: NetworkFile, scene: Scene) -> Callable[[Array, int], Respond]:
+def foresee(file: NetworkFile, scene: Scene) -> Callable[[Array, Round], Respond]:
     """(models (N, D) heard in a round, round) -> `View.respond` for them."""
-    rule, step = file.made_rule, schedule(file.step)
+    rule = file.made_rule
     if rule.needs_loss:
         raise PeerError(f"rule {rule.name} looks at data that liars do not have; choose an attack without foresight")
     place = {int(peer): row for row, peer in enumerate(scene.honest)}
@@ -44,24 +42,19 @@ def foresee(file: NetworkFile, scene: Scene) -> Callable[[Array, int], Respond]:
     shared = index.copy()
     shared[lying] = len(place) + scene.place[index[lying] - len(place)]
 
-    def of_round(models: Array, round: int) -> Respond:
+    def of_round(models: Array, round: Round) -> Respond:
         def respond(messages: Any) -> Any:
-            pool = Pool(models, messages=messages)
-            rows = shared if len(messages) == len(scene.victims) else index
-            here = present & pool.usable[rows]
-            inbox = Inbox(
-                pool,
-                rows,
-                silence(weight, here),
-                here,
-                bound,
-                step=step(round),
-                previous=models,
-                half=models if rule.sends == "start" else None,
-                round=round,
-                rounds=file.rounds,
-                seed=file.seed,
+            inbox = make_inbox(
+                rule,
+                models,
+                weight=weight,
+                f=bound,
                 receiver=scene.honest,
+                messages=messages,
+                index=shared if len(messages) == len(scene.victims) else index,
+                present=present,
+                round=round,
+                previous=models,
             )
             return rule.apply(inbox, rule.init(models))[0].models
 

@@ -31,8 +31,7 @@ from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.peers.wire import Format
 from byzmesh.plugins import load_plugins
-from byzmesh.rules.base import Inbox
-from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.inbox import make_inbox
 from byzmesh.rules.interop import to_host
 from byzmesh.training.local import local_update
 
@@ -81,15 +80,14 @@ def warm(file: NetworkFile) -> None:
     form = Format(file.run, task.dimension, file.dtype, file.wire)
     vector = form.decode(form.encode(half[0], 0, 0), 0).vector
     count = int(file.network.degree[0])
-    present = np.ones((1, count + 1), bool)
-    inbox = Inbox(
-        Pool(half, messages=np.repeat(vector[None], count, axis=0)),
-        np.arange(count + 1)[None, :],
-        np.full((1, count + 1), 1.0 / (count + 1)),
-        present,
-        np.array([file.bound(0)]),
+    inbox = make_inbox(
+        file.made_rule,
+        half,
+        weight=np.full((1, count + 1), 1.0 / (count + 1)),
+        f=np.array([file.bound(0)]),
+        receiver=np.zeros(1, np.int64),
+        messages=np.repeat(vector[None], count, axis=0),
         previous=model,
-        half=half if file.made_rule.sends == "start" else None,
         loss=lambda candidates: task.losses(candidates, 0, rows),
     )
     file.made_rule.apply(inbox, file.made_rule.init(half))

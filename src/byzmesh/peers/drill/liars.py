@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Scene, View, forged_by
+from byzmesh.attacks.scene import make_scene, make_view
 from byzmesh.errors import PeerError
 from byzmesh.networks import Network, fiedler_vector, metropolis_hastings
 from byzmesh.peers.drill.foresight import foresee
@@ -23,6 +24,8 @@ from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import no_log
 from byzmesh.peers.transport import Transport
 from byzmesh.peers.wire import Format, WireError
+from byzmesh.round import Round
+from byzmesh.training.schedules import schedule
 from byzmesh.types import Array
 
 _PATIENCE = 1.0
@@ -44,28 +47,12 @@ def heard_scene(network: Network, liars: list[int]) -> Scene:
     lies = network.adjacency[:, ids].copy()
     lies[ids] = False
     heard = np.flatnonzero(lies.any(axis=1)).astype(np.int64)
-    links = network.adjacency[np.ix_(heard, heard)]
-    victim, liar = np.nonzero(lies[heard])
-    count = links.sum(axis=1)
-    neighbour = np.full((len(heard), int(count.max(initial=0))), -1, np.int64)
-    for row in range(len(heard)):
-        neighbour[row, : count[row]] = np.flatnonzero(links[row])
-
-    def weights(mixing: Any) -> tuple[Any, Any, Any]:
-        block = mixing[np.ix_(heard, heard)]
-        near = np.where(neighbour >= 0, np.take_along_axis(block, np.maximum(neighbour, 0), axis=1), 0.0)
-        return near, np.diagonal(block).copy(), (mixing[np.ix_(heard, ids)] * lies[heard]).sum(axis=1)
-
-    return Scene(
+    return make_scene(
+        network.adjacency,
         heard,
         ids,
-        ids[liar],
-        heard[victim],
-        victim.astype(np.int64),
-        np.arange(len(heard)),
-        neighbour,
-        *weights(network.mixing),
-        *weights(metropolis_hastings(network.adjacency)),
+        mixing=network.mixing,
+        metropolis=metropolis_hastings(network.adjacency),
         fiedler=lambda: fiedler_vector(network.mixing[np.ix_(heard, heard)]),
     )
 
@@ -84,6 +71,7 @@ class Coalition:
         self.form = Format(file.run, dimension, file.dtype, file.wire)
         self.scene = heard_scene(file.network, self.liars)
         self.state = attack.init(self.scene)
+        self.schedule = schedule(file.step)
         self.foresee = foresee(file, self.scene) if attack.needs_response else None
         self.row = {int(peer): row for row, peer in enumerate(self.scene.honest)}
         self.newest = np.zeros((len(self.row), dimension), file.dtype)
@@ -109,9 +97,15 @@ class Coalition:
     def _rehearse(self, dimension: int) -> None:
         """Forge once for nobody, so that the attack's kernels are compiled before anybody waits."""
         models = np.random.default_rng(0).normal(size=(len(self.row), dimension)).astype(self.file.dtype)
-        models.flags.writeable = False
-        respond = None if self.foresee is None else self.foresee(models, 0)
-        self.attack.forge(View(models, self.scene, 0, self.file.seed, respond), self.attack.init(self.scene))
+        self.attack.forge(self._view(models, 0), self.attack.init(self.scene))
+
+    def _view(self, models: Array, number: int) -> View:
+        """What the liars see in a round: the models that they heard, and what their victims would make of lies."""
+        file = self.file
+        round = Round(number=number, total=file.rounds, step_size=self.schedule(number), seed=file.seed)
+        return make_view(
+            models, self.scene, round, respond=None if self.foresee is None else self.foresee(models, round)
+        )
 
     def run(self) -> None:
         """Lie until `stop`."""
@@ -160,10 +154,7 @@ class Coalition:
             models[row] = vector
         # of a victim that never spoke the liars know nothing: the mean of the others is their guess
         models[~self.known] = models[self.known].mean(axis=0)
-        models.flags.writeable = False
-        respond = None if self.foresee is None else self.foresee(models, round)
-        view = View(models, self.scene, round, self.file.seed, respond)
-        forged, self.state = forged_by(self.attack, view, self.state)
+        forged, self.state = forged_by(self.attack, self._view(models, round), self.state)
         for liar, victim in zip(forged.liar.tolist(), forged.victim.tolist()):
             data = self.form.encode(forged[liar, victim], liar, round, victim)
             self.sent[liar, victim] = data

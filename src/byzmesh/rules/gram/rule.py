@@ -33,16 +33,13 @@ from byzmesh.types import Booleans, Floats, Integers
 def block_of(inbox: Inbox, f: Integers) -> Block:
     """The geometry of an inbox, with the bound f that holds for what arrived."""
     return Block(
-        inner_blocks(inbox.pool, inbox.index, inbox.present),
-        inbox.weight,
-        inbox.present,
-        f,
-        tie_tolerance(inbox.pool.dtype),
-        inbox.step,
-        inbox.round,
-        inbox.rounds,
-        inbox.seed,
-        inbox.receiver,
+        inner=inner_blocks(inbox.pool, inbox.index, inbox.present),
+        weight=inbox.weight,
+        present=inbox.present,
+        f=f,
+        receiver=inbox.receiver,
+        tie=tie_tolerance(inbox.pool.dtype),
+        round=inbox.round,
     )
 
 
@@ -119,7 +116,8 @@ def gram_rule(
         share = None if anchor is None else chosen[:, -1]
         inside = chosen if anchor is None else chosen[:, :-1]
         weight = inside[:, 0] if self_weight is None else self_weight(inbox)
-        return Outcome(models, inside, kept, share, weight), models if remember else state
+        outcome = Outcome(models=models, coefficients=inside, kept=kept, anchor=share, self_weight=weight)
+        return outcome, models if remember else state
 
     whole = coefficients if anchor is None else None
     return Rule(name, apply, init=init, feasible=feasible, coefficients=whole, **facts)

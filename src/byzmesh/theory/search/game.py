@@ -15,8 +15,9 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
-from byzmesh.rules.base import Inbox, Rule
-from byzmesh.rules.gram.pool import Pool
+from byzmesh.round import Round
+from byzmesh.rules.base import Rule
+from byzmesh.rules.inbox import make_inbox
 from byzmesh.types import Booleans, Floats, Integers
 
 NOISE = 1e-4
@@ -95,18 +96,14 @@ def respond(rule: Rule, game: Game, points: Floats) -> Floats:
     count, slots, dimension = points.shape
     own = np.ascontiguousarray(points[:, 0])
     lies = np.ascontiguousarray(points[:, 1:]).reshape(-1, dimension)
-    pool = Pool(own, messages=lies if len(lies) else None)
-    index = np.empty((count, slots), np.int64)
-    index[:, 0] = np.arange(count)
-    index[:, 1:] = count + np.arange(count * (slots - 1)).reshape(count, slots - 1)
-    inbox = Inbox(
-        pool,
-        index,
-        np.broadcast_to(game.weight, (count, slots)).copy(),
-        np.ones((count, slots), bool),
-        np.full(count, game.f, np.int64),
+    inbox = make_inbox(
+        rule,
+        own,
+        weight=np.broadcast_to(game.weight, (count, slots)).copy(),
+        f=np.full(count, game.f, np.int64),
         receiver=np.full(count, game.worker, np.int64),
-        rounds=1,
+        messages=lies if len(lies) else None,
+        round=Round(total=1),
     )
     outcome, _ = rule.apply(inbox, rule.init(own))
     models: Floats = outcome.models

@@ -1,0 +1,108 @@
+"""The one way to fill inboxes, whoever the receivers are: all workers of a simulation, or one peer.
+
+What the receivers themselves send is the rule's to say (`sends`): their half steps, or the models before them. A
+message that did not come or is not finite counts as silence, and its weight goes to the receiver itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError
+from byzmesh.round import FIRST, Round
+from byzmesh.rules.base import Inbox, Rule
+from byzmesh.rules.gram.pool import Pool
+from byzmesh.types import Booleans, Floats, Integers
+
+
+def make_inbox(
+    rule: Rule,
+    half: Any,
+    *,
+    weight: Floats,
+    f: Integers,
+    receiver: Integers,
+    messages: Any = None,
+    combination: tuple[Integers, Floats] | None = None,
+    index: Integers | None = None,
+    expected: Booleans | None = None,
+    present: Booleans | None = None,
+    round: Round = FIRST,
+    previous: Any = None,
+    loss: Callable[[Any], Floats] | None = None,
+) -> Inbox:
+    """What R receivers with these half steps (R, D) hold in one round.
+
+    weight       (R, K) mixing weights as if every message came, own first
+    f, receiver  (R,) bound on the lying neighbours, and ids
+    messages     (Q, D) what came, or `combination` of what the receivers send (see `Pool`)
+    index        (R, K) row of the pool in each slot; None: every receiver has d messages of its own, Q = R d
+    expected     (R, K) the slots that are not padding; None: all
+    present      (R, K) the slots whose message came; None: all that are expected
+    previous     (R, D) models before the gradient step
+    loss         see `Inbox`
+
+    >>> from byzmesh.rules.nocomm import nocomm
+    >>> ids = {"f": np.array([1]), "receiver": np.array([0]), "weight": np.full((1, 4), 0.25)}
+    >>> came, messages = np.array([[True, True, True, False]]), np.array([[1.0], [np.nan], [0.0]])
+    >>> inbox = make_inbox(nocomm(), np.zeros((1, 1)), messages=messages, present=came, **ids)
+    >>> inbox.present, inbox.weight
+    (array([[ True,  True, False, False]]), array([[0.75, 0.25, 0.  , 0.  ]]))
+    """
+    pool = Pool(sent_by(rule, half, previous), messages, combination)
+    if index is None:
+        index = own_slots(*weight.shape)
+    if expected is None:
+        expected = np.ones(index.shape, bool)
+    if present is None:
+        present = expected
+    if not np.isfinite(pool.top):
+        present = present & pool.usable[index]
+    if present is not expected and not np.array_equal(present, expected):
+        weight = silence(weight, present)
+    return Inbox(
+        pool=pool,
+        index=index,
+        weight=weight,
+        present=present,
+        f=f,
+        receiver=receiver,
+        round=round,
+        previous=previous,
+        half=half if rule.sends == "start" else None,
+        loss=loss,
+    )
+
+
+def sent_by(rule: Rule, half: Any, previous: Any) -> Any:
+    """(R, D) what workers send under a rule: their half steps, or the models before them."""
+    if previous is None and (rule.needs_previous or rule.sends == "start"):
+        raise ConfigError(f"rule {rule.name} needs the models before the gradient step: pass previous=")
+    return previous if rule.sends == "start" else half
+
+
+def own_slots(receivers: int, slots: int) -> Integers:
+    """(R, K) rows of a pool in which every receiver has K - 1 messages of its own, one receiver's after another's.
+
+    >>> own_slots(2, 3)
+    array([[0, 2, 3],
+           [1, 4, 5]])
+    """
+    index = np.empty((receivers, slots), np.int64)
+    index[:, 0] = np.arange(receivers)
+    index[:, 1:] = receivers + np.arange(receivers * (slots - 1)).reshape(receivers, slots - 1)
+    return index
+
+
+def silence(weight: Floats, present: Booleans) -> Floats:
+    """(R, K) the weights with those of absent slots given to the receiver itself.
+
+    >>> silence(np.array([[0.4, 0.3, 0.3]]), np.array([[True, False, True]]))
+    array([[0.7, 0. , 0.3]])
+    """
+    kept = np.where(present, weight, 0.0)
+    kept[:, 0] += (weight - kept).sum(axis=1)
+    return kept
