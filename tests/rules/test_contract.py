@@ -99,18 +99,9 @@ def last_of_ties(block: Block) -> np.ndarray:
     return normalised(np.where(trusted if in_float32 else trusted_by_ios(block), block.weight, 0.0))
 
 
-def silence_counted(block: Block) -> np.ndarray:
-    return np.where(block.present.all(axis=1, keepdims=True), block.weight, np.nan)
-
-
 def weights_overwritten(block: Block) -> np.ndarray:
     block.weight[:, 0] += 1.0
     return normalised(block.weight)
-
-
-def infinite(block: Block) -> np.ndarray:
-    reach = np.einsum("rkk->rk", block.inner).max(axis=1, keepdims=True)
-    return np.where(reach > 1e30, np.inf, block.weight)
 
 
 def ios_with(change: Any) -> Rule:
@@ -130,13 +121,24 @@ def wrong_report() -> Rule:
     return replace(real, apply=apply)
 
 
+def lost_where(bad: Any) -> Rule:
+    """IOS whose result is not finite where `bad`(inbox) says so: `gram_rule` lets no such coefficients pass."""
+    real = rules.build("IOS")
+
+    def apply(inbox: Inbox, state: Any) -> Any:
+        outcome, state = real.apply(inbox, state)
+        return replace(outcome, models=np.where(bad(inbox), np.nan, outcome.models)), state
+
+    return replace(real, apply=apply)
+
+
 CATCHES = {
     "permutation": ios_with(first_slots_cut),
     "translation": ios_with(not_renormalised),
     "identical": ios_with(not_renormalised),
-    "finite": ios_with(infinite),
+    "finite": lost_where(lambda inbox: inbox.pool.top > 1e30),
     "bounded": ios_with(nothing_cut),
-    "silent": ios_with(silence_counted),
+    "silent": lost_where(lambda inbox: not inbox.present.all()),
     "ties": ios_with(last_of_ties),
     "unchanged": ios_with(weights_overwritten),
     "coefficients": wrong_report(),
