@@ -121,3 +121,15 @@ def test_labels_of_ones_own(own: Path) -> None:
         (own / "run.yaml").write_text(json.dumps({**content, "labels": {name: value}}))
         with pytest.raises(ConfigError, match=message):
             run("show", own / "run.yaml")
+
+
+def test_suspects_of_the_only_run_that_is_chosen(own: Path) -> None:
+    store = ("--store", own / "runs.db")
+    run("sweep", own / "grid.yaml", *store, "--workers", 1)
+    one = ("--where", "case=dense", "--where", "rule=ios", "--where", "seed=1")
+    key = as_json("runs", "list", *store, *one)[0]["key"]
+    assert as_json("suspects", *store, *one) == as_json("suspects", key[:9], *store)
+    with pytest.raises(ConfigError, match="2 runs have these values; give a run's key"):
+        run("suspects", *store, *one[:4])
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        run("suspects", key, *store, *one)

@@ -18,7 +18,7 @@ COMMANDS = [
     for rest in ([[command.name or command.callback.__name__] for command in module.app.registered_commands]
                  if hasattr(module, "app") else [[]])
 ]  # fmt: skip
-HEAVY = ("numba", "scipy", "matplotlib", "networkx", "torch", "byzmesh.simulation", "byzmesh.sweeps")
+HEAVY = ("numba", "scipy", "matplotlib", "networkx", "torch", "byzmesh.simulation.engine", "byzmesh.sweeps")
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -196,3 +196,22 @@ def test_an_encrypted_cluster(grid_file: GridFile, tmp_path: Path) -> None:
         assert "go together" in told.stderr
     finally:
         cluster.close()
+
+
+def test_a_script_that_only_the_client_has(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.worker()
+    (tmp_path / "mine.py").write_text(
+        "import byzmesh as bm\n\n@bm.register_rule('from-afar')\ndef from_afar(own, received, weights, f):\n"
+        "    'Its own model.'\n    return own\n"
+    )
+    grid = {"base": {"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rule": "from-afar", "rounds": 3}}
+    (tmp_path / "grid.yaml").write_text(json.dumps({**grid, "plugins": ["mine.py"], "axes": {"seed": [0, 1]}}))
+    code = (
+        "import os, sys; from byzmesh.config.grid import read_grid; from byzmesh.sweeps.sweep import sweep\n"
+        "configs = [point.config for point in read_grid('grid.yaml')]; os.remove('mine.py')\n"
+        "print(sweep(configs, 'runs.db', dask=sys.argv[1]).statuses.values())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, cluster.address], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and statuses(tmp_path / "runs.db") == ["finished"] * 2, done.stdout + done.stderr

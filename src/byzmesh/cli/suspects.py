@@ -7,31 +7,35 @@ from typing import Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import STORE, Json, Key, StorePath
+from byzmesh.cli._options import STORE, Json, StorePath, Where
 from byzmesh.errors import ConfigError
 
 ORDER = 140
 
 
 def command(
-    run: Key,
+    run: Annotated[str | None, typer.Argument(help="Key of a run, or a unique beginning of it.")] = None,
     store: StorePath = STORE,
+    where: Where = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the cuts on the graph: PNG, SVG or PDF.")] = None,
     worker: Annotated[int | None, typer.Option(help="Rank the neighbours of this worker only.")] = None,
     as_json: Json = False,
 ) -> None:
     """Rank the suspects of a stored run by who was cut how often, beside the truth of the simulation.
 
-    Example: byzmesh suspects 3fa8 --store runs.db --draw cuts.png
+    The run is the one with that key, or the only one that --where chooses.
+
+    Example: byzmesh suspects --where rule=IOS --where attack=ALIE --where seed=0 --draw cuts.png
     """
     import json
     from dataclasses import asdict
 
+    from byzmesh.config.filters import one_run
     from byzmesh.store import open_store
     from byzmesh.sweeps.forensics import suspects
 
     with open_store(store, readonly=True) as opened:
-        findings = suspects(opened, run, draw)
+        findings = suspects(opened, one_run(opened, run, where), draw)
     if as_json:
         typer.echo(json.dumps(asdict(findings)))
     else:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from byzmesh.config.yaml import parse_settings
-from byzmesh.errors import UnknownName, nearest
+from byzmesh.errors import ConfigError, UnknownName, nearest
 from byzmesh.store import Store
 from byzmesh.store.fields import same
 
@@ -17,6 +17,18 @@ from byzmesh.store.fields import same
 def filters(store: Store, settings: Iterable[str] | None) -> dict[str, Any]:
     """What the words of `--where` choose, for `Store.list` and for tables."""
     return spelled(store, parse_settings("--where", settings))
+
+
+def one_run(store: Store, key: str | None, settings: Iterable[str] | None) -> str:
+    """The key as it was given, or that of the only run that the filters choose."""
+    if key is not None:
+        if settings:
+            raise ConfigError("a run is chosen by its key or by --where; leave one of them out")
+        return key
+    runs = store.list(filters(store, settings), current=True)
+    if len(runs) != 1:
+        raise ConfigError(f"{len(runs)} runs have these values; give a run's key (byzmesh runs list), or other --where")
+    return runs[0].key
 
 
 def spelled(store: Store, where: Mapping[str, Any]) -> dict[str, Any]:
