@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from byzmesh import cli
 from byzmesh.cli import verbs
 from tests.cli.commands import run
 
@@ -31,6 +32,15 @@ def test_verbs_keep_their_order_and_have_one_each() -> None:
     order = [module.ORDER for module in verbs().values()]
     assert order == sorted(set(order))
     assert list(verbs())[:2] == ["run", "show"] and {"runs", "peers"} < set(verbs())
+
+
+def test_a_new_verb_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hello.py").write_text('ORDER = 15\n\n\ndef command() -> None:\n    """Say hello."""\n')
+    (tmp_path / "_helper.py").write_text("")
+    monkeypatch.setattr("byzmesh.cli.__path__", [*cli.__path__, str(tmp_path)])
+    found = list(verbs())
+    monkeypatch.delitem(sys.modules, "byzmesh.cli.hello")
+    assert found[:3] == ["run", "hello", "show"] and "_helper" not in found
 
 
 @pytest.mark.parametrize("words", [["--help"], ["runs", "list"]], ids=" ".join)

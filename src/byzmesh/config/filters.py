@@ -27,7 +27,9 @@ def one_run(store: Store, key: str | None, settings: Iterable[str] | None) -> st
         return key
     runs = store.list(filters(store, settings), current=True)
     if len(runs) != 1:
-        raise ConfigError(f"{len(runs)} runs have these values; give a run's key (byzmesh runs list), or other --where")
+        raise ConfigError(
+            f"{len(runs)} runs are chosen where one is needed: give its key (byzmesh runs list) or more --where"
+        )
     return runs[0].key
 
 
