@@ -67,7 +67,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
     points = read_grid(folder / "grid.yaml")
     sweep([point.config for point in points[:5]], folder / "runs.db", workers=1, tensorboard=folder / "events")
     with open_store(folder / "runs.db") as store:
-        store.plan(points[5].config)
+        store.plan(points[5].config, points[5].code)
     return folder
 
 

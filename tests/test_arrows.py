@@ -10,7 +10,7 @@ import pytest
 import byzmesh
 
 ROOT = Path(byzmesh.__file__).parent
-FLOOR = {"_version", "errors", "types", "checks", "files", "naming", "plugins", "registry", "rng", "compiled", "round"}
+FLOOR = set("_version errors types checks files naming plugins registry rng compiled round source".split())
 GROUND = {"networks", "rules", "attacks", "problems"}
 SIMULATION = GROUND | {"theory", "training"}
 CONFIG = SIMULATION | {"simulation"}

@@ -7,6 +7,7 @@
     │   └── InfeasibleBound          f is larger than the rule can bear on this neighbourhood
     ├── MissingExtra                 an optional dependency is not installed
     ├── DataError                    a data set is missing, damaged or of the wrong form
+    ├── ChangedCode                  the code or data are not those that a run was planned with
     ├── StoreError                   the store cannot be read or written
     └── PeerError                    a peer cannot start or go on
 
@@ -67,6 +68,10 @@ class MissingExtra(ByzmeshError, ImportError):
 
 class DataError(ByzmeshError):
     """A data set is missing, damaged or of the wrong form."""
+
+
+class ChangedCode(ByzmeshError):
+    """The code or data are not those that a run was planned with."""
 
 
 class StoreError(ByzmeshError):

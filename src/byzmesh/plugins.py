@@ -31,6 +31,7 @@ from byzmesh.errors import ConfigError
 
 _texts: dict[str, str] = {}
 """What every loaded script said, by its path."""
+_kept = threading.Event()
 _lock = threading.RLock()
 
 
@@ -43,6 +44,11 @@ def load_plugins(names: Iterable[str], folder: str | Path = ".") -> list[str]:
     """
     with _lock:
         return [_load(name, folder) for name in names]
+
+
+def keep_loaded() -> None:
+    """From now on a script that is loaded stays as it is, whatever becomes of its file: what worker processes need."""
+    _kept.set()
 
 
 def load_texts(texts: Mapping[str, str]) -> None:
@@ -82,6 +88,8 @@ def _load(name: str, folder: str | Path) -> str:
     name = full_name(name, folder)
     if not name.endswith(".py"):
         return _import(name)
+    if name in _texts and _kept.is_set():
+        return name
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
+from byzmesh.source import remember
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,6 +54,8 @@ class Entry(Generic[T]):
     aliases: tuple[str, ...] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
     """Options that reproduce the published numbers where they differ from the text's definition."""
+    revision: int = 1
+    """Goes up when the results change: runs of another revision are other runs (see `config.code`)."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -167,17 +170,21 @@ class Registry(Generic[T]):
         *,
         aliases: tuple[str, ...] = (),
         published: Mapping[str, Any] | None = None,
+        revision: int = 1,
     ) -> Callable[[F], F]:
         """Decorator: make the factory available under `name` and `aliases`.
 
         A user's own may take the place of what a user registered before, not of what is built in.
+
+        revision  one more whenever what it makes gives other results than before, so that stored runs are not taken for
+                  those of today. byzmesh's own parts need that; of a third party's, edits of the source are seen.
         """
 
         def add(function: F) -> F:
             if not _is_ours(function):
                 self.load()  # or a name that is taken would be noticed only later, by the built-in that has it
             factory = self.plain.factory(function, name) if self.plain and self.plain.fits(function) else function
-            entry = Entry(name, factory, aliases, published or {})
+            entry = Entry(name, factory, aliases, published or {}, revision)
             for word in (name, *aliases):
                 taken = self._names.get(fold(word))
                 mine = taken == name and (_is_ours(function) or not _is_ours(self._entries[name].factory))
@@ -186,6 +193,7 @@ class Registry(Generic[T]):
             for word in (name, *aliases):
                 self._names[fold(word)] = name
             self._entries[name] = entry
+            remember(function)
             return function
 
         return add

@@ -15,7 +15,7 @@ def test_a_plan_lists_all_runs_with_status_and_time_and_writes_nothing(filled: P
     assert rows[5]["seconds"] is None and "infeasible" in rows[5]["problem"]
     fresh = as_json("sweep", filled / "grid.yaml", "--plan", "--store", tmp_path / "new.db")
     assert [row["status"] for row in fresh] == ["planned"] * 6
-    assert [row["label"] for row in fresh][:2] == [{"case": "good", "seed": 0}, {"case": "good", "seed": 1}]
+    assert [row["labels"] for row in fresh][:2] == [{"case": "good", "seed": 0}, {"case": "good", "seed": 1}]
     assert all(row["seconds"] > 0 for row in fresh[:4])
     assert not (tmp_path / "new.db").exists()
     shown = run("sweep", filled / "grid.yaml", "--plan", "--store", tmp_path / "new.db", "--workers", 2).stdout

@@ -20,7 +20,7 @@ BASE = {"problem": "quadratic", "network": {"name": "ring", "n": 6, "byzantine":
 
 
 def labels(**grid: Any) -> list[dict[str, Any]]:
-    return [point.label for point in expand({"base": BASE, **grid})]
+    return [dict(point.labels) for point in expand({"base": BASE, **grid})]
 
 
 def values(path: str, **grid: Any) -> list[Any]:
@@ -36,7 +36,7 @@ def test_a_grid_without_axes_is_its_base() -> None:
     (point,) = expand({"base": BASE})
     assert point.config == resolve(BASE)
     assert point.key == config_key(resolve(BASE))
-    assert point.label == {}
+    assert point.labels == {}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_zipped_axes_move_together_and_cross_the_others() -> None:
 def test_cases_set_several_values_and_keep_their_name() -> None:
     cases = {"calm": {"attack": "none"}, "storm": {"attack": "gaussian", "attack.std": 5, "f": 1}}
     points = expand({"base": BASE, "cases": cases, "axes": {"seed": [0, 1]}})
-    assert [point.label["case"] for point in points] == ["calm", "calm", "storm", "storm"]
+    assert [point.labels["case"] for point in points] == ["calm", "calm", "storm", "storm"]
     assert points[2].config["attack"]["std"] == 5.0
     assert points[2].config["f"] == 1
 

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from byzmesh.config.grid import Point, expand, read_grid
+from byzmesh.config.cell import Cell, make_cell
+from byzmesh.config.grid import expand, read_grid
 from byzmesh.sweeps.estimate import Planned, plan, total_seconds
 
 
 def test_estimates_grow_with_rounds_and_evaluations(filled: Path) -> None:
     point = read_grid(filled / "grid.yaml")[0]
     short, long, often = (
-        Point(f"{rounds}/{every}", {**point.config, "rounds": rounds, "evaluate_every": every}, {})
+        make_cell({**point.config, "rounds": rounds, "evaluate_every": every})
         for rounds, every in ((1000, 1000), (100_000, 100_000), (1000, 1))
     )
     a, b, c = (run.seconds or 0.0 for run in plan([short, long, often]))
@@ -30,14 +31,13 @@ def test_a_plan_of_many_classes_times_some_and_checks_all(monkeypatch: pytest.Mo
     }
     first, *rest = plan(expand(raw))
     assert first.seconds and all(run.seconds == first.seconds for run in rest if run.problem is None)
-    refused = {run.config["rule"]["name"]: run.problem for run in rest if run.problem is not None}
+    refused = {run.cell.config["rule"]["name"]: run.problem for run in rest if run.problem is not None}
     assert "f = 3 is infeasible for rule TriMean" in refused["TriMean"]
-    assert sum(run.config["f"] == 1 for run in rest if run.problem is None) == 2
+    assert sum(run.cell.config["f"] == 1 for run in rest if run.problem is None) == 2
 
 
 def test_the_total_is_shared_work_but_no_less_than_the_longest_run() -> None:
-    runs = [Planned(str(seconds), "planned", {}, {}, seconds) for seconds in (1.0, 2.0, 9.0)] + [
-        Planned("x", "planned", {}, {}, None, "no")
-    ]
+    cell = Cell(config={}, code={}, key="x", labels={})
+    runs = [Planned(cell=cell, status="planned", seconds=seconds) for seconds in (1.0, 2.0, 9.0, None)]
     assert total_seconds(runs, 1) == 12.0
     assert total_seconds(runs, 4) == 9.0

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from byzmesh.config.code import CodeReader
 from byzmesh.config.grid import read_grid
 from byzmesh.store import Owner, RunRecord, open_store
 from byzmesh.sweeps.queue import Backlog
@@ -103,7 +104,7 @@ def test_it_waits_for_a_run_that_another_process_computes(grid_file: GridFile, t
     (config,) = configs(grid_file())
     other = Owner("another-host", 1)
     with open_store(tmp_path / "runs.db") as store:
-        key = store.plan(config)
+        key = store.plan(config, CodeReader().of(config))
         assert store.claim(key, other, 1e6)
         looks: list[int] = []
 

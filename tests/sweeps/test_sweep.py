@@ -78,9 +78,9 @@ def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file: Grid
     with open_store(store) as opened:
         first, second = opened.list()
         # a result that the code of today would not give
-        opened.plan_all([first.config], again=["finished"])
+        opened.plan_all([first.config], [first.code], again=["finished"])
         opened.finish(first.key, "diverged", {"loss": [9.0]})
-        opened.plan_all(written, again=["finished", "diverged"])
+        opened.plan_all(written, [first.code, second.code], again=["finished", "diverged"])
         opened.claim(first.key, this_process())
         assert opened.get(first.key).status == "diverged" and opened.series(first.key)["loss"] == [9.0]
         opened.finish(first.key, "interrupted", {}, owner=this_process())
@@ -217,10 +217,10 @@ def test_two_sweeps_and_a_reader_on_one_store(grid_file: GridFile, tmp_path: Pat
 def test_a_sweep_waits_for_what_others_compute_and_takes_over_what_they_leave(
     grid_file: GridFile, tmp_path: Path
 ) -> None:
-    (config,) = configs(grid_file())
+    (cell,) = read_grid(grid_file())
     other = Owner("another-host", 1)
     with open_store(tmp_path / "runs.db") as store:
-        key = store.plan(config)
+        key = store.plan(cell.config, cell.code)
         assert store.claim(key, other, 1e6)
         looks: list[int] = []
 
@@ -229,7 +229,7 @@ def test_a_sweep_waits_for_what_others_compute_and_takes_over_what_they_leave(
             if looks.count(1) == 5:
                 store.finish(key, "interrupted", {}, owner=other)
 
-        assert sweep([config], store.path, workers=1, show=show).statuses == {key: "finished"}
+        assert sweep([cell.config], store.path, workers=1, show=show).statuses == {key: "finished"}
         assert looks.count(1) >= 5
         assert store.get(key).provenance["host"] == this_process().host
 
@@ -238,7 +238,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(grid_file: GridFile, tmp_path
     grid = grid_file(rounds=300, axes={"rule": ["ios", "cc"], "seed": {"from": 0, "to": 5}})
     store = tmp_path / "runs.db"
     with open_store(store) as opened:
-        opened.plan_all(configs(grid))
+        opened.plan_all(*zip(*((cell.config, cell.code) for cell in read_grid(grid)), strict=True))
     size = max(path.stat().st_size for path in tmp_path.glob("runs.db*")) + 30_000
 
     def little_space() -> None:

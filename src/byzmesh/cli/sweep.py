@@ -61,14 +61,14 @@ def command(
     from byzmesh.sweeps.estimate import plan as plan_runs
     from byzmesh.sweeps.sweep import cores, sweep
 
-    points = read_grid(grid, load_plugins(plugin or ()))
+    cells = read_grid(grid, load_plugins(plugin or ()))
     if plan:
-        planned = plan_runs(points, store, retry_failed=retry_failed, recompute=recompute)
+        planned = plan_runs(cells, store, retry_failed=retry_failed, recompute=recompute)
         print_plan(planned, cores() if workers is None else workers, as_json=as_json)
         return
     with progress() as show:
         outcome = sweep(
-            [point.config for point in points],
+            [cell.config for cell in cells],
             store,
             workers=workers,
             dask=dask,
@@ -100,20 +100,24 @@ def print_plan(planned: Sequence[Planned], workers: int, *, as_json: bool) -> No
     from byzmesh.cli._console import narrow_table, print_objects, wide_console, words
     from byzmesh.cli._progress import clock
     from byzmesh.sweeps.estimate import total_seconds
+    from byzmesh.sweeps.reasons import summary
 
     if as_json:
-        print_objects(vars(run) for run in planned)
+        facts = ("status", "seconds", "problem", "because")
+        print_objects({**vars(run.cell), **{name: getattr(run, name) for name in facts}} for run in planned)
         return
     console = wide_console()
-    axes = list(dict.fromkeys(name for run in planned for name in run.label))
+    axes = list(dict.fromkeys(name for run in planned for name in run.cell.labels))
     table = narrow_table("key", "status", *axes, "rounds", "time")
     for run in planned:
-        cells = [words(run.label.get(name, "")) for name in axes]
+        cells = [words(run.cell.labels.get(name, "")) for name in axes]
         estimate = clock(run.seconds) if run.seconds is not None else "cannot run"
-        table.add_row(run.key[:12], run.status, *cells, f"{run.config['rounds']}", estimate)
+        table.add_row(run.cell.key[:12], run.status, *cells, f"{run.cell.config['rounds']}", estimate)
     console.print(table)
     for problem in dict.fromkeys(run.problem for run in planned if run.problem):
         console.print(f"cannot run: {problem}", highlight=False, markup=False)
+    for text in summary(run.because for run in planned):
+        console.print(text, highlight=False, markup=False)
     todo = sum(run.seconds != 0.0 for run in planned)
     length = clock(total_seconds(planned, workers))
     console.print(f"{len(planned)} runs, {todo} to compute: about {length} on {workers} processes", highlight=False)

@@ -17,37 +17,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from byzmesh.checks import whole
+from byzmesh.config.cell import Cell, make_cell
+from byzmesh.config.code import CodeReader
 from byzmesh.config.keys import lookup, matches, place
 from byzmesh.config.overrides import with_plugins
 from byzmesh.config.schema import KEYS, resolve
 from byzmesh.config.yaml import read_yaml
 from byzmesh.errors import ByzmeshError, ConfigError, UnknownOption, nearest
 from byzmesh.plugins import load_plugins
-from byzmesh.store import config_key
 
 PARTS = ("base", "axes", "zip", "cases", "exclude", "plugins")
 CASE = "case"
-"""Under which name a point's label holds the name of its case."""
+"""Under which name a cell's labels have the name of its case."""
 
 Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Point:
-    """One run of a grid: its key, its canonical config, and the values that the grid's axes have there."""
-
-    key: str
-    config: dict[str, Any]
-    label: dict[str, Any]
-
-
-def read_grid(path: str | Path, plugins: Iterable[str] = ()) -> list[Point]:
+def read_grid(path: str | Path, plugins: Iterable[str] = ()) -> list[Cell]:
     """The runs that a grid file means; relative file names in it are relative to its folder.
 
     plugins  loaded beside those that the file names
@@ -59,15 +50,15 @@ def read_grid(path: str | Path, plugins: Iterable[str] = ()) -> list[Point]:
         raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
 
 
-def expand(grid: Values, folder: str | Path = ".") -> list[Point]:
+def expand(grid: Values, folder: str | Path = ".") -> list[Cell]:
     """The runs of a grid, each once, in the order of the grid.
 
-    >>> points = expand({
+    >>> cells = expand({
     ...     "base": {"problem": "quadratic", "network": {"name": "ring", "n": 5}},
     ...     "axes": {"rule": ["ios", "weimean"], "seed": {"from": 0, "to": 1}},
     ...     "exclude": [{"rule": "mean", "seed": 1}],
     ... })
-    >>> [point.label for point in points]
+    >>> [cell.labels for cell in cells]
     [{'rule': 'ios', 'seed': 0}, {'rule': 'ios', 'seed': 1}, {'rule': 'weimean', 'seed': 0}]
     """
     for key in grid:
@@ -78,7 +69,8 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Point]:
     load_plugins(_names("plugins", base.get("plugins")), folder)
     excluded = [_mapping("exclude", item) for item in _items("exclude", grid.get("exclude"))]
     unused = set(range(len(excluded)))
-    points: dict[str, Point] = {}
+    cells: dict[str, Cell] = {}
+    reader = CodeReader()
     for values, label in _combinations(grid):
         written: dict[str, Any] = {}
         for path, value in sorted({**base, **values}.items(), key=lambda item: item[0].count(".")):
@@ -86,24 +78,24 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Point]:
         hits = {number for number, item in enumerate(excluded) if _is_excluded(item, written, label)}
         unused -= hits
         if not hits:
-            point = _point(written, label, folder)
-            points.setdefault(point.key, point)
+            cell = _cell(written, label, folder, reader)
+            cells.setdefault(cell.key, cell)
     if unused:
         item = excluded[min(unused)]
         raise ConfigError(f"grid exclude {_shown(item)} matches no combination; correct or remove it")
-    if not points:
+    if not cells:
         raise ConfigError("grid has no runs: every combination is excluded; remove an exclude")
-    return list(points.values())
+    return list(cells.values())
 
 
-def _point(written: dict[str, Any], label: dict[str, Any], folder: str | Path) -> Point:
+def _cell(written: dict[str, Any], label: dict[str, Any], folder: str | Path, reader: CodeReader) -> Cell:
     try:
         if CASE in label:
             place(written, f"labels.{CASE}", label[CASE])
         config = resolve(written, folder)
     except ByzmeshError as error:
         raise ConfigError(f"{error}{f' (at {_shown(label)})' if label else ''}") from error
-    return Point(config_key(config), config, label)
+    return make_cell(config, label, reader)
 
 
 def _shown(values: Values) -> str:

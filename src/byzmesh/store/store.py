@@ -209,6 +209,11 @@ class Store:
                     raise StoreError(f"run {found.key[:12]} is being computed by {holder}; stop that first")
                 writing.remove(connection, run, found)
 
+    def keys(self) -> frozenset[str]:
+        """The keys of all runs."""
+        with self._reading() as connection:
+            return frozenset(row[0] for row in connection.execute("SELECT key FROM runs"))
+
     def get(self, key: str) -> RunRecord:
         """The run with that key or unique beginning of a key."""
         with self._reading() as connection:

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from byzmesh.config.code import check_code
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
-from byzmesh.plugins import load_plugins, load_texts, texts_of
+from byzmesh.plugins import keep_loaded, load_texts, texts_of
 from byzmesh.simulation.engine import Simulation
 from byzmesh.store.provenance import provenance
 from byzmesh.sweeps.failures import failure_kind, failure_text
@@ -51,7 +52,9 @@ class Failure:
     provenance: dict[str, Any]
 
 
-def remote(config: Mapping[str, Any], stop: str, keep_models: str, texts: Mapping[str, str]) -> Result | Failure:
+def remote(
+    config: Mapping[str, Any], code: Mapping[str, str], stop: str, keep_models: str, texts: Mapping[str, str]
+) -> Result | Failure:
     """What a Dask worker does: compute a run until it ends or the event named `stop` is set.
 
     texts  what the scripts among its plugins say, by path: the worker's machine need not have the files
@@ -69,7 +72,9 @@ def remote(config: Mapping[str, Any], stop: str, keep_models: str, texts: Mappin
         return not event.is_set()
 
     try:
+        keep_loaded()
         load_texts(texts)
+        check_code(config, code)
         files: dict[str, bytes] = {}
         result = compute(config, go_on, keeper=Keeper(keep_models, files.__setitem__))
         return replace(result, files=files)
@@ -117,9 +122,9 @@ class _Jobs:
             if not self.leases.take(key):
                 self.backlog.taken(key)
                 continue
-            config = self.backlog.store.get(key).config
-            texts = texts_of(load_plugins(config.get("plugins", ())))
-            asked = (config, self.name, self.orders.keep_models, texts)
+            run = self.backlog.store.get(key)
+            texts = texts_of(run.config.get("plugins", ()))
+            asked = (run.config, run.code, self.name, self.orders.keep_models, texts)
             future = self.client.submit(remote, *asked, key=f"{self.name}-{key}", pure=False)
             self.keys[future] = key
             future.add_done_callback(self.ready.put)

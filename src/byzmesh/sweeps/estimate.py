@@ -8,7 +8,6 @@ same problem.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.compiled import limit_threads
-from byzmesh.config.grid import Point
-from byzmesh.errors import ByzmeshError, StoreError
+from byzmesh.config.cell import Cell
+from byzmesh.errors import ByzmeshError
 from byzmesh.networks import Network
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
-from byzmesh.store import ENDED, open_store
+from byzmesh.store import ENDED, RunRecord, open_store
 from byzmesh.store.keys import dump
 from byzmesh.sweeps.build import build, network_as_run
+from byzmesh.sweeps.reasons import reasons
 
 WARM_UP_ROUNDS = 3
 TIMED_SECONDS = 0.1
@@ -33,16 +33,20 @@ BUDGET = 20.0
 """Seconds."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Planned:
-    """One run of a plan; `seconds` is 0 if it has a result, None with a `problem` if it cannot be computed."""
+    """One run of a plan.
 
-    key: str
+    status   in the store; `planned` if it is not there
+    seconds  0 if there is nothing to compute, None with a `problem` if it cannot be computed
+    because  why it is computed although a run of the same config has a result
+    """
+
+    cell: Cell
     status: str
-    label: dict[str, Any]
-    config: dict[str, Any]
     seconds: float | None
     problem: str | None = None
+    because: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,32 +63,35 @@ class Pace:
 
 
 def plan(
-    points: Sequence[Point], store: str | Path | None = None, *, retry_failed: bool = False, recompute: bool = False
+    cells: Sequence[Cell], store: str | Path | None = None, *, retry_failed: bool = False, recompute: bool = False
 ) -> list[Planned]:
     """The runs of a grid with their status in the store and an estimate of their time; nothing is written."""
-    known = _statuses(points, store)
+    known, because = _look_up(cells, store)
+    again = ((*ENDED, "failed") if recompute else ("failed",)) if recompute or retry_failed else ()
     paces: dict[str, Pace | str] = {}
     timed: dict[str, list[Pace]] = {}
     began = time.monotonic()
     planned = []
-    for point in points:
-        status = known.get(point.key, "planned")
-        if not recompute and (status in ENDED or (status == "failed" and not retry_failed)):
-            planned.append(Planned(point.key, status, point.label, point.config, 0.0))
+    for cell in cells:
+        run = known.get(cell.key)
+        status = "planned" if run is None else run.status
+        if run is not None and run.settled and status not in again:
+            planned.append(Planned(cell=cell, status=status, seconds=0.0))
             continue
-        kind = _kind(point.config)
+        kind = _kind(cell.config)
         if kind not in paces:
-            alike = timed.setdefault(dump(point.config["problem"]), [])
+            alike = timed.setdefault(dump(cell.config["problem"]), [])
             if alike and time.monotonic() - began > BUDGET:
-                paces[kind] = _refusal(point.config) or _mean(alike)
+                paces[kind] = _refusal(cell.config) or _mean(alike)
             else:
-                paces[kind] = _calibrate(point.config)
+                paces[kind] = _calibrate(cell.config)
                 alike += [pace for pace in (paces[kind],) if isinstance(pace, Pace)]
         pace = paces[kind]
+        told = ("as asked",) if status in ENDED else because.get(cell.key, ())
         if isinstance(pace, str):
-            planned.append(Planned(point.key, status, point.label, point.config, None, pace))
+            planned.append(Planned(cell=cell, status=status, seconds=None, problem=pace, because=told))
         else:
-            planned.append(Planned(point.key, status, point.label, point.config, pace.of(point.config)))
+            planned.append(Planned(cell=cell, status=status, seconds=pace.of(cell.config), because=told))
     return planned
 
 
@@ -94,15 +101,15 @@ def total_seconds(planned: Sequence[Planned], workers: int) -> float:
     return max(sum(seconds) / workers, max(seconds, default=0.0))
 
 
-def _statuses(points: Sequence[Point], store: str | Path | None) -> dict[str, str]:
+def _look_up(
+    cells: Sequence[Cell], store: str | Path | None
+) -> tuple[dict[str, RunRecord], dict[str, tuple[str, ...]]]:
+    """What the store knows of the cells, and why it does not know some of them."""
     if store is None or not Path(store).exists():
-        return {}
-    known = {}
+        return {}, {}
     with open_store(store, readonly=True) as opened:
-        for point in points:
-            with contextlib.suppress(StoreError):  # not planned yet
-                known[point.key] = opened.get(point.key).status
-    return known
+        there = opened.keys()
+        return {cell.key: opened.get(cell.key) for cell in cells if cell.key in there}, reasons(opened, cells)
 
 
 def _kind(config: Mapping[str, Any]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import traceback
 
-from byzmesh.errors import ByzmeshError, ConfigError, DataError, InfeasibleBound, MissingExtra
+from byzmesh.errors import ByzmeshError, ChangedCode, ConfigError, DataError, InfeasibleBound, MissingExtra
 
 _KINDS = (
     (InfeasibleBound, "infeasible"),
+    (ChangedCode, "changed"),
     (MissingExtra, "missing"),
     (DataError, "data"),
     (ConfigError, "config"),

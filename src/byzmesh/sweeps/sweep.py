@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.checks import choice, positive, whole
+from byzmesh.config.cell import make_cell
+from byzmesh.config.code import CodeReader
 from byzmesh.errors import ConfigError
 from byzmesh.files import CHECKPOINT_SECONDS
+from byzmesh.plugins import texts_of
 from byzmesh.store import ENDED, RunRecord, open_store
 from byzmesh.sweeps.checkpoints import tidy
 from byzmesh.sweeps.dask import Tls, run_on_cluster
@@ -25,6 +28,7 @@ from byzmesh.sweeps.here import run_here
 from byzmesh.sweeps.models import KEEP
 from byzmesh.sweeps.processes import Pool
 from byzmesh.sweeps.queue import Backlog, Show
+from byzmesh.sweeps.reasons import reasons, summary
 from byzmesh.sweeps.tensorboard import check_tensorboard, write_events
 from byzmesh.sweeps.worker import Orders
 
@@ -90,7 +94,10 @@ def sweep(
         check_tensorboard(tensorboard)
     with open_store(store) as opened:
         again = (*ENDED, "failed") if recompute else ("failed",) if retry_failed else ()
-        keys = list(dict.fromkeys(opened.plan_all(configs, again=again)))
+        reader = CodeReader()
+        cells = {cell.key: cell for cell in (make_cell(dict(config), reader=reader) for config in configs)}
+        because = reasons(opened, list(cells.values()))
+        keys = opened.plan_all([c.config for c in cells.values()], [c.code for c in cells.values()], again=again)
 
         def shown(backlog: Backlog, record: RunRecord | None) -> None:
             show(backlog, record)
@@ -98,11 +105,14 @@ def sweep(
                 write_events(opened, record, tensorboard)
 
         backlog = Backlog(opened, keys, shown)
+        for text in summary(because.values()):
+            backlog.note(text)
         if tensorboard is not None:
             for key, status in backlog.ended.items():
                 if status in ENDED:
                     write_events(opened, opened.get(key), tensorboard)
-        orders = Orders(opened.path, checkpoint_seconds, keep_models)
+        plugins = {name for cell in cells.values() for name in cell.config.get("plugins", ())}
+        orders = Orders(opened.path, checkpoint_seconds, keep_models, texts_of(plugins))
         interrupted = False
         with _terminable():
             try:

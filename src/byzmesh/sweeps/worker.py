@@ -14,12 +14,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from byzmesh.config.code import check_code
 from byzmesh.errors import StoreError
+from byzmesh.plugins import keep_loaded, load_texts
 from byzmesh.simulation.engine import Simulation
 from byzmesh.store import Store, open_store
 from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder
@@ -41,11 +43,18 @@ class Orders:
     store: Path
     checkpoint_seconds: float
     keep_models: str = "none"
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """What the scripts among the plugins of the runs say, by path."""
     lease_seconds: float = LEASE_SECONDS
 
 
 def work(
-    key: str, orders: Orders, store: Store, leases: Leases, go_on: GoOn, note: Callable[[str], None]
+    key: str,
+    orders: Orders,
+    store: Store,
+    leases: Leases,
+    go_on: GoOn,
+    note: Callable[[str], None],
 ) -> tuple[str, ...]:
     """Compute a run if it is free, and store what came out: ("ended", key, status) or ("taken", key)."""
     path = checkpoint_folder(store.path) / key
@@ -53,6 +62,7 @@ def work(
         if not leases.take(key):
             return ("taken", key)
         run = store.get(key)
+        check_code(run.config, run.code)
         shorter = None if path.exists() else state_to_go_on_from(store, run, note)
         checkpoint = Checkpoint(path, orders.checkpoint_seconds, note, shorter)
         result = compute(run.config, go_on, checkpoint, keeper(store.path, key, orders.keep_models))
@@ -80,10 +90,17 @@ def serve(connection: Connection, orders: Orders) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with open_store(orders.store) as store, Leases(store, orders.lease_seconds) as leases:
+            # What was planned is computed, even if the scripts are edited meanwhile.
+            keep_loaded()
+            load_texts(orders.texts)
             connection.send(("ready",))
+
+            def note(text: str) -> None:
+                _tell(connection, "note", text)
+
             while (key := connection.recv()) is not None:
                 go_on = _watch(connection, leases, key)
-                connection.send(work(key, orders, store, leases, go_on, lambda text: _tell(connection, "note", text)))
+                connection.send(work(key, orders, store, leases, go_on, note))
     except StoreError as error:
         _tell(connection, "broken", str(error))
     except (EOFError, OSError):

@@ -1,0 +1,39 @@
+"""A run to be: what a grid or a study asks for, before the store knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from byzmesh.config.code import CodeReader
+from byzmesh.store import config_key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One planned run.
+
+    config  canonical, see `config.schema.resolve`
+    code    what is not built in of the code and data that compute it, see `config.code`
+    key     of config and code: what the store knows the run by
+    labels  what it is called where it was asked for: the values of a grid's axes, a table's row and column
+    """
+
+    config: dict[str, Any] = field(repr=False)
+    code: Mapping[str, str] = field(repr=False)
+    key: str = field(repr=False)
+    labels: Mapping[str, Any]
+
+
+def make_cell(
+    config: dict[str, Any], labels: Mapping[str, Any] | None = None, reader: CodeReader | None = None
+) -> Cell:
+    """The cell of a canonical config; one reader for many cells looks at each part's code once.
+
+    >>> from byzmesh.config.schema import resolve
+    >>> make_cell(resolve({"network": {"name": "ring", "n": 5}}), {"row": "IOS"})
+    Cell(labels={'row': 'IOS'})
+    """
+    code = (reader or CodeReader()).of(config)
+    return Cell(config=config, code=code, key=config_key(config, code), labels=dict(labels or {}))

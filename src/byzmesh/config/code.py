@@ -1,0 +1,190 @@
+"""The code and data that compute a run, as far as they are part of its identity: part -> text.
+
+    rule mine               hash of its source, for a part that a user registered or gave as an object (config.identity)
+    rule RTC                "revision 2", for a part of byzmesh whose results changed since the first release
+    byzmesh                 "revision 2", likewise for what all runs share: rounds, draws, data sets, local steps
+    data file flowers.csv   hash of the contents of a file that an option names
+
+Parts of byzmesh at their first revision are not written down, nor are the data sets that come by name: the code of most
+runs is empty, and their key is that of their config alone, as it was before there was this. A new version of byzmesh
+therefore computes nothing again and hides nothing. What does is a revision, which goes up with the very change that
+gives other results (a test compares results of every rule and attack with recorded ones), and only for the runs that
+have that part.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from byzmesh._version import REVISION
+from byzmesh.attacks.base import attacks
+from byzmesh.config.identity import DIGITS, identity
+from byzmesh.errors import ByzmeshError, ChangedCode
+from byzmesh.networks.topologies import topologies
+from byzmesh.networks.weights import schemes
+from byzmesh.plugins import load_plugins
+from byzmesh.problems.base import problems
+from byzmesh.problems.data.partition import partitions
+from byzmesh.problems.neural.augment import augmentations
+from byzmesh.problems.neural.modules import find, modules
+from byzmesh.registry import Registry
+from byzmesh.rules.base import rules
+from byzmesh.training.metrics import metrics
+from byzmesh.training.schedules import schedules
+
+DATA = "data file"
+BLOCK = 1 << 20
+
+
+class CodeReader:
+    """The code of configs; each part is looked at once, so that planning ten thousand runs is quick.
+
+    >>> from byzmesh.config.schema import resolve
+    >>> CodeReader().of(resolve({"network": {"name": "ring", "n": 5}, "rule": "IOS"}))
+    {}
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, str], str | None] = {}
+        self._plugins: set[str] = set()
+
+    def of(self, config: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> dict[str, str]:
+        """The code of a canonical config; `objects` are ready-made parts (`rule`, `attack`, `problem`) used instead."""
+        missing = set(config.get("plugins", ())) - self._plugins
+        self._plugins.update(load_plugins(sorted(missing)))
+        code = {} if REVISION == 1 else {"byzmesh": f"revision {REVISION}"}
+        for registry, name in _parts(config):
+            place = (registry.kind, name)
+            if place not in self._parts:
+                self._parts[place] = _entry_code(registry, name)
+            if (known := self._parts[place]) is not None:
+                code[f"{registry.kind} {name}"] = known
+        for key, made in (objects or {}).items():
+            if (known := identity(made)) is not None:
+                code[f"{key} {config[key]['name']}"] = known
+        for part in ("problem", "rule", "attack"):
+            code |= _data(config[part], config[part].get("data_dir"))
+        return dict(sorted(code.items()))
+
+
+def check_code(config: Mapping[str, Any], planned: Mapping[str, str]) -> None:
+    """Raise `ChangedCode` unless this process would compute a run by the code that it was planned with."""
+    told = changes(planned, CodeReader().of(config))
+    if told:
+        raise ChangedCode(
+            f"{', '.join(told)} between the planning of this run and its computing here; start the sweep again, "
+            "with the same code and data on all machines"
+        )
+
+
+def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
+    """The registered parts that a config names."""
+    for key, registry in (("rule", rules), ("attack", attacks)):
+        spec = config[key]
+        while isinstance(spec, Mapping):
+            yield registry, spec["name"]
+            spec = spec.get("inner")
+    problem, network = config["problem"], config["network"]
+    yield problems, problem["name"]
+    if isinstance(problem.get("partition"), Mapping):
+        yield partitions, problem["partition"]["name"]
+    if isinstance(problem.get("module"), Mapping):
+        yield modules, problem["module"]["name"]
+    for augmentation in problem.get("augment", ()):
+        yield augmentations, augmentation["name"]
+    if "name" in network:
+        yield topologies, network["name"]
+    if isinstance(network.get("weights"), str):
+        yield schemes, network["weights"]
+    yield schedules, config["step"]["name"]
+    for name in config["measure"]:
+        yield metrics, name
+
+
+def _entry_code(registry: Registry[Any], name: str) -> str | None:
+    """The identity of a registered part; None for byzmesh's own at its first revision."""
+    if registry is modules and ":" in name:
+        return _module_code(name)
+    try:
+        entry = registry.entry(name)
+    except ByzmeshError:
+        return None  # a ready-made object that is registered nowhere
+    revision = "" if entry.revision == 1 else f"revision {entry.revision}"
+    return " ".join(part for part in (identity(entry.factory), revision) if part) or None
+
+
+def _module_code(path: str) -> str | None:
+    try:
+        return identity(find(path))
+    except ByzmeshError:
+        return None  # a lambda or an inner function, given as an object
+
+
+def _data(options: Mapping[str, Any], folder: Any) -> dict[str, str]:
+    """The files that the options of a part name."""
+    found: dict[str, str] = {}
+    for value in options.values():
+        if isinstance(value, Mapping):
+            found |= _data(value, folder)
+        elif isinstance(value, str) and "." in Path(value).name:
+            found |= _file_code(value, folder)
+    return found
+
+
+def _file_code(name: str, folder: Any) -> dict[str, str]:
+    """The contents of a file that an option names, as (and where) problems look for it; empty if there is none."""
+    path = Path(name).expanduser()
+    if isinstance(folder, str):
+        path = Path(folder).expanduser() / path
+    try:
+        state = path.stat()
+        if not path.is_file():
+            return {}
+        return {f"{DATA} {name}": _digest(str(path.absolute()), state.st_size, state.st_mtime_ns)}
+    except (OSError, ValueError):
+        return {}
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest(path: str, size: int, changed: int) -> str:
+    """Hash of a file; the other arguments tell two states of it apart."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()[:DIGITS]
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """How the code of a run differs from the one before, in words.
+
+    >>> changes({"rule mine": "5f"}, {"rule mine": "7a", "data file flowers.csv": "01"})
+    ('rule mine changed', 'data file flowers.csv was not recorded')
+    >>> changes({}, {"rule RTC": "revision 2"})
+    ('rule RTC: revision 1 -> 2',)
+    """
+    return tuple(_change(part, before.get(part), after.get(part)) for part in _all(before, after))
+
+
+def _all(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
+    return [part for part in {**before, **after} if before.get(part) != after.get(part)]
+
+
+def _change(part: str, old: str | None, new: str | None) -> str:
+    numbers = [_revision(text) for text in (old, new)]
+    if all(number is not None for number in numbers):
+        return f"{part}: revision {numbers[0]} -> {numbers[1]}"
+    if old is None:
+        return f"{part} was not recorded"
+    return f"{part} is built in now" if new is None else f"{part} changed"
+
+
+def _revision(text: str | None) -> str | None:
+    """The revision of a part of byzmesh; None for other code."""
+    if text is None:
+        return "1"
+    return text.removeprefix("revision ") if text.startswith("revision ") else None

@@ -1,0 +1,228 @@
+"""Source text as statements: what a file binds at its top level, and which of its statements a function rests on.
+
+Two texts are the same where Python does the same: whitespace, comments, docstrings and the annotations of a function's
+parameters are left out. A file is read when a part of it is registered, because it may be edited while the process goes
+on with what it has imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dis
+import functools
+import linecache
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.abc import ExecutionLoader
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+PACKAGE = str(Path(__file__).parent)
+"""Folder of byzmesh."""
+_TEXTS: dict[str, str] = {}
+"""File -> its text when something in it was registered."""
+
+
+def remember(function: Callable[..., Any]) -> None:
+    """Keep the text of the files that a function is in and that it is registered by, unless they are byzmesh's own."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    places = [(frame.f_code.co_filename, frame.f_globals)]
+    if isinstance(function, FunctionType):
+        places.append((function.__code__.co_filename, function.__globals__))
+    for file, names in places:
+        text = None if file.startswith(PACKAGE) else text_in(file, names)
+        if text:
+            _TEXTS[file] = text
+
+
+def text_of(function: FunctionType) -> str | None:
+    """The text of the file or cell that a function is in; None where there is none, as in a plain REPL.
+
+    The text at registration if the function's code comes from it, else the text now.
+    """
+    file = function.__code__.co_filename
+    text = _TEXTS.get(file)
+    return text if text and function.__code__ in compiled(text) else text_in(file, function.__globals__) or text
+
+
+def text_in(file: str, names: Mapping[str, Any]) -> str | None:
+    """The text of a file, or of a notebook's cell; `names` are the globals of the module that it became."""
+    loader = names.get("__loader__")
+    if isinstance(loader, ExecutionLoader):
+        with contextlib.suppress(ImportError):  # the loader of a program knows it by another name
+            if loader.get_filename(names["__name__"]) == file:
+                return loader.get_source(names["__name__"])
+    linecache.checkcache(file)
+    return "".join(linecache.getlines(file)) or None
+
+
+@functools.lru_cache(maxsize=64)
+def compiled(text: str) -> frozenset[CodeType]:
+    """All code objects in a text; empty if it is not Python."""
+    try:
+        return frozenset(nested(compile(text, "<text>", "exec", dont_inherit=True)))
+    except (SyntaxError, ValueError):
+        return frozenset()
+
+
+def nested(code: CodeType) -> Iterator[CodeType]:
+    """A code object and all that are defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from nested(constant)
+
+
+def global_names(code: CodeType) -> set[str]:
+    """Names that code, or code defined in it, looks up among the globals, without `__name__` and its like."""
+    return {
+        str(step.argval)
+        for inner in nested(code)
+        for step in dis.get_instructions(inner)
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+        and not str(step.argval).startswith("__")
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One statement at the top level of a file.
+
+    first, last  its lines
+    tree         normalised, in one line of text
+    binds        names that it gives a value
+    changes      names whose value it changes in place: `TABLE["x"] = 1`, `NAMES.append("x")`
+    loads        names that it looks up
+    attributes   dotted names that it looks up: `helpers.scale` in `helpers.scale(x)`
+    imports      whether it is an import
+    """
+
+    first: int
+    last: int
+    tree: str
+    binds: frozenset[str]
+    changes: frozenset[str]
+    loads: frozenset[str]
+    attributes: frozenset[str]
+    imports: bool
+
+
+@functools.lru_cache(maxsize=64)
+def statements(text: str) -> tuple[Statement, ...]:
+    """The top-level statements of a text, without what is run only where the file is started as a program.
+
+    >>> [sorted(part.binds) for part in statements("A = 1\\nB: int = 2\\nA += B\\ndef f(x): return A * x")]
+    [['A'], ['B'], ['A'], ['f']]
+    >>> one, other = "def f(x: int):\\n    'Twice.'\\n    return 2 * x", "def f(x): return 2*x  # twice"
+    >>> statements(one)[0].tree == statements(other)[0].tree
+    True
+    """
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return ()
+    return tuple(_statement(node) for node in body if not _is_main(node))
+
+
+def _is_main(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and any(
+        isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test)
+    )
+
+
+def _statement(node: ast.stmt) -> Statement:
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    last = node.end_lineno or node.lineno
+    plain = ast.fix_missing_locations(_Plain().visit(node))
+    code = compile(ast.Module([plain], []), "<statement>", "exec", dont_inherit=True)
+    steps = list(dis.get_instructions(code))
+    return Statement(
+        first=first,
+        last=last,
+        tree=dump(plain),
+        binds=frozenset(str(step.argval) for step in steps if step.opname == "STORE_NAME"),
+        changes=_changed(plain),
+        loads=frozenset(global_names(code)),
+        attributes=frozenset(_dotted(plain)),
+        imports=isinstance(node, (ast.Import, ast.ImportFrom)),
+    )
+
+
+class _Plain(ast.NodeTransformer):
+    """Leaves out docstrings and annotations, but for the fields of a class, which may mean something (dataclasses)."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return ast.copy_location(ast.Pass(), node)
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return self.generic_visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.body = [part if isinstance(part, ast.AnnAssign) else self.visit(part) for part in node.body]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+
+def _changed(node: ast.stmt) -> frozenset[str]:
+    found: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        found = [target for target in node.targets if not isinstance(target, ast.Name)]
+    elif isinstance(node, ast.AugAssign):
+        found = [node.target]
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        found = [node.value.func] if isinstance(node.value.func, ast.Attribute) else []
+    bases = []
+    for part in found:
+        while isinstance(part, (ast.Attribute, ast.Subscript)):
+            part = part.value
+        bases += [part.id] if isinstance(part, ast.Name) else []
+    return frozenset(bases)
+
+
+def _dotted(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        names = []
+        while isinstance(part, ast.Attribute):
+            names.append(part.attr)
+            part = part.value
+        if names and isinstance(part, ast.Name):
+            yield ".".join([part.id, *reversed(names)])
+
+
+def dump(node: Any) -> str:
+    """A syntax tree in a line that is the same in all versions of Python: `ast.dump` is not. `pass` is left out.
+
+    >>> dump(ast.parse("x = 1.0").body[0])
+    "Assign(targets=[Name(id=str 'x')],value=Constant(value=float 1.0))"
+    """
+    if isinstance(node, ast.AST):
+        fields = (
+            f"{name}={dump(value)}"
+            for name, value in ast.iter_fields(node)
+            if name not in ("ctx", "kind", "type_comment") and value is not None and value != []
+        )
+        return f"{type(node).__name__}({','.join(fields)})"
+    if isinstance(node, list):
+        return f"[{','.join(dump(item) for item in node if not isinstance(item, ast.Pass))}]"
+    return f"{type(node).__name__} {node!r}"

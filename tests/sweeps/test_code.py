@@ -1,0 +1,251 @@
+"""Edited code and edited data are computed again, and the plan says why; nothing else is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from byzmesh.config.cell import Cell, make_cell
+from byzmesh.config.code import CodeReader, changes, check_code
+from byzmesh.config.grid import expand, read_grid
+from byzmesh.config.schema import resolve
+from byzmesh.errors import ChangedCode
+from byzmesh.reports.pivot import pivot
+from byzmesh.store import RunRecord, config_key, open_store
+from byzmesh.sweeps.estimate import plan
+from byzmesh.sweeps.reasons import reasons
+from byzmesh.sweeps.sweep import sweep
+from tests.cli.commands import as_json, run
+from tests.processes import command
+
+SCRIPT = '''
+import json, sys
+import byzmesh as bm
+import numpy as np
+from byzmesh.config.grid import expand
+from byzmesh.reports.pivot import pivot
+from byzmesh.store import open_store
+from byzmesh.sweeps.estimate import plan
+from byzmesh.sweeps.reasons import summary
+from byzmesh.sweeps.sweep import sweep
+
+SHARE = 0.5
+
+
+@bm.register_rule("mine")
+def mine():
+    """Half of its own model."""
+    def coefficients(block):
+        near = block.present.astype(float)
+        near[:, 0] = 0.0
+        out = (1 - SHARE) * near / np.maximum(near.sum(axis=1, keepdims=True), 1.0)
+        out[:, 0] = 1.0 - out.sum(axis=1)
+        return out
+    return bm.gram_rule("mine", coefficients)
+
+
+if __name__ == "__main__":
+    base = {"problem": {"name": "quadratic", "targets": "halves"}, "network": {"name": "ring", "n": 6}, "rounds": 5}
+    cells = expand({"base": base, "axes": {"rule": ["mine", "mean"], "seed": [0, 1]}})
+    told = summary(run.because for run in plan(cells, "runs.db"))
+    outcome = sweep([cell.config for cell in cells], "runs.db", workers=1)
+    with open_store("runs.db", readonly=True) as store:
+        table = pivot(store, "rule", "attack", metric="disagreement")
+        value = table.cells["mine", "none"]
+        print(json.dumps([told, outcome.computed, sorted(set(outcome.statuses.values())), value.mean, value.n]))
+'''
+
+
+def started(folder: Path, text: str) -> Any:
+    """What the script, started as a new process, printed."""
+    (folder / "mine.py").write_text(text)
+    told = subprocess.run([sys.executable, "mine.py"], cwd=folder, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)
+
+
+def test_an_edited_rule_is_computed_again_and_the_plan_says_why(tmp_path: Path) -> None:
+    _, computed, statuses, first, count = started(tmp_path, SCRIPT)
+    assert (computed, statuses, count) == (4, ["finished"], 2)
+    because, computed, *_ = started(tmp_path, SCRIPT.replace('"""Half of its own model."""', "# words"))
+    assert (because, computed) == ([], 0)
+    because, computed, statuses, second, count = started(tmp_path, SCRIPT.replace("SHARE = 0.5", "SHARE = 0.9"))
+    assert because == ["2 runs are computed again: rule mine changed"]
+    assert (computed, statuses) == (2, ["finished"])
+    assert (second != first, count) == (True, 2)  # the table shows today's code, not a mean of both
+    because, computed, _, third, _ = started(tmp_path, SCRIPT)  # taken back: the first results are those of this code
+    assert (because, computed, third) == ([], 0, first)
+    with open_store(tmp_path / "runs.db", readonly=True) as store:
+        assert len(store.list({"rule.name": "mine"})) == 4
+
+
+def flowers(path: Path, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    rows = np.column_stack([draw.normal(size=(60, 3)), np.arange(60) % 3])
+    np.savetxt(path, rows, delimiter=",", fmt="%.3f")
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Path:
+    """A grid over a CSV file."""
+    flowers(tmp_path / "flowers.csv", 0)
+    problem = {"name": "softmax", "data": str(tmp_path / "flowers.csv"), "batch": 4}
+    base = {"problem": problem, "network": {"name": "ring", "n": 5}, "rounds": 3}
+    path = tmp_path / "grid.yaml"
+    path.write_text(yaml.safe_dump({"base": base, "axes": {"seed": [0, 1]}}))
+    return path
+
+
+def test_edited_data_are_computed_again_and_the_plan_says_why(grid: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    assert run("sweep", grid, "--store", store, "--workers", 1).exit_code == 0
+    assert "computed again" not in run("sweep", grid, "--store", store, "--plan").stdout
+    flowers(tmp_path / "flowers.csv", 1)
+    shown = " ".join(run("sweep", grid, "--store", store, "--plan").stdout.split())
+    assert "2 runs are computed again: data file" in shown and "flowers.csv changed" in shown
+    rows = as_json("sweep", grid, "--store", store, "--plan")
+    assert [row["because"] for row in rows] == [[f"data file {tmp_path / 'flowers.csv'} changed"]] * 2
+    assert sweep([cell.config for cell in read_grid(grid)], store, workers=1).computed == 2
+    with open_store(store, readonly=True) as opened:
+        (value,) = pivot(opened, "rule", "attack").cells.values()
+        assert (value.n, len(opened.list())) == (2, 4)
+
+
+def test_a_table_waits_for_the_code_that_was_last_asked_for(grid: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    sweep([cell.config for cell in read_grid(grid)], store, workers=1)
+    flowers(tmp_path / "flowers.csv", 1)
+    with open_store(store) as opened:
+        opened.plan_all(*zip(*((cell.config, cell.code) for cell in read_grid(grid)), strict=True))
+        (value,) = pivot(opened, "rule", "attack").cells.values()
+        assert (value.n, value.waiting) == (0, 2)
+
+
+def test_a_file_is_read_once_for_many_cells(grid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    real = open
+
+    def counted(*given: Any, **more: Any) -> Any:
+        opened.append(given[0])
+        return real(*given, **more)
+
+    monkeypatch.setattr("builtins.open", counted)
+    (cell,) = read_grid(grid)[:1]
+    reader = CodeReader()
+    for _ in range(50):
+        reader.of(cell.config)
+    assert sum(str(path).endswith("flowers.csv") for path in opened) == 1
+
+
+def test_data_that_change_under_way_fail_the_run_with_a_kind(grid: Path, tmp_path: Path) -> None:
+    (cell, _) = read_grid(grid)
+    check_code(cell.config, cell.code)
+    flowers(tmp_path / "flowers.csv", 1)
+    with pytest.raises(ChangedCode, match=r"flowers.csv changed between .* start the sweep again"):
+        check_code(cell.config, cell.code)
+    with open_store(tmp_path / "runs.db") as store:
+        key = store.plan(cell.config, {"rule mine": "of another machine", **cell.code})
+    from byzmesh.sweeps.leases import Leases
+    from byzmesh.sweeps.worker import Orders, work
+
+    with open_store(tmp_path / "runs.db") as store, Leases(store) as leases:
+        orders = Orders(store.path, 1000.0)
+        notes: list[str] = []
+        told = work(key, orders, store, leases, lambda simulation: True, notes.append)
+        assert told == ("ended", key, "failed")
+        assert (store.get(key).failure_kind, store.get(key).status) == ("changed", "failed")
+
+
+def test_built_in_parts_leave_the_key_as_it_was_and_a_revision_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    from byzmesh.rules.base import rules
+
+    config = resolve({"network": "paper/two-castle", "rule": {"name": "bucketing", "inner": "RTC"}, "attack": "alie"})
+    before = make_cell(config)
+    assert (before.code, before.key) == ({}, config_key(config))
+    object.__setattr__(rules.entry("RTC"), "revision", 2)
+    try:
+        after = make_cell(config)
+        assert after.code == {"rule RTC": "revision 2"} and after.key != before.key
+        assert changes(before.code, after.code) == ("rule RTC: revision 1 -> 2",)
+    finally:
+        object.__setattr__(rules.entry("RTC"), "revision", 1)
+    monkeypatch.setattr("byzmesh.config.code.REVISION", 3)
+    assert changes({"byzmesh": "revision 2"}, make_cell(config).code) == ("byzmesh: revision 2 -> 3",)
+
+
+def test_the_reason_names_the_versions_where_byzmesh_itself_changed(tmp_path: Path) -> None:
+    (cell,) = expand({"base": {"problem": "quadratic", "network": {"name": "ring", "n": 5}}})
+    new = Cell(config=cell.config, code={"rule IOS": "revision 2"}, key=config_key(cell.config, {"a": "b"}), labels={})
+    with open_store(tmp_path / "runs.db") as store:
+        store.finish(store.plan(cell.config), "finished", {}, provenance={"version": "0.0.1"})
+        assert reasons(store, [cell]) == {}
+        (text,) = reasons(store, [new])[new.key]
+    assert text.startswith("rule IOS: revision 1 -> 2 (byzmesh 0.0.1 -> ")
+
+
+def test_a_run_of_an_older_store_whose_parts_are_the_users_is_not_taken_for_todays(grid: Path, tmp_path: Path) -> None:
+    (cell, _) = read_grid(grid)
+    with open_store(tmp_path / "runs.db") as store:
+        store.finish(store.plan(cell.config), "finished", {})  # as it was stored before code was part of the key
+    (told,) = plan([cell], tmp_path / "runs.db")
+    assert (told.status, told.because) == ("planned", (f"data file {tmp_path / 'flowers.csv'} was not recorded",))
+
+
+PLUGIN = """
+import byzmesh as bm
+
+SHARE = 0.5
+
+
+@bm.register_rule("from-plugin")
+def from_plugin(own, received, weights, f):
+    return own + SHARE * (received.mean(axis=0) - own)
+"""
+
+
+@pytest.fixture
+def plugin_grid(tmp_path: Path) -> Path:
+    """A grid of two runs of a rule in a script."""
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    base = {"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rounds": 5, "rule": "from-plugin"}
+    path = tmp_path / "grid.yaml"
+    path.write_text(yaml.safe_dump({"base": base, "axes": {"seed": [0, 1]}, "plugins": ["mine.py"]}))
+    return path
+
+
+def test_an_edited_plugin_is_computed_again(plugin_grid: Path, tmp_path: Path) -> None:
+    store = ("--store", tmp_path / "runs.db")
+    for text, because in (
+        (PLUGIN, []),
+        (PLUGIN + "\n# a comment\n", []),
+        (PLUGIN.replace("SHARE = 0.5", "SHARE = 0.4"), ["rule from-plugin changed"]),
+    ):
+        (tmp_path / "mine.py").write_text(text)
+        told = command("sweep", plugin_grid, *store, "--plan", "--json")
+        assert [row["because"] for row in json.loads(told.stdout)] == [because] * 2, told.stderr
+        told = command("sweep", plugin_grid, *store, "--workers", 1)
+        assert told.returncode == 0, told.stderr
+        assert ("2 runs are computed again: rule from-plugin changed" in told.stderr) == bool(because)
+    with open_store(tmp_path / "runs.db", readonly=True) as opened:
+        assert len(opened.list()) == 4 and len(opened.list(current=True)) == 2
+
+
+def test_a_sweep_goes_on_with_the_code_that_it_began_with(plugin_grid: Path, tmp_path: Path) -> None:
+    cells = read_grid(plugin_grid)
+
+    def edit(backlog: Any, record: RunRecord | None) -> None:
+        if record is not None:
+            (tmp_path / "mine.py").write_text(PLUGIN.replace("SHARE = 0.5", "SHARE = 0.4"))
+
+    told = sweep([cell.config for cell in cells], tmp_path / "runs.db", workers=1, show=edit)
+    assert told.statuses == {cell.key: "finished" for cell in cells}
+    with open_store(tmp_path / "runs.db", readonly=True) as store:
+        first, second = (store.series(cell.key)["disagreement"] for cell in cells)
+    assert (first == second).all()  # a quadratic without noise: the seed changes nothing, the code would
