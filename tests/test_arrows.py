@@ -10,7 +10,22 @@ import pytest
 import byzmesh
 
 ROOT = Path(byzmesh.__file__).parent
-FLOOR = set("_version errors types checks files naming plugins registry rng compiled round source".split())
+FLOOR = set(
+    [
+        "_version",
+        "errors",
+        "types",
+        "checks",
+        "files",
+        "naming",
+        "plugins",
+        "registry",
+        "rng",
+        "compiled",
+        "round",
+        "source",
+    ]
+)
 GROUND = {"networks", "rules", "attacks", "problems"}
 SIMULATION = GROUND | {"theory", "training"}
 CONFIG = SIMULATION | {"simulation"}

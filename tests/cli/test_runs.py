@@ -40,9 +40,7 @@ def test_mistakes_in_filters_are_named(filled: Path) -> None:
         run("runs", "list", *store, "--where", "rule.nam=IOS")
     with pytest.raises(ConfigError, match=r"--where takes KEY=VALUE, got 'seed'; write it as seed=VALUE"):
         run("runs", "list", *store, "--where", "seed")
-    with pytest.raises(
-        ConfigError, match=r"failed or interrupted, got .faild."
-    ):
+    with pytest.raises(ConfigError, match=r"failed or interrupted, got .faild."):
         run("runs", "list", *store, "--status", "faild")
     with pytest.raises(StoreError, match="there is no store"):
         run("runs", "list", "--store", filled / "none.db")
