@@ -10,22 +10,8 @@ import pytest
 import byzmesh
 
 ROOT = Path(byzmesh.__file__).parent
-FLOOR = set(
-    [
-        "_version",
-        "errors",
-        "types",
-        "checks",
-        "files",
-        "naming",
-        "plugins",
-        "registry",
-        "rng",
-        "compiled",
-        "round",
-        "source",
-    ]
-)
+FLOOR = {"_version", "errors", "types", "checks", "files", "naming", "plugins", "registry", "rng", "compiled"}
+FLOOR |= {"round", "source"}
 GROUND = {"networks", "rules", "attacks", "problems"}
 SIMULATION = GROUND | {"theory", "training"}
 CONFIG = SIMULATION | {"simulation"}
