@@ -25,6 +25,7 @@ def test_it_shows_what_the_store_holds(tmp_path: Path, monkeypatch: pytest.Monke
     }
 
 
-def test_the_command_explains_mistakes(tmp_path: Path) -> None:
-    wrong = run("arena", "tables", "--against", tmp_path / "missing.csv")
+def test_the_command_explains_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a long path would be broken over two lines
+    wrong = run("arena", "tables", "--against", "missing.csv")
     assert wrong.exit_code == 2 and "missing.csv" in wrong.stderr

@@ -18,6 +18,8 @@ from typing import Any
 
 from byzmesh.attacks.base import attacks as attack_registry
 from byzmesh.checks import whole
+from byzmesh.config.cell import make_cell
+from byzmesh.config.code import CodeReader
 from byzmesh.config.overrides import with_plugins
 from byzmesh.config.schema import resolve
 from byzmesh.errors import UnknownName, nearest
@@ -25,7 +27,6 @@ from byzmesh.files import CHECKPOINT_SECONDS
 from byzmesh.networks import Network
 from byzmesh.plugins import load_plugins
 from byzmesh.rules.base import rules as rule_registry
-from byzmesh.store import config_key
 from byzmesh.studies.paper.cells import ATTACKS, QUICK_EVALUATE_EVERY, TABLES, Cell, configs
 from byzmesh.sweeps.queue import Show
 from byzmesh.sweeps.sweep import Outcome, sweep
@@ -173,4 +174,5 @@ def fight(
         outcome = sweep(
             configs(cells), store, workers=workers, dask=dask, checkpoint_seconds=checkpoint_seconds, show=show
         )
-    return Fought(tuple((cell, config_key(cell.config)) for cell in cells), outcome)
+    reader = CodeReader()
+    return Fought(tuple((cell, make_cell(cell.config, reader=reader).key) for cell in cells), outcome)
