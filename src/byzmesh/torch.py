@@ -70,7 +70,7 @@ def aggregate(
 
     received_state_dicts  what the d neighbours sent, in the order of sender ids; None for a message that did not come
     weights, f, options   as in `bm.aggregate`: (d + 1,) mixing weights, own first; the bound on lies; `previous`,
-                          `centre` (vectors as of `flatten`), `step`, `loss`, and the rule's own options
+                          `centre` (vectors as of `flatten`), `round`, `loss`, and the rule's own options
 
     A message that is no mapping, lacks a trainable parameter, or has one that is not a dense tensor of the module's
     shape and dtype with finite numbers counts as silence, with a `bm.BadMessage` warning: its weight goes to the own

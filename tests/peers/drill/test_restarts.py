@@ -163,7 +163,7 @@ def test_launch_stores_its_results_like_a_simulation(tmp_path: Path) -> None:
 
 
 def test_unknown_chaos_starts_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="did you mean 'kill'"):
+    with pytest.raises(ConfigError, match="chaos must be kill, pause, slow or partition, got 'kil'"):
         launch(tmp_path / "none.yaml", tmp_path / "out", chaos=["kil"])
 
 

@@ -214,7 +214,7 @@ def test_names_options_and_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ({"name": "cnn", "chanels": 3}, UnknownOption, "did you mean 'channels'"),
         (3, ConfigError, "module must be a name"),
         ({"name": "mlp", "hidden": [0]}, ConfigError, "mlp: hidden must be whole numbers of at least 1"),
-        ({"name": "cnn", "channels": [3]}, ConfigError, "cnn takes two channels"),
+        ({"name": "cnn", "channels": [3]}, ConfigError, "module cnn: channels must be two numbers"),
         ({"name": "resnet8", "width": -1}, ConfigError, "resnet8: width must be whole numbers of at least 1"),
     ):
         with pytest.raises(error, match=words):
@@ -242,7 +242,7 @@ def test_a_config_means_the_same_written_short_or_long() -> None:
     for wrong, words in (
         ("flip", "augment must be a list"),
         (["flop"], "did you mean 'flip'"),
-        ([3], "must list names"),
+        ([3], "augmentation must be a name or a mapping"),
     ):
         with pytest.raises(ConfigError, match=words):
             resolve({"network": "paper/two-castle", "problem": {"name": "torch", "augment": wrong}})

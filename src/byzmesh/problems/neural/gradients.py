@@ -154,10 +154,11 @@ def _agree(path: Path, answer: str) -> str:
     """Write the answer unless another process was faster; return what holds."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        create(path, answer)
-    except FileExistsError:
-        first = path.read_text()
-        return first if first in WAYS else answer
+        try:
+            create(path, answer)
+        except FileExistsError:
+            first = path.read_text()
+            return first if first in WAYS else answer
     except OSError:
         pass  # a cache that cannot be written costs a measurement in the next process
     return answer
