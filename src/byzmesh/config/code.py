@@ -8,8 +8,8 @@
 Parts of byzmesh at their first revision are not written down, nor are the data sets that come by name: the code of most
 runs is empty, and their key is that of their config alone, as it was before there was this. A new version of byzmesh
 therefore computes nothing again and hides nothing. What does is a revision, which goes up with the very change that
-gives other results (a test compares results of every rule and attack with recorded ones), and only for the runs that
-have that part.
+gives other results, and only for the runs that have that part; tests/test_bit_for_bit.py notices such a change for the
+rules and attacks of its cells.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ version of Python.
 What is not seen: installed packages other than the part's own (the versions of the main ones are in a run's
 provenance); names that are looked up as texts (`getattr(module, "f" + "g")`, `importlib`, `exec`); values that a module
 computes from elsewhere (environment variables, files it reads when imported, unless an option of the config names the
-file); compiled extensions. A part whose results change by such a thing says so by `revision=` where it is registered.
+file); compiled extensions. For such a change use `--recompute`.
 
 What changes the identity and need not: another name for a local variable, an alias or a fact in the decorator, another
 way to write the same number (0.1 and 1e-1 are the same, 2 and 2.0 are not), a change to a branch that is never taken.
