@@ -175,4 +175,4 @@ def fight(
             configs(cells), store, workers=workers, dask=dask, checkpoint_seconds=checkpoint_seconds, show=show
         )
     reader = CodeReader()
-    return Fought(tuple((cell, make_cell(cell.config, reader=reader).key) for cell in cells), outcome)
+    return Fought(tuple((cell, make_cell(dict(cell.config), reader=reader).key) for cell in cells), outcome)
