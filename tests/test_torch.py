@@ -198,7 +198,7 @@ def test_the_rules_of_two_points_get_theirs() -> None:
     for rule, options in [
         ("simrew", {"previous": start}),
         ("cc", {"centre": start, "tau": 0.2}),
-        ("drsa", {"step": 0.3}),
+        ("drsa", {"round": bm.Round(step_size=0.3)}),
     ]:
         want = bm.aggregate(rule, own, vectors, f=1, **options)
         bm.torch.load(module, own)
