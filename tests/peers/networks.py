@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -9,16 +11,27 @@ from typing import Any
 from byzmesh.peers.identity import keygen
 from byzmesh.peers.network_file import NetworkFile, network_file, save_network
 
+_FIRST, _SPAN = 20_000, 1_500
+"""Each worker of pytest-xdist has a range of its own, below the ports that the system gives to outgoing connections:
+those of peers that have started already would otherwise take the port of one that has not."""
+_candidates = itertools.cycle(
+    range(start := _FIRST + _SPAN * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), start + _SPAN)
+)
+
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now; held together, so that they differ."""
-    held = [socket.socket() for _ in range(count)]
-    for one in held:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
+    """Ports that nobody uses now."""
+    ports: list[int] = []
+    for port in itertools.islice(_candidates, _SPAN):
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise AssertionError(f"fewer than {count} free ports")
 
 
 def port_block(count: int) -> int:
