@@ -18,6 +18,9 @@ from byzmesh.plugins import load_plugins, load_texts, texts_of
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(plugins, "_texts", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
+    # Whatever this process has loaded as a plugin before steps aside, so that "mine" is free.
+    for name in [name for name in sys.modules if name.startswith("byzmesh_plugin_")]:
+        monkeypatch.delitem(sys.modules, name)
     modules = set(sys.modules)
     yield
     for name in set(sys.modules) - modules:
