@@ -25,10 +25,8 @@ from byzmesh.peers import Patience, Peer, keygen, new_keys
 from byzmesh.peers.audit import connections
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file, save_network
-from byzmesh.peers.node import bind_share
+from byzmesh.peers.node import bind_share, local_round
 from byzmesh.rules.inbox import make_inbox
-from byzmesh.training.local import local_update
-from byzmesh.training.schedules import schedule
 
 FORK = multiprocessing.get_context("fork")
 LARGE = 1_000_000
@@ -87,8 +85,8 @@ def compute(path: str, me: int, rounds: int, barrier: Any, answer: Any) -> None:
     file = load_network(path)
     task, row = bind_share(file, me)
     rows, model = np.array([row]), task.initial()[row : row + 1].copy()
-    gradient, half = np.empty_like(model), np.empty_like(model)
-    step, local = schedule(file.step), local_update(**file.local)
+    local = local_round(file, task, row)
+    local.start(model)
     degree = int(file.network.degree[me])
     weight, two = np.full((1, degree + 1), 1.0 / (degree + 1)), np.array([2])
     noise = 1e-3 * np.random.default_rng(me).normal(size=(degree, task.dimension)).astype(model.dtype)
@@ -96,10 +94,9 @@ def compute(path: str, me: int, rounds: int, barrier: Any, answer: Any) -> None:
         if k == 0:
             barrier.wait()
             began = time.perf_counter()
-        task.gradients(model, max(k, 0), gradient, rows)
-        local.apply(model, gradient, step(max(k, 0)), None, half)
+        half = local.half_steps(model, max(k, 0))
         inbox = make_inbox(file.made_rule, half, weight=weight, f=two, receiver=rows, messages=half + noise)
-        model = file.made_rule.apply(inbox, None)[0].models
+        model = local.apart(file.made_rule.apply(inbox, None)[0].models)
     answer.put(time.perf_counter() - began)
 
 

@@ -49,7 +49,7 @@ def plain_loops(raw: dict[str, Any], rounds: int) -> np.ndarray:
     bounds = network.bounds(simulation.f)
     for k in range(rounds):
         step = simulation.schedule(k)
-        decay = simulation.local.options["decay"]
+        decay = simulation.local.decay
         half = []
         for row, model in enumerate(models):
             gradient = task.gradients(model[None], k, rows=np.array([row]))[0]

@@ -12,7 +12,7 @@ import torch
 
 import byzmesh as bm
 from byzmesh.problems.neural.task import TorchTask
-from byzmesh.training.local import local_update
+from byzmesh.training.local import LocalOptions, local_update
 
 MODULE = {"name": "mlp", "hidden": [6]}
 
@@ -114,15 +114,15 @@ def test_local_steps_are_steps_with_batches_of_their_own() -> None:
 
 
 def test_steps_and_clip_leave_the_names_of_old_runs_alone() -> None:
-    assert set(local_update().options) == {"decay", "momentum", "beta"}
-    assert local_update(steps=2, clip=1).options["clip"] == 1.0
+    assert set(LocalOptions().written()) == {"decay", "momentum", "beta"}
+    assert LocalOptions(steps=2, clip=1).written()["clip"] == 1.0
     plain, clipped = prepared().config["local"], prepared(local={"steps": 2, "clip": 1}).config["local"]
     assert set(clipped) - set(plain) == {"steps", "clip"}
 
 
 @pytest.mark.parametrize("momentum", ["none", "heavy-ball"])
 def test_clipping(momentum: str) -> None:
-    update = local_update(momentum=momentum, clip=2.0)
+    update = local_update(LocalOptions(momentum=momentum, clip=2.0))
     models = np.zeros((2, 3))
     gradients = np.array([[30.0, 0.0, 40.0], [0.0, 1.0, 0.0]])
     for kind in (np.asarray, torch.from_numpy):
@@ -132,9 +132,9 @@ def test_clipping(momentum: str) -> None:
         np.testing.assert_allclose(np.asarray(out), [[-1.2, 0.0, -1.6], [0.0, -1.0, 0.0]])
         np.testing.assert_array_equal(np.asarray(given), gradients)
     with pytest.raises(bm.errors.ConfigError, match="clip must be a positive number, got 0"):
-        local_update(clip=0)
+        LocalOptions(clip=0)
     with pytest.raises(bm.errors.ConfigError, match=r"steps must be a whole number of at least 1, got 1\.5"):
-        local_update(steps=1.5)  # type: ignore[arg-type]
+        LocalOptions(steps=1.5)  # type: ignore[arg-type]
 
 
 def test_metrics_of_classes_and_of_the_average_model() -> None:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError
-from byzmesh.training.local import local_update
+from byzmesh.training.local import LocalOptions, local_update
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("momentum", ["none", "heavy-ball", "exponential"])
 def test_local_update_follows_its_formula(momentum: str, dtype: type) -> None:
     generator = np.random.default_rng(0)
-    update = local_update(decay=0.01, momentum=momentum, beta=0.8)
+    update = local_update(LocalOptions(decay=0.01, momentum=momentum, beta=0.8))
     models: np.ndarray = generator.normal(size=(3, 50)).astype(dtype)
     state = update.init(models)
     wide, velocity = models.astype(np.float64), np.zeros((3, 50))
@@ -38,7 +38,7 @@ def test_local_update_follows_its_formula(momentum: str, dtype: type) -> None:
 
 @pytest.mark.parametrize("momentum", ["none", "heavy-ball"])
 def test_local_update_may_write_over_its_inputs(momentum: str) -> None:
-    update = local_update(decay=0.1, momentum=momentum)
+    update = local_update(LocalOptions(decay=0.1, momentum=momentum))
     models, gradients = np.ones((2, 70)), np.full((2, 70), 2.0)
     results = []
     for target in ("new", "models", "gradients"):
@@ -55,13 +55,13 @@ def test_resumed_momentum_continues() -> None:
     """The state is all that the next round needs."""
     generator = np.random.default_rng(1)
     gradients = generator.normal(size=(6, 2, 9))
-    update = local_update(momentum="heavy-ball")
+    update = local_update(LocalOptions(momentum="heavy-ball"))
     models = np.zeros((2, 9))
     state = update.init(models)
     for k in range(6):
         if k == 3:
             models, state = models.copy(), None if state is None else state.copy()
-            update = local_update(momentum="heavy-ball")
+            update = local_update(LocalOptions(momentum="heavy-ball"))
         state = update.apply(models, gradients[k], 0.1, state, models)
     straight, held = np.zeros((2, 9)), np.zeros((2, 9))
     for k in range(6):
@@ -81,4 +81,4 @@ def test_resumed_momentum_continues() -> None:
 )
 def test_local_update_mistakes_are_named(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        local_update(**options)
+        LocalOptions(**options)

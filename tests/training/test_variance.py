@@ -13,7 +13,8 @@ import byzmesh as bm
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
 from byzmesh.problems.linear.task import LinearTask
-from byzmesh.training.variance import METHODS, estimator
+from byzmesh.training.local import VARIANCES
+from byzmesh.training.variance import estimator
 
 SAMPLES, FEATURES, CLASSES, WORKERS = 60, 5, 3, 4
 
@@ -48,7 +49,7 @@ def whole_gradient(task: LinearTask, model: np.ndarray, row: int) -> np.ndarray:
     return np.asarray(alone.gradients(model[None], 0, None, np.array([row]))[0])
 
 
-@pytest.mark.parametrize("method", METHODS[1:])
+@pytest.mark.parametrize("method", VARIANCES[1:])
 @pytest.mark.parametrize("liars", [0, 2])
 def test_where_nothing_moves_the_noise_dies_out(data: Path, method: str, liars: int) -> None:
     task = task_of(data, liars=liars)
@@ -64,7 +65,7 @@ def test_where_nothing_moves_the_noise_dies_out(data: Path, method: str, liars: 
     assert np.abs(plain - want).max() > 0.05, "the plain gradient must be noisy, or this test shows nothing"
 
 
-@pytest.mark.parametrize("method", METHODS[1:])
+@pytest.mark.parametrize("method", VARIANCES[1:])
 def test_the_mean_over_all_batches_is_the_full_gradient(
     data: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +128,7 @@ def config(data: Path, **local: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("method", METHODS[1:])
+@pytest.mark.parametrize("method", VARIANCES[1:])
 def test_training_comes_to_rest_with_it(data: Path, method: str) -> None:
     """With a constant step plain SGD keeps jumping around the optimum, the reduced estimates settle."""
 
@@ -143,7 +144,7 @@ def test_training_comes_to_rest_with_it(data: Path, method: str) -> None:
     assert last_move(method) < 0.02 * last_move("none")
 
 
-@pytest.mark.parametrize("method", METHODS[1:])
+@pytest.mark.parametrize("method", VARIANCES[1:])
 def test_a_resumed_run_equals_an_uninterrupted_one(data: Path, method: str, tmp_path: Path) -> None:
     straight = bm.prepare(**config(data, variance=method)).run()
     first = bm.prepare(**config(data, variance=method))

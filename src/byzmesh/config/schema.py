@@ -35,11 +35,10 @@ from byzmesh.problems.neural.augment import canonical_augmentations
 from byzmesh.problems.neural.modules import canonical_module
 from byzmesh.registry import Registry
 from byzmesh.rules.base import rules
-from byzmesh.training.local import local_update
+from byzmesh.training.local import LocalOptions
 from byzmesh.training.metrics import canonical_measures
 from byzmesh.training.profiles import profile
 from byzmesh.training.schedules import as_spec, schedules
-from byzmesh.training.variance import check_variance, separate
 
 
 class RunConfig(BaseModel):
@@ -126,7 +125,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
                 "rounds": given.get("rounds", defaults["rounds"]),
                 "evaluate_every": given.get("evaluate_every", defaults["evaluate_every"]),
                 "step": schedules.canonical(as_spec(given.get("step", defaults["step"]))),
-                "local": _local({**defaults["local"], **_mapping("local", given.get("local", {}))}),
+                "local": LocalOptions.of({**defaults["local"], **_mapping("local", given.get("local", {}))}).written(),
                 "seed": given.get("seed", 0),
                 "dtype": given.get("dtype", defaults["dtype"]),
                 "threads": given.get("threads", 1),
@@ -158,17 +157,6 @@ def _variant(registry: Registry[Any], spec: Any, published: bool, split: str) ->
     if "inner" in result:
         result["inner"] = _variant(registry, result["inner"], published, split)
     return result
-
-
-def _local(given: dict[str, Any]) -> dict[str, Any]:
-    update = {"decay": 0.0, "momentum": "none", "beta": 0.9, "steps": 1, "clip": None}
-    known = {**update, "variance": "none", "refresh": None}
-    for key in given:
-        if key not in known:
-            raise UnknownOption(f"config local has no option {key!r}: {nearest(key, known)}")
-    plain, reduction = separate({**known, **given})
-    # `none` is not written out: a run without variance reduction is known by what it was before there was any
-    return {**local_update(**plain).options, **check_variance(**reduction)}
 
 
 def _mapping(key: str, value: Any) -> dict[str, Any]:

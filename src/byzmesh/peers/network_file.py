@@ -39,9 +39,9 @@ from byzmesh.problems import Problem, problems
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
-from byzmesh.training.local import local_update
+from byzmesh.training.local import LocalOptions
 from byzmesh.training.metrics import Metric, canonical_measures, metrics
-from byzmesh.training.schedules import schedule
+from byzmesh.training.schedules import Schedule, schedule
 
 
 class _Section(BaseModel):
@@ -82,7 +82,7 @@ class NetworkFile(_Section):
     step: float | str | dict[str, Any] = "inverse-sqrt"
     """Step-size schedule."""
     local: dict[str, Any] = Field(default_factory=dict)
-    """Local update: decay, momentum, beta."""
+    """Local part of a round: options of `training.local.LocalOptions`."""
     rounds: int = Field(1000, ge=1)
     seed: int = 0
     dtype: str = "float32"
@@ -121,6 +121,16 @@ class NetworkFile(_Section):
     def problem_with(self, **changes: Any) -> Problem:
         """The problem with other options."""
         return problems.build(self.problem, **changes)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Round -> step size."""
+        return schedule(self.step)
+
+    @cached_property
+    def made_local(self) -> LocalOptions:
+        """How a peer goes from its model to its half step."""
+        return LocalOptions.of(self.local)
 
     @property
     def patience(self) -> Patience:
@@ -191,11 +201,7 @@ class NetworkFile(_Section):
         if bounds.min() < 0:
             raise ConfigError(f"network file: f must be at least 0, got {bounds.min()}")
         check_feasible(self.made_rule, bounds, self.network.degree, np.arange(len(ids)))
-        _ = self.made_problem, self.made_metrics, self.patience, schedule(self.step)
-        try:
-            local_update(**self.local)
-        except TypeError as error:
-            raise ConfigError(f"network file: local: {error}") from None
+        _ = self.made_problem, self.made_metrics, self.patience, self.schedule, self.made_local
         return self
 
 

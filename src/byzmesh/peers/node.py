@@ -1,4 +1,4 @@
-"""A peer that trains: gradient, local half step, exchange, again and again.
+"""A peer that trains: half step, exchange, again and again.
 
     out/peer3.ckpt         model, states and round: what a restarted peer goes on from
     out/peer3.jsonl        one line per evaluation
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,8 @@ from byzmesh.problems import Task
 from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 from byzmesh.training.evaluation import Evaluation
-from byzmesh.training.local import local_update
+from byzmesh.training.local_round import LocalRound
 from byzmesh.training.metrics import asked_for, task_means
-from byzmesh.training.schedules import schedule
 
 COUNTERS = ("silent", "late", "repeated", "refused", "moved_up", "suspects")
 """What a record of a peer says beside its round and its metrics."""
@@ -58,6 +56,11 @@ def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tu
     return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype), row
 
 
+def local_round(file: NetworkFile, task: Task, row: int) -> LocalRound:
+    """The local part of the rounds of the peer whose row this is."""
+    return LocalRound(task, np.array([row], np.int64), file.schedule, file.made_local, file.seed)
+
+
 class Node:
     """One training peer. `run` goes to the last round; `stop` (set it from a signal handler) ends it after a round."""
 
@@ -81,12 +84,9 @@ class Node:
         self.out.mkdir(parents=True, exist_ok=True)
         self.stop = False
         self.task, row = task or bind_share(file, me, data)
-        self.row = np.array([row], np.int64)
-        self.schedule = schedule(file.step)
-        self.local = local_update(**file.local)
         self.model = to_host(self.task.initial())[row : row + 1].copy()
-        self.gradient, self.half = np.empty_like(self.model), np.empty_like(self.model)
-        self.local_state = self.local.init(self.model)
+        self.local_round = local_round(file, self.task, row)
+        self.local_round.start(self.model)
         self.latest: dict[str, float] = {}
         self.ended = time.monotonic()
         self._reported = 0.0
@@ -144,20 +144,11 @@ class Node:
 
     def step(self) -> None:
         """One round."""
-        k = self.peer.round
-        size = self.schedule(k)
-        current, steps = self.model, self.local.steps
-        for batch in range(k * steps, (k + 1) * steps):
-            self.task.gradients(current, batch, self.gradient, self.row)
-            self.local_state = self.local.apply(current, self.gradient, size, self.local_state, self.half)
-            current = self.half
-        losses: Callable[[Any], Any] | None = None
-        if self.peer.rule.needs_loss:
-
-            def losses(candidates: Any) -> Any:
-                return self.task.losses(candidates, k * steps, self.row)
-
-        self.model = self.peer.advance(self.half[0], self.model[0], size, losses).models
+        k, local = self.peer.round, self.local_round
+        half = local.half_steps(self.model, k)
+        losses = local.losses(k) if self.peer.rule.needs_loss else None
+        outcome = self.peer.advance(half[0], self.model[0], local.schedule(k), losses)
+        self.model = local.apart(outcome.models)
 
     def _inject(self) -> None:
         """Faults of a drill: neighbours cut off by a partition, a delay in every round."""
@@ -237,8 +228,9 @@ class Node:
         """Write the checkpoint."""
         peer = self.peer
         arrays = {"model": self.model, "ignored": peer.ignored, "used": peer.used}
-        states = {"state/rule": peer.state, "state/local": self.local_state}
-        arrays |= {name: state for name, state in states.items() if isinstance(state, np.ndarray)}
+        arrays |= self.local_round.states()
+        if isinstance(peer.state, np.ndarray):
+            arrays["state/rule"] = peer.state
         save_checkpoint(self._checkpoint, arrays, {"run": self.file.run, "peer": self.me, "round": peer.round})
 
     def _restore(self) -> None:
@@ -251,7 +243,7 @@ class Node:
         self.peer.round = int(metadata["round"])
         self.peer.ignored, self.peer.used = arrays["ignored"], arrays["used"]
         self.peer.state = arrays.get("state/rule")
-        self.local_state = arrays.get("state/local", self.local_state)
+        self.local_round.resume(arrays)
         self.log("resumed", round=self.peer.round)
 
 

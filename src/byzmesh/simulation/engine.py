@@ -1,7 +1,6 @@
 """The round loop: Algorithm 1 for all honest workers at once.
 
-    k-th round    g = gradients at the models          (problems: one batched call)
-                  half = models - step g               (training: local update)
+    k-th round    half = models - step g               (training: local round, one batched call)
                   forged = what liars send             (attacks)
                   models = rule(half, forged)          (rules: all receivers at once)
 
@@ -37,10 +36,10 @@ from byzmesh.simulation.exchange import Exchange, scene_of
 from byzmesh.simulation.trials import trials
 from byzmesh.training.evaluation import Evaluation, Setting
 from byzmesh.training.final import mean_of_last
-from byzmesh.training.local import LocalUpdate
+from byzmesh.training.local import LocalOptions
+from byzmesh.training.local_round import LocalRound
 from byzmesh.training.metrics import ALWAYS, asked_for, metrics, summarise
 from byzmesh.training.schedules import Schedule
-from byzmesh.training.variance import estimator
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
 
@@ -104,14 +103,12 @@ class Simulation:
     attack: Attack
     rounds: int
     schedule: Schedule
-    local: LocalUpdate
+    local: LocalOptions
     f: Any = "exact"
     evaluate_every: int = 100
     seed: int = 0
     threads: int = 1
     measure: tuple[str, ...] = ()
-    variance: Mapping[str, Any] = field(default_factory=dict)
-    """Variance reduction of the gradients: `variance` and `refresh` of `training.estimator`; none if empty."""
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -139,21 +136,17 @@ class Simulation:
         self.setting = Setting(network=self.network, rule=self.rule, bound=bound)
         self.exchange = Exchange(acting)
         self.scene = scene_of(self.network)
-        self.estimator = estimator(self.task, self.task_row, **self.variance, seed=self.seed)
+        self.local_round = LocalRound(self.task, self.task_row, self.schedule, self.local, self.seed)
         self.start()
 
     def start(self) -> None:
         """Back to round 0."""
         self.models = self.task.initial()[self.task_row]
-        self.gradient = _room_like(self.models)
-        # a round of one step needs the gradients no more once it has the half steps
-        self.half = self.gradient if self.local.steps == 1 else _room_like(self.models)
+        self.local_round.start(self.models)
         self.round = 0
         self.status = RUNNING
         self.seconds = 0.0
         self.rule_state = self.rule.init(self.models)
-        self.local_state = self.local.init(self.models)
-        self.kept_gradients = self.estimator.init(self.models)
         self.attack_state = None if self.attack.poisons_data else self.attack.init(self.scene)
         self.trials = (
             trials(self.rule, self.exchange, self.scene, self.bound, to_host(self.models[:0]).dtype)
@@ -167,14 +160,9 @@ class Simulation:
 
     def step(self) -> bool:
         """One round; False if an honest model is not finite any more, which ends the run."""
-        k, models = self.round, self.models
-        size = self.schedule(k)
-        current, steps = models, self.local.steps
-        for batch in range(k * steps, (k + 1) * steps):
-            self.kept_gradients = self.estimator.apply(current, batch, self.kept_gradients, self.gradient)
-            self.local_state = self.local.apply(current, self.gradient, size, self.local_state, self.half)
-            current = self.half
-        round = Round(number=k, total=self.rounds, step_size=size, seed=self.seed)
+        k = self.round
+        self.half = self.local_round.half_steps(self.models, k)
+        round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
         forged = self._forge(round) if len(self.scene.liar) and not self.attack.poisons_data else None
         inbox = self._inbox(forged, round)
         pool = inbox.pool
@@ -182,7 +170,7 @@ class Simulation:
             self.status = DIVERGED
             return False
         outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
-        self.models = _apart(outcome.models, self.gradient)
+        self.models = self.local_round.apart(outcome.models)
         self.last = (pool.own, outcome.coefficients)
         if outcome.coefficients is not None:
             if self.counts is None:
@@ -193,7 +181,6 @@ class Simulation:
 
     def _inbox(self, forged: Forged | None, round: Round) -> Inbox:
         """What the workers hold after their half steps, with these lies."""
-        batch = round.number * self.local.steps
         return self.exchange.inbox(
             self.rule,
             self.half,
@@ -201,9 +188,7 @@ class Simulation:
             f=self.bound,
             round=round,
             previous=self.models,
-            loss=(lambda candidates: self.task.losses(candidates, batch, self.task_row))
-            if self.rule.needs_loss
-            else None,
+            loss=self.local_round.losses(round.number) if self.rule.needs_loss else None,
         )
 
     def _forge(self, round: Round) -> Forged:
@@ -307,14 +292,3 @@ class Simulation:
         from byzmesh.simulation.saving import restore
 
         restore(self, path)
-
-
-def _apart(models: Any, buffer: Any) -> Any:
-    """The models, copied if a rule returned what the next round will overwrite."""
-    if isinstance(models, np.ndarray):
-        return models.copy() if np.may_share_memory(models, buffer) else models
-    return models.clone() if models.data_ptr() == buffer.data_ptr() else models
-
-
-def _room_like(models: Any) -> Any:
-    return np.empty_like(models) if isinstance(models, np.ndarray) else models.new_empty(models.shape)

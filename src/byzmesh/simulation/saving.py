@@ -15,7 +15,7 @@ from byzmesh.simulation.edges import EdgeCounts
 from byzmesh.simulation.engine import RUNNING, Simulation
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 
-_STATES = ("rule", "local", "attack")
+_STATES = ("rule", "attack")
 
 
 def save(run: Simulation, path: str | Path) -> None:
@@ -25,7 +25,7 @@ def save(run: Simulation, path: str | Path) -> None:
     arrays |= {f"workers/{name}": np.array(values) for name, values in run.per_worker.items()}
     if run.counts is not None:
         arrays |= {f"counts/{name}": values for name, values in run.counts.arrays().items()}
-    arrays |= {f"gradients/{name}": values for name, values in run.kept_gradients.items()}
+    arrays |= run.local_round.states()
     states = {name: getattr(run, f"{name}_state") for name in _STATES}
     arrays |= {f"state/{name}": np.asarray(to_host(state)) for name, state in states.items() if _plain(state)}
     save_checkpoint(
@@ -70,8 +70,8 @@ def restore(run: Simulation, path: str | Path, *, fewer_rounds: bool = False) ->
     counted = _under("counts/", arrays)
     if counted:
         run.counts = EdgeCounts(run.exchange, **counted)
-    run.kept_gradients |= _under("gradients/", arrays)
-    for name, state in _under("state/", arrays).items():
+    run.local_round.resume(arrays)
+    for name, state in ((name, arrays[f"state/{name}"]) for name in _STATES if f"state/{name}" in arrays):
         former = getattr(run, f"{name}_state")
         on_device = state.ndim and hasattr(former, "new_empty")
         value = from_host(state, former) if on_device else state if state.ndim else state.item()

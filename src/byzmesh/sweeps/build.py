@@ -12,9 +12,8 @@ from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Run, Simulation
-from byzmesh.training.local import local_update
+from byzmesh.training.local import LocalOptions
 from byzmesh.training.schedules import schedule
-from byzmesh.training.variance import separate
 
 T = TypeVar("T")
 Spec: TypeAlias = str | Mapping[str, Any] | T | None
@@ -46,7 +45,6 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         threads=config["threads"],
         poison=attack.poison,
     )
-    local, variance = separate(config["local"])
     rule: Rule = parts.get("rule") or rules.build(config["rule"])
     return Simulation(
         task,
@@ -55,13 +53,12 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         attack,
         config["rounds"],
         schedule(config["step"]),
-        local_update(**local),
+        LocalOptions.of(config["local"]),
         f=config["f"],
         evaluate_every=config["evaluate_every"],
         seed=config["seed"],
         threads=config["threads"],
         measure=tuple(config["measure"]),
-        variance=variance,
         config=config,
     )
 

@@ -1,4 +1,4 @@
-"""The local update: from a model and its stochastic gradient to the half-step model that is sent.
+"""The local update: from a model and its gradient estimate to the half step that is sent.
 
     none          x_half = (1 - decay step) x - step g
     heavy-ball    v <- beta v + g,               x_half = (1 - decay step) x - step v
@@ -6,23 +6,92 @@
 
 Weight decay acts on the model, not on the buffer v. The state is the buffer (R, D), or None; it starts at zero.
 With `clip` a gradient longer than that is shortened to it first; with `steps` a round has several such updates, each
-with a batch of its own, before anything is sent. Tensors on another device than the CPU are updated there.
+with a batch of its own, before anything is sent (training/local_round.py); `variance` chooses how the gradient is
+estimated (training/variance.py). Tensors on another device than the CPU are updated there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from byzmesh.checks import at_least, choice, fraction, positive, whole
+from byzmesh.checks import at_least, choice, fraction, positive, require, whole
 from byzmesh.compiled import fast
+from byzmesh.errors import UnknownOption, nearest
 from byzmesh.types import Array
 
 State = Array | None
 MOMENTA = ("none", "heavy-ball", "exponential")
+VARIANCES = ("none", "saga", "lsvrg")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalOptions:
+    """`local` in the config of a run and in a network file: how a worker goes from its model to its half step.
+
+    >>> LocalOptions.of({"decay": 0.01, "steps": 5}).written()
+    {'decay': 0.01, 'momentum': 'none', 'beta': 0.9, 'steps': 5}
+    >>> LocalOptions.of({"decya": 0.01})
+    Traceback (most recent call last):
+    byzmesh.errors.UnknownOption: local has no option 'decya': did you mean 'decay'?
+    """
+
+    decay: float = 0.0
+    """Weight decay."""
+    momentum: str = "none"
+    beta: float = 0.9
+    """How much of the buffer stays in each update, for the two kinds of momentum."""
+    steps: int = 1
+    """Updates per round."""
+    clip: float | None = None
+    """Length to which longer gradients are shortened."""
+    variance: str = "none"
+    """Variance reduction: `saga` or `lsvrg`."""
+    refresh: float | None = None
+    """Probability of a new reference point in each update, for `lsvrg`; None: batch / samples of the worker."""
+
+    def __post_init__(self) -> None:
+        at_least("local decay", self.decay, 0)
+        choice("local momentum", self.momentum, MOMENTA)
+        fraction("local beta", self.beta, one=False)
+        whole("local steps", self.steps, 1)
+        if self.clip is not None:
+            positive("local clip", self.clip)
+        choice("local variance", self.variance, VARIANCES)
+        if self.refresh is not None:
+            require(
+                self.variance == "lsvrg",
+                f"local refresh goes with variance lsvrg, got {self.refresh!r} with {self.variance!r}",
+            )
+            fraction("local refresh", self.refresh, zero=False)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> LocalOptions:
+        """The options of a mapping, as users write it."""
+        known = [field.name for field in fields(cls)]
+        for option in given:
+            if option not in known:
+                raise UnknownOption(f"local has no option {option!r}: {nearest(str(option), known)}")
+        return cls(**given)
+
+    def written(self) -> dict[str, Any]:
+        """The options as a config has them in full.
+
+        `steps`, `clip` and `variance` stand there only if they are not the default: a run without them is known by what
+        it was before there were any.
+        """
+        return {
+            "decay": self.decay,
+            "momentum": self.momentum,
+            "beta": self.beta,
+            **({"steps": self.steps} if self.steps > 1 else {}),
+            **({"clip": float(self.clip)} if self.clip is not None else {}),
+            **({"variance": self.variance} if self.variance != "none" else {}),
+            **({"refresh": self.refresh} if self.variance == "lsvrg" else {}),
+        }
 
 
 @dataclass(frozen=True)
@@ -32,41 +101,27 @@ class LocalUpdate:
     init: Callable[[Array], State]
     """models (R, D) -> state."""
     apply: Callable[[Array, Array, float, State, Array], State]
-    """(models, gradients, step, state, out (R, D)) -> next state; writes the half-step models into `out`, which may be
+    """(models, gradients, step size, state, out (R, D)) -> next state; writes the half steps into `out`, which may be
     `models` or `gradients`. The state given is used up."""
-    options: Mapping[str, Any]
-    """`steps` and `clip` only if they are not the default: a run without them is known by what it was before."""
-    steps: int = 1
-    """Updates per round."""
 
 
-def local_update(
-    decay: float = 0.0, momentum: str = "none", beta: float = 0.9, steps: int = 1, clip: float | None = None
-) -> LocalUpdate:
-    """SGD with weight decay, momentum `none`, `heavy-ball` or `exponential`, clipping, several steps per round.
+def local_update(options: LocalOptions) -> LocalUpdate:
+    """SGD with weight decay, momentum and clipping.
 
-    >>> update = local_update(decay=0.5)
+    >>> update = local_update(LocalOptions(decay=0.5))
     >>> out = np.empty((1, 2))
     >>> update.apply(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0]]), 0.1, None, out), out.round(3).tolist()
     (None, [[0.85, 1.9]])
     """
-    options: dict[str, Any] = {"decay": decay, "momentum": momentum, "beta": beta}
-    at_least("local decay", decay, 0)
-    choice("local momentum", momentum, MOMENTA)
-    fraction("local beta", beta, one=False)
-    whole("local steps", steps, 1)
-    if clip is not None:
-        positive("local clip", clip)
-    options |= {"steps": steps} if steps > 1 else {}
-    options |= {"clip": float(clip)} if clip is not None else {}
-    share = 1.0 - beta if momentum == "exponential" else 1.0
+    decay, beta, clip = options.decay, options.beta, options.clip
+    new = 1.0 - beta if options.momentum == "exponential" else 1.0
 
     def plain(models: Any, gradients: Any, step: float, state: State, out: Any) -> State:
         keep = 1.0 - decay * step
         gradients = gradients if clip is None else clipped(gradients, clip)
         if isinstance(models, np.ndarray):
-            kind = models.dtype.type
-            _plain(models, gradients, kind(keep), kind(step), out)
+            number = models.dtype.type
+            _plain(models, gradients, number(keep), number(step), out)
         else:
             out[:] = keep * models - step * gradients
         return None
@@ -75,16 +130,16 @@ def local_update(
         keep = 1.0 - decay * step
         gradients = gradients if clip is None else clipped(gradients, clip)
         if isinstance(models, np.ndarray):
-            kind = models.dtype.type
-            _moving(models, gradients, state, kind(beta), kind(share), kind(keep), kind(step), out)
+            number = models.dtype.type
+            _moving(models, gradients, state, number(beta), number(new), number(keep), number(step), out)
         else:
-            state[:] = beta * state + share * gradients
+            state[:] = beta * state + new * gradients
             out[:] = keep * models - step * state
         return state
 
-    if momentum == "none":
-        return LocalUpdate(lambda models: None, plain, options, steps)
-    return LocalUpdate(_zeros, moving, options, steps)
+    if options.momentum == "none":
+        return LocalUpdate(lambda models: None, plain)
+    return LocalUpdate(_zeros, moving)
 
 
 def clipped(gradients: Any, clip: float) -> Any:
@@ -114,9 +169,9 @@ def _plain(models: Any, gradients: Any, keep: Any, step: Any, out: Any) -> None:
 
 
 @fast
-def _moving(models: Any, gradients: Any, buffer: Any, beta: Any, share: Any, keep: Any, step: Any, out: Any) -> None:
+def _moving(models: Any, gradients: Any, buffer: Any, beta: Any, new: Any, keep: Any, step: Any, out: Any) -> None:
     for r in range(models.shape[0]):
         for d in range(models.shape[1]):
-            v = beta * buffer[r, d] + share * gradients[r, d]
+            v = beta * buffer[r, d] + new * gradients[r, d]
             buffer[r, d] = v
             out[r, d] = keep * models[r, d] - step * v

@@ -12,20 +12,18 @@ is consistent with a mean of 0 and needs no pass over the data. Both are without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.checks import choice, fraction, require
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Task
 from byzmesh.problems.linear.task import LinearTask
 from byzmesh.types import Array, Integers
 
-METHODS = ("none", "saga", "lsvrg")
 State = dict[str, Array]
 
 
@@ -39,31 +37,6 @@ class Estimator:
     """(models (R, D), round, state, out (R, D)) -> next state; writes the estimates to `out`. The state is used up."""
 
 
-def separate(local: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the local update, and those of the variance reduction.
-
-    >>> separate({"decay": 0.01, "variance": "saga"})
-    ({'decay': 0.01}, {'variance': 'saga'})
-    """
-    mine = {key: value for key, value in local.items() if key in ("variance", "refresh")}
-    return {key: value for key, value in local.items() if key not in mine}, mine
-
-
-def check_variance(variance: str = "none", refresh: float | None = None) -> dict[str, Any]:
-    """The options as they are written into a config: only what matters, nothing for `none`.
-
-    >>> check_variance(), check_variance("lsvrg")
-    ({}, {'variance': 'lsvrg', 'refresh': None})
-    """
-    choice("local variance", variance, METHODS)
-    if refresh is not None:
-        require(variance == "lsvrg", f"local refresh goes with variance lsvrg, got {refresh!r} with {variance!r}")
-        fraction("local refresh", refresh, zero=False)
-    if variance == "lsvrg":
-        return {"variance": variance, "refresh": refresh}
-    return {} if variance == "none" else {"variance": variance}
-
-
 def estimator(
     task: Task, rows: Integers, variance: str = "none", refresh: float | None = None, seed: int = 0
 ) -> Estimator:
@@ -71,7 +44,7 @@ def estimator(
 
     refresh  probability p of a new reference point in each round (L-SVRG); None: batch / samples of the worker
     """
-    if not check_variance(variance, refresh):
+    if variance == "none":
         return _plain(task, rows)
     if not isinstance(task, LinearTask):
         raise ConfigError(f"local variance {variance!r} needs a problem with samples and a linear model; give none")

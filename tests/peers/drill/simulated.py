@@ -12,8 +12,6 @@ from byzmesh.attacks import attack
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.simulation.engine import Simulation
 from byzmesh.training.checkpoint import load_checkpoint
-from byzmesh.training.local import local_update
-from byzmesh.training.schedules import schedule
 
 
 def simulation_of(file: NetworkFile, byzantine: Iterable[int] = (), lie: Mapping[str, Any] | None = None) -> Simulation:
@@ -35,8 +33,8 @@ def simulation_of(file: NetworkFile, byzantine: Iterable[int] = (), lie: Mapping
         file.made_rule,
         chosen,
         file.rounds,
-        schedule(file.step),
-        local_update(**file.local),
+        file.schedule,
+        file.made_local,
         f=[file.bound(peer) for peer in range(len(file.peers))],
         evaluate_every=file.evaluate_every,
         seed=file.seed,

@@ -28,12 +28,11 @@ from byzmesh.peers.drill.liars import Coalition
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.logs import json_log
 from byzmesh.peers.network_file import NetworkFile, load_network
-from byzmesh.peers.node import Node, bind_share
+from byzmesh.peers.node import Node, bind_share, local_round
 from byzmesh.peers.wire import Format
 from byzmesh.plugins import load_plugins
 from byzmesh.rules.inbox import make_inbox
 from byzmesh.rules.interop import to_host
-from byzmesh.training.local import local_update
 
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 
@@ -70,12 +69,10 @@ def run_job(job: dict[str, Any]) -> None:
 def warm(file: NetworkFile) -> None:
     """Compile or load every kernel that a peer of this network uses, and read its data."""
     task, row = bind_share(file, 0)
-    rows = np.array([row], np.int64)
     model = to_host(task.initial())[row : row + 1].copy()
-    gradient, half = np.empty_like(model), np.empty_like(model)
-    task.gradients(model, 0, gradient, rows)
-    update = local_update(**file.local)
-    update.apply(model, gradient, 0.1, update.init(model), half)
+    local = local_round(file, task, row)
+    local.start(model)
+    half = local.half_steps(model, 0)
     task.evaluate(model)
     form = Format(file.run, task.dimension, file.dtype, file.wire)
     vector = form.decode(form.encode(half[0], 0, 0), 0).vector
@@ -88,7 +85,7 @@ def warm(file: NetworkFile) -> None:
         receiver=np.zeros(1, np.int64),
         messages=np.repeat(vector[None], count, axis=0),
         previous=model,
-        loss=lambda candidates: task.losses(candidates, 0, rows),
+        loss=local.losses(0),
     )
     file.made_rule.apply(inbox, file.made_rule.init(half))
 

@@ -25,7 +25,6 @@ from byzmesh.peers.peer import no_log
 from byzmesh.peers.transport import Transport
 from byzmesh.peers.wire import Format, WireError
 from byzmesh.round import Round
-from byzmesh.training.schedules import schedule
 from byzmesh.types import Array
 
 _PATIENCE = 1.0
@@ -71,7 +70,6 @@ class Coalition:
         self.form = Format(file.run, dimension, file.dtype, file.wire)
         self.scene = heard_scene(file.network, self.liars)
         self.state = attack.init(self.scene)
-        self.schedule = schedule(file.step)
         self.foresee = foresee(file, self.scene) if attack.needs_response else None
         self.row = {int(peer): row for row, peer in enumerate(self.scene.honest)}
         self.newest = np.zeros((len(self.row), dimension), file.dtype)
@@ -102,7 +100,7 @@ class Coalition:
     def _view(self, models: Array, number: int) -> View:
         """What the liars see in a round: the models that they heard, and what their victims would make of lies."""
         file = self.file
-        round = Round(number=number, total=file.rounds, step_size=self.schedule(number), seed=file.seed)
+        round = Round(number=number, total=file.rounds, step_size=file.schedule(number), seed=file.seed)
         return make_view(
             models, self.scene, round, respond=None if self.foresee is None else self.foresee(models, round)
         )
