@@ -25,7 +25,7 @@ from byzmesh.reports.pivot import pivot, pivot_grid
 from byzmesh.reports.sweep import sweep_chart, sweep_report
 from byzmesh.reports.text_table import to_markdown
 from byzmesh.store import Store, open_store, this_process
-from byzmesh.sweeps.run import compute, store_result
+from byzmesh.sweeps.run import compute, store_run
 from byzmesh.training.metrics import metrics
 from tests.cli.commands import run
 from tests.peers.networks import make_network
@@ -94,7 +94,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
                 config = resolve({**BASE, "rule": rule, "seed": seed, "measure": ["near_target", "own_parts"]})
                 key = opened.plan(config)
                 opened.claim(key, this_process())
-                assert store_result(opened, key, compute(config), this_process())
+                assert store_run(opened, key, compute(config), this_process())
         yield opened
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from byzmesh.registry import Entry, Registry
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Listed:
     """One registered thing, as a listing shows it."""
 
@@ -56,7 +56,14 @@ def _options(item: Listed) -> str:
 
 
 def _listed(entry: Entry[Any], **facts: Any) -> Listed:
-    return Listed(entry.name, entry.aliases, entry.options, entry.summary, dict(entry.published), **facts)
+    return Listed(
+        name=entry.name,
+        aliases=entry.aliases,
+        options=entry.options,
+        summary=entry.summary,
+        published=dict(entry.published),
+        **facts,
+    )
 
 
 def list_rules() -> Listing:

@@ -45,7 +45,7 @@ class ByPartition:
     other: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry(Generic[T]):
     """One registered factory with what a listing shows of it."""
 
@@ -184,7 +184,7 @@ class Registry(Generic[T]):
             if not _is_ours(function):
                 self.load()  # or a name that is taken would be noticed only later, by the built-in that has it
             factory = self.plain.factory(function, name) if self.plain and self.plain.fits(function) else function
-            entry = Entry(name, factory, aliases, published or {}, revision)
+            entry = Entry(name=name, factory=factory, aliases=aliases, published=published or {}, revision=revision)
             for word in (name, *aliases):
                 taken = self._names.get(fold(word))
                 mine = taken == name and (_is_ours(function) or not _is_ours(self._entries[name].factory))

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from byzmesh.studies.arena.grid import Selection, bouts, fight
+from byzmesh.studies.arena.grid import Selection, bouts
+from byzmesh.studies.paper.cells import configs
+from byzmesh.sweeps.sweep import sweep
 from tests.cli.commands import run
 
 
 def test_it_shows_what_the_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    fight(bouts(Selection(rules=("Reprieve",), attacks=("alie",), rounds=2)), tmp_path / "runs.db", workers=1)
+    cells = bouts(Selection(rules=("Reprieve",), attacks=("alie",), rounds=2))
+    assert sweep(configs(cells), tmp_path / "runs.db", workers=0).computed == 1
     chosen = ("--rules", "Reprieve", "--attacks", "alie", "--rounds", "2", "--store", "runs.db", "--out", "out")
     shown = run("arena", "--no-run", *chosen)
     assert shown.exit_code == 0, shown.output

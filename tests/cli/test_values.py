@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from byzmesh.config.cell import make_cell
 from byzmesh.config.schema import resolve
 from byzmesh.store import open_store
-from byzmesh.studies.paper.results import Entry, collect
+from byzmesh.studies.readings import collect, labels_of
 from tests.cli.commands import run
 
 
@@ -29,8 +30,8 @@ def test_one_definition_everywhere(tmp_path: Path, rounds: int, every: int, valu
     with open_store(path) as store:
         key = store.plan(config)
         store.finish(key, "finished", {"round": at, "accuracy": accuracy, "loss": 1.0 - accuracy}, rounds=rounds)
-        entry = Entry("two-castle", "IOS", "none", key)
-        (default,), (published,) = collect(store, [entry], None), collect(store, [entry])
+        cell = make_cell(config, labels_of("two-castle", "IOS", "none"))
+        (default,), (published,) = collect(store, [cell], None), collect(store, [cell])
     where = ("--store", path)
     (row,) = csv.DictReader(run("table", *where, "--format", "csv").stdout.splitlines())
     assert f"{float(row['mean']):.2f}" == f"{default.accuracy:.2f}" == value

@@ -13,7 +13,7 @@ from byzmesh.reports.sweep import sweep_report
 from byzmesh.reports.writing import write_report
 from byzmesh.store import open_store
 from byzmesh.studies.paper.report import Reproduction, report, sections
-from byzmesh.studies.paper.results import collect
+from byzmesh.studies.readings import collect
 from tests.reports.browser import Page
 from tests.studies.paper.stores import made_up
 
@@ -25,7 +25,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     entries = made_up(folder / "runs.db")
     with open_store(folder / "runs.db", readonly=True) as store:
-        shown = Reproduction(store, ["table-3", "figure-2", "figure-3"], collect(store, entries))
+        shown = Reproduction(store=store, targets=["table-3", "figure-2", "figure-3"], readings=collect(store, entries))
         return write_report(report(shown, sections(shown)), folder / "report.html")
 
 

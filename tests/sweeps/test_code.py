@@ -156,7 +156,7 @@ def test_data_that_change_under_way_fail_the_run_with_a_kind(grid: Path, tmp_pat
     from byzmesh.sweeps.worker import Orders, work
 
     with open_store(tmp_path / "runs.db") as store, Leases(store) as leases:
-        orders = Orders(store.path, 1000.0)
+        orders = Orders(store=store.path, checkpoint_seconds=1000.0)
         notes: list[str] = []
         told = work(key, orders, store, leases, lambda simulation: True, notes.append)
         assert told == ("ended", key, "failed")

@@ -77,7 +77,7 @@ def configs(path: Path) -> list[dict[str, Any]]:
 def alone(config: dict[str, Any]) -> tuple[Any, ...]:
     run = compute(config)
     series = {name: values.tobytes() for name, values in run.metrics.items()}
-    return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.tolist()))
+    return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.counts.tolist()))
 
 
 def test_a_worker_killed_mid_sweep_changes_nothing(cluster: Cluster, grid_file: GridFile, tmp_path: Path) -> None:

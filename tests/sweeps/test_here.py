@@ -28,7 +28,7 @@ def configs(path: Path) -> list[dict[str, Any]]:
 def alone(config: dict[str, Any]) -> tuple[Any, ...]:
     run = compute(config)
     series = {name: values.tobytes() for name, values in run.metrics.items()}
-    return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.tolist()))
+    return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.counts.tolist()))
 
 
 def test_the_same_as_by_processes_and_told_how_far(grid_file: GridFile, tmp_path: Path) -> None:

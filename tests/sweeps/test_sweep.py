@@ -43,7 +43,7 @@ def test_a_sweep_computes_what_is_missing_and_nothing_twice(grid_file: GridFile,
     for config, (_, _, series, edges) in zip(written, after.values(), strict=True):
         alone = compute(config)
         assert series == {name: values.tobytes() for name, values in alone.metrics.items()}
-        assert edges == ([] if alone.edges is None else sorted(alone.edges.tolist()))
+        assert edges == ([] if alone.edges is None else sorted(alone.edges.counts.tolist()))
     assert sweep(written, store, workers=2).computed == 0
     with open_store(store, readonly=True) as opened:
         assert all(run.provenance["version"] and (run.seconds or 0) > 0 for run in opened.list())

@@ -65,7 +65,7 @@ def adaptive() -> Attack:
             lies = full_search(view, view.respond, told)
         return Forged(scene.liar, scene.victim, scene.place, view.models, rows=lies), states
 
-    return Attack("adaptive", forge, init, needs_response=True)
+    return Attack("adaptive", forge, init=init, needs_response=True)
 
 
 def search(natural: Floats, spread: Floats, damage: Callable[[Integers, Floats], Floats]) -> tuple[Integers, Floats]:

@@ -11,7 +11,7 @@ vectors: the simulator then gets all distances from one Gram matrix and never bu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,7 @@ class Forged:
     row: Integers
     """(F,) message row of each pair."""
     models: Any = field(repr=False)
+    _: KW_ONLY
     rows: Any = None
     """(Q, D) messages, or None if they are combinations."""
     combination: Combination | None = None
@@ -154,6 +155,7 @@ class Attack:
 
     name: str
     forge: Callable[[View, State], tuple[Forged, State]]
+    _: KW_ONLY
     init: Callable[[Scene], State] = no_state
     options: Mapping[str, Any] = field(default_factory=dict)
     poison: Mapping[str, Any] | None = None

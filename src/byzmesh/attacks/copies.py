@@ -60,7 +60,7 @@ def sample_duplicating(together: bool = False) -> Attack:
         chosen = draws.sample[np.arange(len(column))[:, None], column]
         return send(view, Plan(draws.row, Combination(chosen, np.ones(chosen.shape)))), draws
 
-    return Attack("sample-duplicating", forge, init, {"together": together})
+    return Attack("sample-duplicating", forge, init=init, options={"together": together})
 
 
 @attacks.register("mimic")
@@ -84,7 +84,7 @@ def mimic() -> Attack:
         copy = Combination(np.full((messages, 1), chosen), np.ones((messages, 1)))
         return send(view, Plan(row, copy)), chosen
 
-    return Attack("mimic", forge, init)
+    return Attack("mimic", forge, init=init)
 
 
 def most_singular(models: Any) -> int:

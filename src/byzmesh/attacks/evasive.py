@@ -96,4 +96,4 @@ def _evasive(name: str, reach: Reach) -> Attack:
     def init(scene: Scene) -> Sample:
         return heard(scene)
 
-    return Attack(name, forge, init)
+    return Attack(name, forge, init=init)

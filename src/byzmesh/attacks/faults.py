@@ -53,7 +53,7 @@ def zero() -> Attack:
         messages = min(len(row), 1)
         return Plan(row, Combination(np.zeros((messages, 1), np.int64), np.zeros((messages, 1))))
 
-    return Attack("zero", send_as_planned, init)
+    return Attack("zero", send_as_planned, init=init)
 
 
 @attacks.register("same-value", aliases=("constant",))
@@ -93,7 +93,7 @@ def stale(period: int = 100) -> Attack:
         rows = kept[None, :][: len(row)]
         return Forged(view.scene.liar, view.scene.victim, row, view.models, rows=rows), kept
 
-    return Attack("stale", forge, init, {"period": period})
+    return Attack("stale", forge, init=init, options={"period": period})
 
 
 @attacks.register("nan")

@@ -52,7 +52,7 @@ def alie(z: float | None = None) -> Attack:
         shifted_means(models, sample, count, factor.astype(models.dtype), rows)
         return Forged(view.scene.liar, view.scene.victim, view.scene.place, view.models, rows=rows), state
 
-    return Attack("ALIE", forge, init, {"z": z})
+    return Attack("ALIE", forge, init=init, options={"z": z})
 
 
 def largest_hidden_shift(honest: Integers, lying: Integers) -> Floats:

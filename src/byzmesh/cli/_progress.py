@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+import typer
 from rich.console import Console
 
 from byzmesh.cli._console import number_of
 from byzmesh.store import RunRecord, Store
 from byzmesh.sweeps.queue import Backlog, Show
+from byzmesh.sweeps.sweep import Swept
 
 QUIET_SECONDS = 60.0
 """Where there is no terminal: how long nothing may be said."""
@@ -48,6 +50,13 @@ def standing(backlog: Backlog) -> str:
     parts.append(f"{backlog.rounds_per_second:,.0f} rounds/s")
     parts.append(f"{'?' if left is None else clock(left)} left")
     return "  ".join(parts)
+
+
+def stop_if_interrupted(swept: Swept) -> None:
+    """End the program if a sweep was stopped before everything was done."""
+    if swept.interrupted:
+        typer.echo("Stopped. Every run keeps what it has done; the same command again goes on from there.", err=True)
+        raise typer.Exit(130)
 
 
 def fresh_notes(backlog: Backlog) -> list[str]:

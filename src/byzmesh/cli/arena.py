@@ -52,31 +52,39 @@ def command(
     """
     from rich.console import Console
 
-    from byzmesh.cli._progress import progress
+    from byzmesh.cli._progress import progress, stop_if_interrupted
     from byzmesh.files import folder
     from byzmesh.reports.text_table import to_rich
     from byzmesh.store import open_store
-    from byzmesh.studies.arena.grid import Selection, fight
+    from byzmesh.studies.arena.grid import Selection
     from byzmesh.studies.arena.grid import programme as cells_of
     from byzmesh.studies.arena.report import compare_columns, leaderboard, leaderboard_grid, values_of, write_arena
-    from byzmesh.studies.paper.results import Entry, collect, read_results
+    from byzmesh.studies.paper.cells import configs
+    from byzmesh.studies.paper.results import read_results
+    from byzmesh.studies.readings import collect
+    from byzmesh.sweeps.sweep import sweep
 
     selection = Selection(
-        names(rules), names(attacks), names(graphs), names(partitions), names(bounds), seeds, rounds, plugin or ()
+        rules=names(rules),
+        attacks=names(attacks),
+        graphs=names(graphs),
+        partitions=names(partitions),
+        bounds=names(bounds),
+        seeds=seeds,
+        rounds=rounds,
+        plugins=plugin or (),
     )
     cells = cells_of(programme, selection, quick=quick)
     reproduction = None if against is None else read_results(against)
     folder(out)
-    with progress() as show:
-        fought = fight(
-            cells, store, run=run, workers=workers, dask=dask, checkpoint_seconds=checkpoint_seconds, show=show
-        )
-    if fought.outcome is not None and fought.outcome.interrupted:
-        typer.echo("Stopped. Every run keeps what it has done; the same command again goes on from there.", err=True)
-        raise typer.Exit(130)
+    if run:
+        with progress() as show:
+            swept = sweep(
+                configs(cells), store, workers=workers, dask=dask, checkpoint_seconds=checkpoint_seconds, show=show
+            )
+        stop_if_interrupted(swept)
     with open_store(store, readonly=True) as opened:
-        entries = [Entry(cell.target, cell.rule, cell.attack, key, cell.variant) for cell, key in fought.cells]
-        readings = collect(opened, entries, last)
+        readings = collect(opened, cells, last)
         lines = [] if reproduction is None else compare_columns(readings, reproduction)
         written = write_arena(opened, readings, out, lines, last)
     Console().print(to_rich(leaderboard_grid(leaderboard(values_of(readings)))))

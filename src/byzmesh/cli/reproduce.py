@@ -50,20 +50,20 @@ def command(
 
     Example: byzmesh reproduce table-3 --quick
     """
-    from byzmesh.cli._progress import progress
+    from byzmesh.cli._progress import progress, stop_if_interrupted
     from byzmesh.files import folder
-    from byzmesh.store import config_key, open_store
+    from byzmesh.store import open_store
     from byzmesh.studies.paper.cells import TARGETS, choose, configs
     from byzmesh.studies.paper.report import Reproduction
-    from byzmesh.studies.paper.results import Entry, collect
     from byzmesh.studies.paper.writing import write_reproduction
+    from byzmesh.studies.readings import collect
     from byzmesh.sweeps.sweep import sweep
 
     cells = choose(target, quick=quick, seeds=seeds, rules=names(rules), attacks=names(attacks))
     folder(out := out or Path("reproduction") / target)
     if run:
         with progress() as show:
-            outcome = sweep(
+            swept = sweep(
                 configs(cells),
                 store,
                 workers=workers,
@@ -72,17 +72,13 @@ def command(
                 checkpoint_seconds=checkpoint_seconds,
                 show=show,
             )
-        if outcome.interrupted:
-            typer.echo("Stopped. Every run keeps what it has done; the same command goes on from there.", err=True)
-            raise typer.Exit(130)
+        stop_if_interrupted(swept)
     targets = TARGETS if target == "all" else (target,)
     with open_store(store, readonly=True) as opened:
-        entries = [
-            Entry(cell.target, cell.rule, cell.attack, config_key(cell.config), cell.variant, cell.seed)
-            for cell in cells
-        ]
-        readings = collect(opened, entries)
-        shown = Reproduction(opened, targets, readings, table_1_rows(targets, quick), quick)
+        readings = collect(opened, cells)
+        shown = Reproduction(
+            store=opened, targets=targets, readings=readings, table_1=table_1_rows(targets, quick), quick=quick
+        )
         written = write_reproduction(shown, out)
         print_reproduction(shown, written)
     broken = [reading for reading in readings if reading.status == "failed" and not reading.infeasible]

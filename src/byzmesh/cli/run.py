@@ -53,7 +53,7 @@ def command(
 
     resolved = load_config(config, settings, load_plugins(plugin or ()))
     with watch(quiet=as_json) as show:
-        outcome = sweep(
+        swept = sweep(
             [resolved],
             store,
             workers=0,
@@ -63,21 +63,21 @@ def command(
             checkpoint_seconds=checkpoint_seconds,
             show=show,
         )
-    ((key, status),) = outcome.statuses.items()
+    ((key, status),) = swept.statuses.items()
     with open_store(store, readonly=True) as opened:
         record = opened.get(key)
         if status == "failed":
             print_failure(record)
-        if outcome.interrupted:
+        if swept.interrupted:
             reached = f" after round {record.rounds} of {resolved['rounds']}" if record.rounds else ""
             say(f"Stopped{reached}. {kept_in(store, key)} The same command goes on from there.")
             raise typer.Exit(130)
-        print_run(opened, record, computed=outcome.computed > 0, as_json=as_json)
+        print_run(opened, record, computed=swept.computed > 0, as_json=as_json)
         if out is not None:
             written = export_run(opened, key, out)
             say(f"{len(written)} files in {out}: {', '.join(path.name for path in written)}")
     say(kept_in(store, key))
-    if not outcome.computed:
+    if not swept.computed:
         say("It had been computed before; --recompute computes it again.")
     raise typer.Exit(1 if status == "diverged" else 0)
 

@@ -26,7 +26,7 @@ from byzmesh.files import CHECKPOINT_SECONDS
 if TYPE_CHECKING:
     from byzmesh.sweeps.dask import Tls
     from byzmesh.sweeps.estimate import Planned
-    from byzmesh.sweeps.sweep import Outcome
+    from byzmesh.sweeps.sweep import Swept
 
 ORDER = 60
 
@@ -67,7 +67,7 @@ def command(
         print_plan(planned, cores() if workers is None else workers, as_json=as_json)
         return
     with progress() as show:
-        outcome = sweep(
+        swept = sweep(
             [cell.config for cell in cells],
             store,
             workers=workers,
@@ -80,8 +80,8 @@ def command(
             tensorboard=tensorboard,
             show=show,
         )
-    print_outcome(outcome, store, as_json=as_json)
-    raise typer.Exit(130 if outcome.interrupted else 1 if outcome.failed else 0)
+    print_swept(swept, store, as_json=as_json)
+    raise typer.Exit(1 if swept.failed else 0)
 
 
 def tls_of(ca: str | None, cert: str | None, key: str | None) -> Tls | None:
@@ -123,26 +123,26 @@ def print_plan(planned: Sequence[Planned], workers: int, *, as_json: bool) -> No
     console.print(f"{len(planned)} runs, {todo} to compute: about {length} on {workers} processes", highlight=False)
 
 
-def print_outcome(outcome: Outcome, store: Path, *, as_json: bool) -> None:
+def print_swept(swept: Swept, store: Path, *, as_json: bool) -> None:
     """The runs of a sweep as they stand, and what to do next."""
     from collections import Counter
 
     from rich.console import Console
 
     from byzmesh.cli._console import as_object, print_objects, runs_table, wide_console
+    from byzmesh.cli._progress import stop_if_interrupted
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        records = [opened.get(key) for key in outcome.statuses]
+        records = [opened.get(key) for key in swept.statuses]
         if as_json:
             print_objects(as_object(run) for run in records)
         elif len(records) <= MOST_LINES:
             wide_console().print(runs_table(opened, records))
-    counts = Counter(outcome.statuses.values())
+    counts = Counter(swept.statuses.values())
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
     say = Console(stderr=True)
-    say.print(f"{len(records)} runs: {summary}; {outcome.computed} of them now. Store: {store}", highlight=False)
-    if outcome.interrupted:
-        say.print("Stopped. Every run keeps what it has done; the same command again goes on from there.")
-    elif counts["failed"]:
+    say.print(f"{len(records)} runs: {summary}; {swept.computed} of them now. Store: {store}", highlight=False)
+    stop_if_interrupted(swept)
+    if counts["failed"]:
         say.print(f"Why: byzmesh runs show KEY --store {store}; again: the same command with --retry-failed")

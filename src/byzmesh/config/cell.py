@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,3 +37,9 @@ def make_cell(
     """
     code = (reader or CodeReader()).of(config)
     return Cell(config=config, code=code, key=config_key(config, code), labels=dict(labels or {}))
+
+
+def make_cells(asked: Iterable[tuple[Mapping[str, Any], dict[str, Any]]]) -> list[Cell]:
+    """The cells of many (labels, canonical config)."""
+    reader = CodeReader()
+    return [make_cell(config, labels, reader) for labels, config in asked]

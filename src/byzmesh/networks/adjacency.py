@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import networkx
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Parts:
     """What a graph or a file says of a network: the arguments of `Network.from_adjacency`."""
 
@@ -133,7 +133,7 @@ def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Part
     spots = [graph.nodes[label].get("pos") for label in labels]
     positions = None if any(spot is None for spot in spots) else checked_positions(spots, len(labels))
     name = str(graph.graph.get("name") or "networkx")
-    return Parts(adjacency, byzantine, name=name, positions=positions)
+    return Parts(adjacency=adjacency, byzantine=byzantine, name=name, positions=positions)
 
 
 def _order(label: Any) -> Any:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_WEIGHTS = "metropolis-hastings"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Network:
     """An undirected graph of n workers, some of which lie. Made by `bm.network` or by a `from_` method.
 
@@ -79,7 +79,15 @@ class Network:
         spots = None if positions is None else convert.checked_positions(positions, len(links))
         for array in (links, mixing, liars):
             array.setflags(write=False)
-        return cls(links, liars, mixing, scheme, name, dict(parameters or {}), spots)
+        return cls(
+            adjacency=links,
+            byzantine=liars,
+            mixing=mixing,
+            weights=scheme,
+            name=name,
+            parameters=dict(parameters or {}),
+            positions=spots,
+        )
 
     @classmethod
     def from_edges(

@@ -40,7 +40,9 @@ def read(path: Path, byzantine: Any = None) -> Parts:
             return _from_json(text, byzantine)
         if kind == ".graphml":
             return _from_graphml(text, path.stem, byzantine)
-        return Parts(_from_csv(text) if kind == ".csv" else _edge_lines(text), name=path.stem, byzantine=byzantine)
+        return Parts(
+            adjacency=_from_csv(text) if kind == ".csv" else _edge_lines(text), name=path.stem, byzantine=byzantine
+        )
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError:
@@ -123,7 +125,7 @@ def _from_json(text: str, byzantine: Any) -> Parts:
     adjacency = adjacency_of_edges(record["edges"], record["n"])
     liars = record["byzantine"] if byzantine is None else byzantine
     rest = {key: record[key] for key in ("weights", "name", "parameters")}
-    return Parts(adjacency, liars, **rest, positions=record.get("positions"))
+    return Parts(adjacency=adjacency, byzantine=liars, **rest, positions=record.get("positions"))
 
 
 def _to_graphml(network: Network) -> str:

@@ -27,7 +27,7 @@ from byzmesh.types import Array, Floats, Integers
 _TARGETS = ("halves", "normal")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class QuadraticTask:
     """Quadratics bound to workers; see `byzmesh.problems.base.Task`. `targets` (rows, D) are the centres."""
 
@@ -129,6 +129,16 @@ def quadratic(
         # a liar that flips its labels pulls to the mirror image of an honest centre
         centres = np.concatenate([centres, -centres[np.arange(liars) % workers]]).astype(dtype)
         rows, size = centres.shape
-        return QuadraticTask(size, workers, rows, dtype, seed, curvature, init, scale, centres)
+        return QuadraticTask(
+            dimension=size,
+            workers=workers,
+            rows=rows,
+            dtype=dtype,
+            seed=seed,
+            curvature=curvature,
+            init=init,
+            scale=scale,
+            targets=centres,
+        )
 
     return Problem("quadratic", options, bind)

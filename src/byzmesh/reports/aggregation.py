@@ -21,7 +21,7 @@ from byzmesh.training.metrics import metric_of
 from byzmesh.types import Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Summary:
     """A metric over a group of runs; `mean` is NaN if none of them finished."""
 
@@ -45,7 +45,7 @@ class Summary:
     def troubles(self) -> str:
         """What has no value, in words; empty if everything finished.
 
-        >>> Summary(1.0, 0.0, 1, diverged=2, waiting=1).troubles
+        >>> Summary(mean=1.0, std=0.0, n=1, diverged=2, waiting=1).troubles
         '2 diverged, 1 to run'
         """
         # A failed run says why on hover; "infeasible" is the one reason worth a word of its own.
@@ -78,13 +78,13 @@ def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy",
     failures = [run for run in group if run.status == "failed"]
     diverged = sum(run.status == "diverged" for run in group)
     return Summary(
-        float(np.mean(values)) if values else math.nan,
-        float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
-        len(values),
-        diverged,
-        len(failures),
-        len(group) - len(values) - diverged - len(failures),
-        tuple(run.key for run in group),
-        failures[0].failure or "" if failures else "",
-        failures[0].failure_kind or "" if failures else "",
+        mean=float(np.mean(values)) if values else math.nan,
+        std=float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        n=len(values),
+        diverged=diverged,
+        failed=len(failures),
+        waiting=len(group) - len(values) - diverged - len(failures),
+        keys=tuple(run.key for run in group),
+        failure=failures[0].failure or "" if failures else "",
+        failure_kind=failures[0].failure_kind or "" if failures else "",
     )

@@ -63,7 +63,7 @@ class Curve:
     y: tuple[float, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Chart:
     """Curves by facet."""
 
@@ -97,7 +97,7 @@ def run_chart(
                 curves.append(Curve(name, tuple(rounds.tolist()), tuple(scaled.tolist())))
         if curves:
             facets[facet] = tuple(curves)
-    return Chart(title, "round", shown.label, facets, shown.scale == "log")
+    return Chart(title=title, x_label="round", y_label=shown.label, facets=facets, logarithmic=shown.scale == "log")
 
 
 def draw_charts(charts: Iterable[Chart], path: Path) -> Path:

@@ -20,7 +20,7 @@ from byzmesh.reports.text_table import LONG, Grid, GridCell
 from byzmesh.reports.trust import Heatmap, Picture
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Section:
     """A part of a report; every kind of content may be empty."""
 

@@ -29,7 +29,7 @@ from byzmesh.training.metrics import metric_of
 SEEDS = {"seed", "network.seed"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Pivot:
     """Summaries by (row label, column label), in the order in which the labels first occur."""
 
@@ -66,13 +66,13 @@ def pivot(
         used = [*row_keys.values(), *column_keys.values()]
         _check_alike(row, column, [leaves[run.key] for run in group], used)
     return Pivot(
-        heading(row_keys),
-        heading(column_keys),
-        metric,
-        last,
-        tuple(dict.fromkeys(row for row, _ in groups)),
-        tuple(dict.fromkeys(column for _, column in groups)),
-        {place: summarise(store, group, metric, last) for place, group in groups.items()},
+        rows=heading(row_keys),
+        columns=heading(column_keys),
+        metric=metric,
+        last=last,
+        row_labels=tuple(dict.fromkeys(row for row, _ in groups)),
+        column_labels=tuple(dict.fromkeys(column for _, column in groups)),
+        cells={place: summarise(store, group, metric, last) for place, group in groups.items()},
     )
 
 
@@ -121,7 +121,7 @@ def pivot_grid(table: Pivot, title: str = "") -> Grid:
     note = f"Mean of {words_of_last(table.last)}" + ("; ± is the standard deviation over n seeds." if several else ".")
     row_name, column_name = (", ".join(map(short, words_of(side))) for side in (table.rows, table.columns))
     caption = title or f"{metric.words}{metric.suffix} by {row_name} and {column_name}"
-    return Grid("sweep", caption, row_name, table.column_labels, rows, note)
+    return Grid(name="sweep", title=caption, corner=row_name, columns=table.column_labels, rows=rows, note=note)
 
 
 def _cell(table: Pivot, cell: Summary | None, several: bool) -> GridCell:
@@ -135,7 +135,7 @@ def _cell(table: Pivot, cell: Summary | None, several: bool) -> GridCell:
     parts = [f"n = {cell.n}"] if several else []
     parts += [cell.troubles] if cell.troubles else []
     tip = f"{table.metric} {shown}{spread}, {cell.n} of {cell.total} runs finished"
-    return GridCell(shown + spread, ", ".join(parts), tip, cell.mean, "trouble" if cell.troubles else "")
+    return GridCell(shown + spread, ", ".join(parts), tip=tip, value=cell.mean, tone="trouble" if cell.troubles else "")
 
 
 def pivot_csv(table: Pivot) -> str:

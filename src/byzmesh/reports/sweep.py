@@ -27,14 +27,16 @@ def sweep_report(store: Store, table: Pivot, title: str = "byzmesh: sweep") -> R
     shown = [name for name in recorded if metric_of(name).overview]
     shown += [name for name in recorded if name not in UNASKED]
     charts = [sweep_chart(store, table, metric) for metric in dict.fromkeys((table.metric, *shown))]
-    sections = [Section("table", "Table", (), (pivot_grid(table),), tuple(charts))]
+    sections = [Section(name="table", title="Table", text=(), grids=(pivot_grid(table),), charts=tuple(charts))]
     nets = {dump(run.config["network"]): run.config["network"] for run in runs if "network" in run.config}
     pictures = tuple(found for spec in list(nets.values())[:MOST_PICTURES] if (found := _picture(spec)) is not None)
     trust = _trust(store, table)
     if pictures or trust:
         more = len(nets) - MOST_PICTURES
         text = (f"{more} more networks are not drawn.",) if more > 0 else ()
-        sections.append(Section("networks", "Networks and trust", text, heatmaps=trust, pictures=pictures))
+        sections.append(
+            Section(name="networks", title="Networks and trust", text=text, heatmaps=trust, pictures=pictures)
+        )
     done = sum(run.status == "finished" for run in runs)
     lead = f"{len(runs)} runs, {done} finished. Store: {store.path.name}."
     return Report(title, (lead,), tuple(sections), describe(runs, names))

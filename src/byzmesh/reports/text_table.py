@@ -10,7 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class GridCell:
 
     text: str
     detail: str = ""
+    _: KW_ONLY
     tip: str = ""
     value: float = math.nan
     tone: str = ""
@@ -47,7 +48,7 @@ class GridCell:
 EMPTY = GridCell("")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Grid:
     """A table: heading of the row labels, column headings, rows of (label, cells)."""
 
@@ -82,7 +83,8 @@ def to_rich(grid: Grid) -> Table:
 def to_markdown(grid: Grid) -> str:
     """A pipe table under its title.
 
-    >>> print(to_markdown(Grid("t", "Title", "rule", ("none",), (("IOS", (GridCell("91.7", "pub 91.6"),)),))))
+    >>> rows = (("IOS", (GridCell("91.7", "pub 91.6"),)),)
+    >>> print(to_markdown(Grid(name="t", title="Title", corner="rule", columns=("none",), rows=rows)))
     **Title**
     <BLANKLINE>
     | rule | none |

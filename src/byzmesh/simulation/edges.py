@@ -13,7 +13,7 @@ from byzmesh.simulation.exchange import Exchange
 from byzmesh.types import Floats, Integers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Edges:
     """Per directed edge into an honest worker, over all rounds.
 
@@ -30,6 +30,11 @@ class Edges:
     rounds: Integers
     trust: Floats
     lying: npt.NDArray[np.bool_]
+
+    @property
+    def counts(self) -> Integers:
+        """(E, 4) sender, receiver, cut, rounds: what a store keeps."""
+        return np.stack([self.sender, self.receiver, self.cut, self.rounds], axis=1)
 
     @property
     def mistakes(self) -> float:
@@ -77,10 +82,10 @@ class EdgeCounts:
         line, slot = line[slot > 0], slot[slot > 0]
         came = self.came[line, slot]
         return Edges(
-            exchange.sender[line, slot],
-            exchange.receiver[line],
-            self.cut[line, slot],
-            came,
-            self.trust[line, slot] / np.maximum(came, 1),
-            np.isin(exchange.sender[line, slot], byzantine),
+            sender=exchange.sender[line, slot],
+            receiver=exchange.receiver[line],
+            cut=self.cut[line, slot],
+            rounds=came,
+            trust=self.trust[line, slot] / np.maximum(came, 1),
+            lying=np.isin(exchange.sender[line, slot], byzantine),
         )

@@ -83,7 +83,7 @@ class Run:
         return f"Run({self.status} after {self.rounds} rounds: {shown})"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Simulation:
     """A run that can be driven step by step.
 

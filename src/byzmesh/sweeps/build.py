@@ -47,13 +47,13 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     )
     rule: Rule = parts.get("rule") or rules.build(config["rule"])
     return Simulation(
-        task,
-        network,
-        rule,
-        attack,
-        config["rounds"],
-        schedule(config["step"]),
-        LocalOptions.of(config["local"]),
+        task=task,
+        network=network,
+        rule=rule,
+        attack=attack,
+        rounds=config["rounds"],
+        schedule=schedule(config["step"]),
+        local=LocalOptions.of(config["local"]),
         f=config["f"],
         evaluate_every=config["evaluate_every"],
         seed=config["seed"],

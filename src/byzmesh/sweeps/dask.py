@@ -12,19 +12,19 @@ import queue
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from byzmesh.config.code import check_code
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
 from byzmesh.plugins import keep_loaded, load_texts, texts_of
-from byzmesh.simulation.engine import Simulation
+from byzmesh.simulation.engine import Run, Simulation
 from byzmesh.store.provenance import provenance
 from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import Leases
 from byzmesh.sweeps.models import Keeper, writer
 from byzmesh.sweeps.queue import Backlog
-from byzmesh.sweeps.run import INTERRUPTED, Result, compute, store_result
+from byzmesh.sweeps.run import INTERRUPTED, compute, store_run
 from byzmesh.sweeps.worker import Orders
 
 CONNECT_SECONDS = 20.0
@@ -43,18 +43,23 @@ class Tls:
     key: str
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A run that failed on a worker."""
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a worker sends back: a run without its models, or why there is none.
 
-    kind: str
-    text: str
-    provenance: dict[str, Any]
+    failure  kind and text
+    files    what follows the key in the name of a file of kept models -> its content
+    """
+
+    run: Run | None = None
+    failure: tuple[str, str] = ("", "")
+    provenance: Mapping[str, Any] = field(default_factory=provenance)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def remote(
     config: Mapping[str, Any], code: Mapping[str, str], stop: str, keep_models: str, texts: Mapping[str, str]
-) -> Result | Failure:
+) -> Answer:
     """What a Dask worker does: compute a run until it ends or the event named `stop` is set.
 
     texts  what the scripts among its plugins say, by path: the worker's machine need not have the files
@@ -76,10 +81,10 @@ def remote(
         load_texts(texts)
         check_code(config, code)
         files: dict[str, bytes] = {}
-        result = compute(config, go_on, keeper=Keeper(keep_models, files.__setitem__))
-        return replace(result, files=files)
+        run = compute(config, go_on, keeper=Keeper(keep_models, files.__setitem__))
+        return Answer(run=replace(run, models=run.models[:0]), files=files)
     except Exception as error:
-        return Failure(failure_kind(error), failure_text(error), provenance())
+        return Answer(failure=(failure_kind(error), failure_text(error)))
 
 
 def run_on_cluster(backlog: Backlog, orders: Orders, address: str, tls: Tls | None) -> None:
@@ -146,7 +151,7 @@ class _Jobs:
         error = future.exception() if future.status == "error" else None
         if isinstance(error, KilledWorker):
             text = f"the workers that computed this run died: {error}"
-            answer: Result | Failure = Failure("killed", text, provenance())
+            answer = Answer(failure=("killed", text))
         elif error is not None:
             raise ByzmeshError(
                 f"the cluster cannot compute runs ({_root(error)}); install the same byzmesh on all of its workers"
@@ -154,14 +159,15 @@ class _Jobs:
         else:
             answer = future.result()
         store, owner = self.backlog.store, self.leases.owner
-        if isinstance(answer, Failure):
-            stored = store.fail(key, answer.kind, answer.text, owner=owner, provenance=answer.provenance)
+        if answer.run is None:
+            stored = store.fail(key, *answer.failure, owner=owner, provenance=answer.provenance)
             status = "failed"
         else:
             write = writer(store.path, key)
             for ending, content in answer.files.items():
                 write(ending, content)
-            stored, status = store_result(store, key, answer, owner), answer.status
+            stored = store_run(store, key, answer.run, owner, answer.provenance)
+            status = answer.run.status
         self.leases.drop(key)
         self.backlog.hear("ended" if stored else "taken", key, status)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from byzmesh.store import ENDED, RunRecord, Store
 
@@ -30,6 +30,7 @@ class Backlog:
     store: Store
     keys: Sequence[str]
     show: Show = lambda backlog, record: None
+    _: KW_ONLY
     waiting: deque[str] = field(default_factory=deque)
     running: set[str] = field(default_factory=set)
     elsewhere: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""One run: from its config to what the store keeps, with a checkpoint every few seconds.
+"""One run: from its config to its end, with a checkpoint every few seconds, and into the store.
 
 The one loop of `byzmesh run`, of sweeps on this machine, and of sweeps on a cluster.
 """
@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from byzmesh.compiled import limit_threads
-from byzmesh.simulation.engine import RUNNING, Simulation
+from byzmesh.simulation.engine import RUNNING, Run, Simulation
 from byzmesh.store import Store
-from byzmesh.store.provenance import provenance
+from byzmesh.store.records import RESULTS
 from byzmesh.sweeps.build import build
 from byzmesh.sweeps.checkpoints import Checkpoint
 from byzmesh.sweeps.models import Keeper
@@ -27,29 +24,13 @@ GoOn = Callable[[Simulation], bool]
 """Asked after every round."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """How a run ended: the arguments of `Store.finish`, `edges` (E, 4) among them, and from a cluster its models.
-
-    files  what follows the key in the name of a file -> its content
-    """
-
-    status: str
-    metrics: dict[str, npt.NDArray[np.float64]]
-    edges: npt.NDArray[np.int64] | None
-    rounds: int
-    seconds: float
-    provenance: dict[str, Any]
-    files: dict[str, bytes] = field(default_factory=dict)
-
-
 def compute(
     config: Mapping[str, Any],
     go_on: GoOn = lambda simulation: True,
     checkpoint: Checkpoint | None = None,
     keeper: Keeper | None = None,
-) -> Result:
-    """Compute a run to its end, or until `go_on` is False.
+) -> Run:
+    """Compute a run to its end, or until `go_on` is False: it then is `interrupted`.
 
     >>> from byzmesh.config.schema import resolve
     >>> config = resolve({"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rule": "mean", "rounds": 5})
@@ -74,33 +55,15 @@ def compute(
                 saved = time.monotonic()
     if simulation.status != RUNNING and keeper is not None:
         keeper.ended(simulation)
-    return _result(simulation)
-
-
-def _result(simulation: Simulation) -> Result:
     run = simulation.result()
-    edges = run.edges
-    counts = None if edges is None else np.stack([edges.sender, edges.receiver, edges.cut, edges.rounds], axis=1)
-    status = INTERRUPTED if run.status == RUNNING else run.status
-    return Result(
-        status=status,
-        metrics=run.metrics,
-        edges=counts,
-        rounds=run.rounds,
-        seconds=run.seconds,
-        provenance=provenance(),
-    )
+    return replace(run, status=INTERRUPTED) if run.status == RUNNING else run
 
 
-def store_result(store: Store, key: str, result: Result, owner: Any) -> bool:
-    """Put a result into the store if the run is still this owner's."""
-    return store.finish(
-        key,
-        result.status,
-        result.metrics,
-        edges=result.edges,
-        rounds=result.rounds,
-        seconds=result.seconds,
-        owner=owner,
-        provenance=result.provenance,
-    )
+def store_run(store: Store, key: str, run: Run, owner: Any, provenance: Mapping[str, Any] | None = None) -> bool:
+    """Put a computed run into the store if it is still this owner's.
+
+    provenance  of the machine that computed it; None: this one
+    """
+    counts = None if run.edges is None else run.edges.counts
+    facts = {name: getattr(run, name) for name in RESULTS}
+    return store.finish(key, run.status, run.metrics, edges=counts, owner=owner, provenance=provenance, **facts)

@@ -34,7 +34,7 @@ from byzmesh.sweeps.worker import Orders
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Swept:
     """How a sweep stands when it ends.
 
     statuses     key -> status of all runs, in the order given
@@ -65,7 +65,7 @@ def sweep(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     tensorboard: str | Path | None = None,
     show: Show = lambda backlog, record: None,
-) -> Outcome:
+) -> Swept:
     """Compute the runs of these canonical configs that have no result in the store yet.
 
     workers             processes, by default one per core; each uses one thread unless a config says otherwise.
@@ -80,7 +80,7 @@ def sweep(
     tensorboard         folder for TensorBoard event files of all runs that have a result
     show                told how the sweep stands (`Backlog`), and the record of each run that ended
 
-    Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Outcome.interrupted` then is True.
+    Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Swept.interrupted` then is True.
     A script that calls this with `workers` needs the guard `if __name__ == "__main__":`, as every use of processes.
     """
     if workers is not None and dask is not None:
@@ -112,7 +112,9 @@ def sweep(
                 if status in ENDED:
                     write_events(opened, opened.get(key), tensorboard)
         plugins = {name for cell in cells.values() for name in cell.config.get("plugins", ())}
-        orders = Orders(opened.path, checkpoint_seconds, keep_models, texts_of(plugins))
+        orders = Orders(
+            store=opened.path, checkpoint_seconds=checkpoint_seconds, keep_models=keep_models, texts=texts_of(plugins)
+        )
         interrupted = False
         with _terminable():
             try:
@@ -126,7 +128,7 @@ def sweep(
                 interrupted = True
         tidy(opened.path, backlog.ended)
         statuses = {key: backlog.ended.get(key) or opened.get(key).status for key in keys}
-        return Outcome(statuses, backlog.computed, interrupted)
+        return Swept(statuses, backlog.computed, interrupted)
 
 
 def cores() -> int:

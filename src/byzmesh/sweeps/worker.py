@@ -29,14 +29,14 @@ from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import LEASE_SECONDS, Leases
 from byzmesh.sweeps.longer import state_to_go_on_from
 from byzmesh.sweeps.models import keeper
-from byzmesh.sweeps.run import INTERRUPTED, GoOn, compute, store_result
+from byzmesh.sweeps.run import INTERRUPTED, GoOn, compute, store_run
 
 LOOK_SECONDS = 0.1
 """How often a computing worker looks whether it should stop."""
 TELL_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Orders:
     """What all who compute runs of a sweep are told."""
 
@@ -65,7 +65,7 @@ def work(
         check_code(run.config, run.code)
         shorter = None if path.exists() else state_to_go_on_from(store, run, note)
         checkpoint = Checkpoint(path, orders.checkpoint_seconds, note, shorter)
-        result = compute(run.config, go_on, checkpoint, keeper(store.path, key, orders.keep_models))
+        computed = compute(run.config, go_on, checkpoint, keeper(store.path, key, orders.keep_models))
     except (StoreError, KeyboardInterrupt):
         with contextlib.suppress(StoreError):
             store.finish(key, INTERRUPTED, {}, owner=leases.owner)
@@ -73,7 +73,7 @@ def work(
     except Exception as error:
         stored, status = store.fail(key, failure_kind(error), failure_text(error), owner=leases.owner), "failed"
     else:
-        stored, status = store_result(store, key, result, leases.owner), result.status
+        stored, status = store_run(store, key, computed, leases.owner), computed.status
     finally:
         leases.drop(key)
     if not stored:

@@ -130,8 +130,10 @@ def test_a_batch_depends_on_its_row_alone(workers: int, round: int, batching: st
     """Same share, same batch, whatever the number of rows in the network or in the call."""
     order = np.arange(1200, dtype=np.int32)[::-1].copy()
     target = np.arange(1200) % 7
-    full = Split(order, np.arange(13) * 100, 12, 6, np.uint64(99))
-    part = Split(order[: 100 * workers], np.arange(workers + 1) * 100, workers, 6, np.uint64(99))
+    full = Split(order=order, start=np.arange(13) * 100, honest=12, mirror=6, key=np.uint64(99))
+    part = Split(
+        order=order[: 100 * workers], start=np.arange(workers + 1) * 100, honest=workers, mirror=6, key=np.uint64(99)
+    )
     picks, labels = draw_batches(full, target, np.arange(12), round, 32, batching)
     fewer, _ = draw_batches(part, target, np.arange(workers), round, 32, batching)
     np.testing.assert_array_equal(picks[:workers], fewer)
@@ -141,7 +143,9 @@ def test_a_batch_depends_on_its_row_alone(workers: int, round: int, batching: st
 
 
 def test_uniform_batches_are_uniform_over_the_share() -> None:
-    split = Split(np.arange(100, 150, dtype=np.int32), np.array([0, 20, 50]), 2, 1, np.uint64(5))
+    split = Split(
+        order=np.arange(100, 150, dtype=np.int32), start=np.array([0, 20, 50]), honest=2, mirror=1, key=np.uint64(5)
+    )
     target = np.zeros(150, np.int16)
     draws = np.stack([draw_batches(split, target, np.arange(2), k, 32, "uniform")[0] for k in range(400)])
     for row, (low, high) in enumerate(((100, 120), (120, 150))):
@@ -153,7 +157,7 @@ def test_uniform_batches_are_uniform_over_the_share() -> None:
 
 def test_consecutive_batches_wrap_within_the_share() -> None:
     order = np.random.default_rng(0).permutation(50).astype(np.int32)
-    split = Split(order, np.array([0, 20, 50]), 2, 1, np.uint64(5))
+    split = Split(order=order, start=np.array([0, 20, 50]), honest=2, mirror=1, key=np.uint64(5))
     place = np.argsort(order)
     starts = set()
     for k in range(200):

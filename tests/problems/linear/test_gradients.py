@@ -81,7 +81,17 @@ def test_nonzero_storage_equals_dense(seed: int, classes: int, features: int, de
     shape = (30, features)
     x = np.where(generator.random(shape) < density, generator.integers(1, 256, shape), 0).astype(np.uint8)
     y = generator.integers(0, classes, 30).astype(np.uint8)
-    data = Dataset("random", x, y, x[:3], y[:3], classes, 2 / 255, -1.0, nonzero(x, x[:3], full=2.0))
+    data = Dataset(
+        name="random",
+        train_x=x,
+        train_y=y,
+        test_x=x[:3],
+        test_y=y[:3],
+        classes=classes,
+        scale=2 / 255,
+        offset=-1.0,
+        nonzero=nonzero(x, x[:3], full=2.0),
+    )
     picks = generator.integers(0, 30, (3, 5))
     models = generator.normal(size=(3, (features + 1) * classes)).astype(dtype)
     delta = generator.normal(size=(3, 5, classes)).astype(dtype)
@@ -101,7 +111,7 @@ def test_dense_blocks_cover_large_batches(monkeypatch: pytest.MonkeyPatch) -> No
     """Cut into small blocks of rows and samples, the dense products are the same."""
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(50, 6)), generator.integers(0, 3, 50)
-    data = Dataset("floats", x, y, x, y, 3)
+    data = Dataset(name="floats", train_x=x, train_y=y, test_x=x, test_y=y, classes=3)
     picks = generator.integers(0, 50, (4, 11))
     models, delta = generator.normal(size=(4, 21)), generator.normal(size=(4, 11, 3))
     results = []

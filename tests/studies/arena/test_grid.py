@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.networks import network
-from byzmesh.store import config_key, open_store
-from byzmesh.studies.arena.grid import ATTACKERS, BOUNDS, OURS, RULES, Selection, bouts, fight, programme
+from byzmesh.studies.arena.grid import ATTACKERS, BOUNDS, OURS, RULES, Selection, bouts, programme
 from byzmesh.studies.paper.cells import ATTACKS, TABLES, cells, configs
 
 
 def test_the_tables_programme_is_the_reproduction_with_our_rule() -> None:
     ours = programme("tables")
-    assert [(cell.target, cell.attack) for cell in ours] == [(table, attack) for table in TABLES for attack in ATTACKS]
+    assert [(cell.labels["target"], cell.labels["attack"]) for cell in ours] == [
+        (table, attack) for table in TABLES for attack in ATTACKS
+    ]
     for cell in ours:
-        beside = next(c for c in cells(cell.target) if c.rule == "IOS" and c.attack == cell.attack)
+        beside = next(
+            c
+            for c in cells(cell.labels["target"])
+            if c.labels["rule"] == "IOS" and c.labels["attack"] == cell.labels["attack"]
+        )
         assert {**cell.config, "rule": None} == {**beside.config, "rule": None}
         assert cell.config["rule"] == {"name": OURS, "c": 3.5}
 
 
 def test_the_attackers_programme() -> None:
     found = programme("attackers")
-    seeds = {rule: {cell.seed for cell in found if cell.rule == rule} for rule in RULES}
+    seeds = {rule: {cell.config["seed"] for cell in found if cell.labels["rule"] == rule} for rule in RULES}
     assert {rule for rule, drawn in seeds.items() if drawn == {0, 1, 2}} == {OURS, "IOS"}
-    assert Counter(cell.attack for cell in found) == {name: len(found) // 3 for name in ATTACKERS}
-    assert {cell.variant for cell in found} == {"", "f - 1", "f + 1"}
+    assert Counter(cell.labels["attack"] for cell in found) == {name: len(found) // 3 for name in ATTACKERS}
+    assert {cell.labels["variant"] for cell in found} == {"", "f - 1", "f + 1"}
     true = network("paper/er-12").lying_neighbours
     for cell in found:
-        if cell.rule == "IOS" and cell.target.startswith("er-12") and cell.variant:
+        if cell.labels["rule"] == "IOS" and cell.labels["target"].startswith("er-12") and cell.labels["variant"]:
             np.testing.assert_array_equal(
-                cell.config["f"], np.maximum(true + int(cell.variant.replace("f ", "").replace(" ", "")), 0)
+                cell.config["f"], np.maximum(true + int(cell.labels["variant"].replace("f ", "").replace(" ", "")), 0)
             )
     assert len(configs(found)) == len(found) - 2 * 2 * 2 * 3, "CC and SCC ignore f: their columns share runs"
 
@@ -61,19 +65,8 @@ def test_mistakes() -> None:
 
 def test_aliases_are_spelled_in_full() -> None:
     (cell,) = bouts(Selection(rules=("readmission",), attacks=("foe",), bounds=BOUNDS[:1]))
-    assert (cell.target, cell.rule, cell.attack) == ("two-castle, one-class", "Reprieve", "IPM")
-
-
-def test_looking_up_runs_nothing(tmp_path: Path) -> None:
-    chosen = bouts(Selection(rules=("IOS",), attacks=("alie",)))
-    fought = fight(chosen, tmp_path / "none.db", run=False)
-    assert fought.outcome is None and fought.cells == ((chosen[0], config_key(chosen[0].config)),)
-    assert not (tmp_path / "none.db").exists()
-
-
-def test_a_fight_fills_the_store(tmp_path: Path) -> None:
-    chosen = bouts(Selection(rules=("Reprieve",), attacks=("alie",), rounds=2))
-    fought = fight(chosen, tmp_path / "runs.db", workers=1)
-    assert fought.outcome is not None and fought.outcome.computed == 1
-    with open_store(tmp_path / "runs.db", readonly=True) as store:
-        assert store.get(fought.cells[0][1]).status == "finished"
+    assert (cell.labels["target"], cell.labels["rule"], cell.labels["attack"]) == (
+        "two-castle, one-class",
+        "Reprieve",
+        "IPM",
+    )

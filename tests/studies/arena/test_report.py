@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,13 +24,13 @@ from byzmesh.studies.arena.report import (
     write_arena,
     write_columns,
 )
-from byzmesh.studies.paper.results import Reading, collect
+from byzmesh.studies.readings import Reading, collect
 from tests.studies.paper.stores import made_up
 
 
-def reading(rule: str, attack: str, accuracy: float, **more: object) -> Reading:
-    known: dict[str, object] = {"target": "table-3", "seed": 0, "rounds": 50_000, "disagreement": 1e-5, **more}
-    return Reading(rule=rule, attack=attack, accuracy=accuracy, **known)  # type: ignore[arg-type]
+def reading(rule: str, attack: str, accuracy: float, **more: Any) -> Reading:
+    known: dict[str, Any] = {"target": "table-3", "seed": 0, "rounds": 50_000, "disagreement": 1e-5, **more}
+    return Reading(rule=rule, attack=attack, accuracy=accuracy, **known)
 
 
 READINGS = [
@@ -92,7 +93,7 @@ def test_columns_file(tmp_path: Path) -> None:
 
 def test_an_arena_leaves_its_files(tmp_path: Path) -> None:
     entries = made_up(tmp_path / "runs.db", "table-3", rules=("IOS", "FABA", "DRSA"))
-    entries = [entry for entry in entries if entry.attack != "none"]
+    entries = [entry for entry in entries if entry.labels["attack"] != "none"]
     with open_store(tmp_path / "runs.db", readonly=True) as store:
         readings = collect(store, entries)
         ours = [r for r in readings if r.rule == "IOS"]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from byzmesh.config.cell import Cell
 from byzmesh.networks import network
-from byzmesh.store import config_key, open_store
-from byzmesh.studies.paper.cells import Cell, cells
+from byzmesh.store import open_store
+from byzmesh.studies.paper.cells import cells
 from byzmesh.studies.paper.published import published
-from byzmesh.studies.paper.results import Entry
 
 OFFSETS = (0.0, 0.12, -0.31, 0.7, -0.9, 2.5, -7.0)
 """Ours minus published, in turn over the cells: every colour of a report occurs."""
@@ -21,25 +21,21 @@ PROVENANCE = {"version": "1.2.3", "revision": "abc", "python": "3.11", "platform
               "packages": {"numpy": "2.0"}, "host": "secret-machine"}  # fmt: skip
 
 
-def entry(cell: Cell) -> Entry:
-    """The cell as a report knows it."""
-    return Entry(cell.target, cell.rule, cell.attack, config_key(cell.config), cell.variant)
-
-
-def made_up(path: Path, target: str = "table-3", rules: Sequence[str] = (), seeds: int = 1) -> list[Entry]:
-    """Fill a store with results beside the published ones of a table; its entries."""
-    chosen = [cell for cell in cells(target, seeds=seeds) if not rules or cell.rule in rules]
+def made_up(path: Path, target: str = "table-3", rules: Sequence[str] = (), seeds: int = 1) -> list[Cell]:
+    """Fill a store with results beside the published ones of a table; its cells."""
+    chosen = [cell for cell in cells(target, seeds=seeds) if not rules or cell.labels["rule"] in rules]
     with open_store(path) as store:
         for number, cell in enumerate(chosen):
+            rule, attack = cell.labels["rule"], cell.labels["attack"]
             key = store.plan(cell.config)
-            if (cell.rule, cell.attack) == WAITING:
+            if (rule, attack) == WAITING:
                 continue
-            if (cell.rule, cell.attack) == FAILED:
+            if (rule, attack) == FAILED:
                 text = "f = 9 is infeasible for rule Krum at worker 3 with 10 neighbours"
                 store.fail(key, "infeasible", text, provenance=PROVENANCE)
                 continue
-            status = "diverged" if (cell.rule, cell.attack) == DIVERGED else "finished"
-            theirs = published()[cell.target, cell.rule, cell.attack]
+            status = "diverged" if (rule, attack) == DIVERGED else "finished"
+            theirs = published()[target, rule, attack]
             final = min(max(theirs.accuracy + OFFSETS[number % len(OFFSETS)], 0.0), 100.0) / 100.0
             error = theirs.consensus_error.value * {"<": 0.3, ">": 4.0, "": 1.4}[theirs.consensus_error.side]
             rounds = np.arange(0, 20_500, 500.0)
@@ -51,9 +47,9 @@ def made_up(path: Path, target: str = "table-3", rules: Sequence[str] = (), seed
                 "consensus_error": error * (1.0 + np.exp(-rounds / 1_000))[::-1][::-1],
                 "disagreement": 30.0 * error + 0 * rounds,
             }
-            edges = _edges(cell) if cell.rule in ("IOS", "FABA", "Krum") and cell.attack != "none" else None
+            edges = _edges(cell) if rule in ("IOS", "FABA", "Krum") and attack != "none" else None
             store.finish(key, status, series, edges=edges, rounds=20_000, seconds=12.5 + number, provenance=PROVENANCE)
-    return [entry(cell) for cell in chosen]
+    return chosen
 
 
 def _edges(cell: Cell) -> np.ndarray:

@@ -6,7 +6,6 @@ import pytest
 
 from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.networks import network
-from byzmesh.store import config_key
 from byzmesh.studies.paper.cells import QUICK_ROUNDS, TABLES, TARGETS, cells, configs
 
 
@@ -45,43 +44,43 @@ def test_settings_of_the_tables(target: str, network_name: str, partition: str, 
 
 def test_published_options_by_split() -> None:
     def options(target: str, rule: str) -> dict[str, object]:
-        return next(cell.config["rule"] for cell in cells(target) if cell.rule == rule)
+        return next(cell.config["rule"] for cell in cells(target) if cell.labels["rule"] == rule)
 
     assert options("table-2", "SCC")["tau"] == 0.1
     assert options("table-3", "SCC")["tau"] == options("table-4", "CC")["tau"] == 0.3
     assert options("table-2", "DRSA")["penalty"] == 0.001
     assert options("table-6", "DRSA")["penalty"] == 0.5
     assert options("table-2", "CooMed")["even"] == "lower"
-    gaussian = next(cell.config["attack"] for cell in cells("table-2") if cell.attack == "gaussian")
+    gaussian = next(cell.config["attack"] for cell in cells("table-2") if cell.labels["attack"] == "gaussian")
     assert gaussian == {"name": "gaussian", "std": 30.0, "mean": "plain"}
 
 
 def test_no_cell_is_computed_twice() -> None:
     everything = cells("all")
-    keys = {config_key(cell.config) for cell in everything}
+    keys = {cell.key for cell in everything}
     assert len(configs(everything)) == len(keys) < len(everything)
-    tables = {config_key(cell.config) for table in TABLES for cell in cells(table)}
+    tables = {cell.key for table in TABLES for cell in cells(table)}
     assert len(tables) == 292
-    assert {config_key(cell.config) for cell in cells("figure-1")} <= tables
-    exact = {config_key(cell.config) for cell in cells("misjudged-f") if cell.variant.endswith("exact")}
+    assert {cell.key for cell in cells("figure-1")} <= tables
+    exact = {cell.key for cell in cells("misjudged-f") if cell.labels["variant"].endswith("exact")}
     assert len(exact & tables) == 2 * 4 * 3 + 2 * 3  # all on two graphs, FABA and IOS on the octopus
 
 
 def test_figure_4() -> None:
     found = cells("figure-4")
     assert len(found) == 30
-    rounds = {cell.variant: cell.config["rounds"] for cell in found}
+    rounds = {cell.labels["variant"]: cell.config["rounds"] for cell in found}
     assert rounds == {f"{liars} liars": 50_000 if liars == 10 else 25_000 for liars in (2, 4, 6, 7, 8, 10)}
     for cell in found:
-        assert len(cell.config["network"]["byzantine"]) == int(cell.variant.split()[0])
+        assert len(cell.config["network"]["byzantine"]) == int(cell.labels["variant"].split()[0])
 
 
 def test_misjudged_bounds_are_one_off() -> None:
     true = network("paper/two-castle").lying_neighbours.tolist()
     bounds = {
-        cell.variant.split(", ")[1]: cell.config["f"]
+        cell.labels["variant"].split(", ")[1]: cell.config["f"]
         for cell in cells("misjudged-f")
-        if cell.variant.startswith("two-castle")
+        if cell.labels["variant"].startswith("two-castle")
     }
     assert bounds == {
         "f - 1": [max(0, count - 1) for count in true],
@@ -89,13 +88,19 @@ def test_misjudged_bounds_are_one_off() -> None:
         "f + 1": [count + 1 for count in true],
         "max": "max",
     }
-    allowed = {cell.variant.split(", ")[1]: cell.config["f"] for cell in cells("misjudged-f") if cell.rule == "FABA"}
+    allowed = {
+        cell.labels["variant"].split(", ")[1]: cell.config["f"]
+        for cell in cells("misjudged-f")
+        if cell.labels["rule"] == "FABA"
+    }
     assert allowed["max"] == [1] * 6 + [0] * 4, "an arm of the octopus has one neighbour"
 
 
 def test_the_text_of_krum_is_its_misjudged_f() -> None:
-    text = next(cell for cell in cells("claims") if cell.variant == "Krum, text")
-    assert text.config in [cell.config for cell in cells("misjudged-f") if cell.variant == "two-castle, f - 1"]
+    text = next(cell for cell in cells("claims") if cell.labels["variant"] == "Krum, text")
+    assert text.config in [
+        cell.config for cell in cells("misjudged-f") if cell.labels["variant"] == "two-castle, f - 1"
+    ]
 
 
 def test_quick_changes_rounds_only() -> None:
@@ -106,7 +111,7 @@ def test_quick_changes_rounds_only() -> None:
 
 def test_seeds() -> None:
     found = cells("figure-1", seeds=3)
-    assert [cell.seed for cell in found] == [0] * 5 + [1] * 5 + [2] * 5
+    assert [cell.config["seed"] for cell in found] == [0] * 5 + [1] * 5 + [2] * 5
 
 
 def test_targets() -> None:
@@ -121,5 +126,5 @@ def test_targets() -> None:
 def test_keys_of_the_committed_reproduction_stay() -> None:
     """A new option with a default in the canonical config would orphan hours of stored runs: say so and migrate."""
     cell = cells("table-3")[-1]
-    assert (cell.rule, cell.attack) == ("IOS", "alie")
-    assert config_key(cell.config).startswith("cd3cdf81cdcb736d")
+    assert (cell.labels["rule"], cell.labels["attack"]) == ("IOS", "alie")
+    assert cell.key.startswith("cd3cdf81cdcb736d")

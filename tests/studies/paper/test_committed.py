@@ -9,7 +9,8 @@ import pytest
 
 from byzmesh.studies.paper.agreement import compare, count
 from byzmesh.studies.paper.readme import readme
-from byzmesh.studies.paper.results import Reading, read_results
+from byzmesh.studies.paper.results import read_results
+from byzmesh.studies.readings import Reading
 
 ROOT = Path(__file__).parents[3]
 PAPER = ROOT / "reports" / "paper"

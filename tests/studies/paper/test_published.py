@@ -19,7 +19,9 @@ def test_all_292_cells_are_there() -> None:
 
 
 def test_every_published_cell_has_a_run_and_every_run_a_cell() -> None:
-    ours = {(cell.target, cell.rule, cell.attack) for table in TABLES for cell in cells(table)}
+    ours = {
+        (cell.labels["target"], cell.labels["rule"], cell.labels["attack"]) for table in TABLES for cell in cells(table)
+    }
     assert ours == set(published())
 
 

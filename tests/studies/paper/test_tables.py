@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from byzmesh.reports.text_table import GridCell, to_latex, to_markdown
 from byzmesh.store import open_store
 from byzmesh.studies.paper import tables as paper_tables
 from byzmesh.studies.paper.readme import readme
-from byzmesh.studies.paper.results import COLUMNS, Reading, collect, other_seeds, read_results, write_results
+from byzmesh.studies.paper.results import COLUMNS, other_seeds, read_results, write_results
+from byzmesh.studies.readings import Reading, collect
 from tests.golden import check, terminal
 from tests.studies.paper.stores import made_up
 
@@ -86,8 +88,11 @@ def test_results_file_of_other_columns_is_refused(tmp_path: Path) -> None:
 
 
 def test_misjudged_and_figure_4_tables() -> None:
-    def reading(target: str, variant: str, accuracy: float, **more: object) -> Reading:
-        return Reading(target, "IOS", "alie", 0, 50_000, accuracy, 1e-6, 1e-5, variant=variant, **more)  # type: ignore[arg-type]
+    def reading(target: str, variant: str, accuracy: float, **more: Any) -> Reading:
+        numbers: dict[str, Any] = {"accuracy": accuracy, "consensus_error": 1e-6, "disagreement": 1e-5}
+        return Reading(
+            target=target, rule="IOS", attack="alie", variant=variant, seed=0, rounds=50_000, **numbers, **more
+        )
 
     misjudged = [
         reading("misjudged-f", "octopus, f - 1", 40.0),
@@ -110,7 +115,7 @@ def test_table_1() -> None:
     assert grid.columns == ("published rho", "mu = 0.000", "mu = 0.100", "RCA", "RDSA")
     by_rule = dict(grid.rows)
     assert list(by_rule) == [row.rule for row in rows]
-    assert by_rule["IOS"][-1] == GridCell("proved", "pub. yes", rows[-1].rdsa.reason, tone="same")
+    assert by_rule["IOS"][-1] == GridCell("proved", "pub. yes", tip=rows[-1].rdsa.reason, tone="same")
     assert by_rule["CooMed"][-2].text == "refuted"
     reasons = paper_tables.table_1_reasons(rows)
     assert rows[0].rca.reason in to_markdown(reasons)

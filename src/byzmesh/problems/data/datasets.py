@@ -39,7 +39,7 @@ _FULL = 0.6  # share of non-zero pixels above which dense products are faster (b
 _MOST_CLASSES = 1000  # whole-number labels beyond are taken for numeric targets
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dataset:
     """Samples and labels, in the order of their files.
 
@@ -68,7 +68,7 @@ class Dataset:
         return int(self.train_x.shape[1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Source:
     """Where a public data set comes from."""
 
@@ -83,9 +83,9 @@ class _Source:
 
 _SOURCES = {
     "fashion-mnist": _Source(
-        read_idx_folder,
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-        {
+        read=read_idx_folder,
+        url="http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        files={
             f"{FILES['train_x']}.gz": "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d",
             f"{FILES['train_y']}.gz": "md5:25c81989df183df01b3e8a0aad5dffbe",
             f"{FILES['test_x']}.gz": "md5:bef4ecab320f06d8554ea6380940ec79",
@@ -94,9 +94,9 @@ _SOURCES = {
         package="dataset-fashion-mnist",
     ),
     "cifar-10": _Source(
-        read_cifar_folder,
-        "https://www.cs.toronto.edu/~kriz/",
-        {"cifar-10-binary.tar.gz": "md5:c32a1d4ab5d03f1284b67883e8d87530"},
+        read=read_cifar_folder,
+        url="https://www.cs.toronto.edu/~kriz/",
+        files={"cifar-10-binary.tar.gz": "md5:c32a1d4ab5d03f1284b67883e8d87530"},
         archive=True,
     ),
 }
@@ -144,7 +144,9 @@ def _record(name: str, arrays: Arrays, entry: str | None = None) -> Dataset:
     classes = 0 if labels.dtype.kind == "f" else int(max(labels.max(), arrays["test_y"].max())) + 1
     classes = 0 if classes > _MOST_CLASSES else classes
     if train.dtype != np.uint8 or test.dtype != np.uint8:
-        return Dataset(name, train, labels, test, arrays["test_y"], classes, shape=shape)
+        return Dataset(
+            name=name, train_x=train, train_y=labels, test_x=test, test_y=arrays["test_y"], classes=classes, shape=shape
+        )
     if entry is None:
         digest = hashlib.blake2b(train.data, digest_size=10)
         digest.update(test.data)
@@ -152,7 +154,18 @@ def _record(name: str, arrays: Arrays, entry: str | None = None) -> Dataset:
     # finding the non-zero bytes takes longer than reading them
     held = cached(f"{entry}-nonzero", _SPARSE, lambda: nonzero(train, test))
     sparse = held if len(held["train_start"]) else {}
-    return Dataset(name, train, labels, test, arrays["test_y"], classes, 2 / 255, -1.0, sparse, shape)
+    return Dataset(
+        name=name,
+        train_x=train,
+        train_y=labels,
+        test_x=test,
+        test_y=arrays["test_y"],
+        classes=classes,
+        scale=2 / 255,
+        offset=-1.0,
+        nonzero=sparse,
+        shape=shape,
+    )
 
 
 def nonzero(train: npt.NDArray[Any], test: npt.NDArray[Any], full: float = _FULL) -> Arrays:

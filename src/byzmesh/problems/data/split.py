@@ -27,7 +27,7 @@ from byzmesh.types import Integers
 BATCHINGS = ("uniform", "consecutive")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Split:
     """Who holds what."""
 
@@ -68,7 +68,7 @@ def split_samples(
         raise ConfigError(f"partition {spec!r} leaves worker {sizes.index(0)} without samples; use fewer workers")
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     order = subset[np.concatenate(shares)].astype(np.int32)
-    return Split(order, start, workers, mirror, key(seed, BATCH))
+    return Split(order=order, start=start, honest=workers, mirror=mirror, key=key(seed, BATCH))
 
 
 def draw_batches(

@@ -27,7 +27,7 @@ _SPLIT = 32  # rows below which a second thread costs more than it brings
 _CHUNK = 256  # samples made dense at a time
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LinearTask:
     """A linear model bound to data and workers; see `byzmesh.problems.base.Task`.
 

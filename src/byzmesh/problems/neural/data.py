@@ -31,7 +31,15 @@ def held_data(given: Any, data_dir: str | None) -> Dataset:
         raise DataError(f"samples to train on have shape {train_x.shape[1:]}, to test {test_x.shape[1:]}; make it one")
     classes = 0 if train_y.dtype.kind == "f" else int(max(train_y.max(), test_y.max())) + 1
     flat = train_x.reshape(len(train_x), -1), test_x.reshape(len(test_x), -1)
-    return Dataset(name, flat[0], train_y, flat[1], test_y, classes, shape=train_x.shape[1:])
+    return Dataset(
+        name=name,
+        train_x=flat[0],
+        train_y=train_y,
+        test_x=flat[1],
+        test_y=test_y,
+        classes=classes,
+        shape=train_x.shape[1:],
+    )
 
 
 def data_label(given: Any) -> str:

@@ -33,7 +33,7 @@ MEMORY = 1 << 28
 _REPEATS = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Net:
     """A module whose parameters are taken from rows of models.
 

@@ -129,7 +129,7 @@ def torch_problem(
             seed=seed,
             threads=threads,
             factory=factory,
-            net=Net(skeleton, layout_of(skeleton), mean_loss, 0),
+            net=Net(module=skeleton, layout=layout_of(skeleton), loss=mean_loss, saved=0),
             way=gradients,
             what={"module": options["module"], "loss": options["loss"]},
             init=init,

@@ -41,7 +41,7 @@ class Backdoor:
         return stamped
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Samples:
     """Stored samples train_x (M, F), test_x (T, F) and targets train_y (M,), test_y (T,), tensors on the device.
 

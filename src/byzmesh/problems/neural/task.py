@@ -24,7 +24,7 @@ from byzmesh.rng import BATCH, INITIAL, integers, key
 from byzmesh.types import Array, Floats, Integers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TorchTask:
     """See `byzmesh.problems.base.Task`.
 

@@ -13,23 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from byzmesh.attacks.base import attacks as attack_registry
 from byzmesh.checks import whole
-from byzmesh.config.cell import make_cell
-from byzmesh.config.code import CodeReader
+from byzmesh.config.cell import Cell, make_cells
 from byzmesh.config.overrides import with_plugins
 from byzmesh.config.schema import resolve
 from byzmesh.errors import UnknownName, nearest
-from byzmesh.files import CHECKPOINT_SECONDS
 from byzmesh.networks import Network
 from byzmesh.plugins import load_plugins
 from byzmesh.rules.base import rules as rule_registry
-from byzmesh.studies.paper.cells import ATTACKS, QUICK_EVALUATE_EVERY, TABLES, Cell, configs
-from byzmesh.sweeps.queue import Show
-from byzmesh.sweeps.sweep import Outcome, sweep
+from byzmesh.studies.paper.cells import ATTACKS, QUICK_EVALUATE_EVERY, TABLES
+from byzmesh.studies.readings import labels_of
 
 OURS = "Reprieve"
 PROGRAMMES = ("open", "tables", "attackers")
@@ -43,15 +39,7 @@ ATTACKERS_ROUNDS = 6_000
 QUICK_ROUNDS = 1_000
 
 
-@dataclass(frozen=True)
-class Fought:
-    """The cells of an arena with their keys in the store, and how the sweep ended (None if nothing was run)."""
-
-    cells: tuple[tuple[Cell, str], ...]
-    outcome: Outcome | None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Selection:
     """Which runs an open arena has: all combinations."""
 
@@ -72,7 +60,7 @@ def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
     A rule that ignores f meets each column once: the bound changes nothing for it.
 
     >>> found = bouts(Selection(rules=("IOS", "CC"), attacks=("alie",), bounds=BOUNDS), quick=True)
-    >>> [(cell.rule, cell.variant) for cell in found]
+    >>> [(cell.labels["rule"], cell.labels["variant"]) for cell in found]
     [('IOS', ''), ('IOS', 'f - 1'), ('IOS', 'f + 1'), ('CC', ''), ('CC', 'f - 1'), ('CC', 'f + 1')]
     >>> found[3].config == found[5].config
     True
@@ -86,15 +74,12 @@ def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
     rules = [rule_registry.entry(name).name for name in selection.rules]
     known = [attack_registry.entry(name).name for name in selection.attacks]
     told = {graph: _bounds(graph) for graph in selection.graphs}
-    return [
-        Cell(
-            f"{graph.removeprefix('paper/')}, {partition}",
-            rule,
-            attack,
+    return make_cells(
+        (
+            labels_of(f"{graph.removeprefix('paper/')}, {partition}", rule, attack, "" if bound == "exact" else bound),
             with_plugins(
                 _config(rule, attack, graph, partition, told[graph][bound], seed, selection.rounds, quick), plugins
             ),
-            "" if bound == "exact" else bound,
         )
         for seed in range(selection.seeds)
         for rule in rules
@@ -102,7 +87,7 @@ def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
         for partition in selection.partitions
         for attack in known
         for bound in selection.bounds
-    ]
+    )
 
 
 def programme(name: str, selection: Selection | None = None, *, quick: bool = False) -> list[Cell]:
@@ -116,15 +101,24 @@ def programme(name: str, selection: Selection | None = None, *, quick: bool = Fa
     if name == "open":
         return bouts(selection or Selection(), quick=quick)
     if name == "tables":
-        return [
-            Cell(target, OURS, attack, _config(OURS, attack, at.network, at.partition, "exact", 0, at.rounds, quick))
+        return make_cells(
+            (
+                labels_of(target, OURS, attack),
+                _config(OURS, attack, at.network, at.partition, "exact", 0, at.rounds, quick),
+            )
             for target, at in TABLES.items()
             for attack in ATTACKS
-        ]
+        )
     found = []
     for rule in RULES:
-        seeds = SEEDED.get(rule, 1)
-        chosen = Selection((rule,), ATTACKERS, GRAPHS, ("one-class",), BOUNDS, seeds, ATTACKERS_ROUNDS)
+        chosen = Selection(
+            rules=(rule,),
+            attacks=ATTACKERS,
+            graphs=GRAPHS,
+            bounds=BOUNDS,
+            seeds=SEEDED.get(rule, 1),
+            rounds=ATTACKERS_ROUNDS,
+        )
         found += bouts(chosen, quick=quick)
     return found
 
@@ -156,23 +150,3 @@ def _config(
             **short,
         }
     )
-
-
-def fight(
-    cells: Sequence[Cell],
-    store: str | Path,
-    *,
-    run: bool = True,
-    workers: int | None = None,
-    dask: str | None = None,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
-    show: Show = lambda backlog, record: None,
-) -> Fought:
-    """Compute what the store does not hold yet of these cells; with `run` False only look them up."""
-    outcome = None
-    if run:
-        outcome = sweep(
-            configs(cells), store, workers=workers, dask=dask, checkpoint_seconds=checkpoint_seconds, show=show
-        )
-    reader = CodeReader()
-    return Fought(tuple((cell, make_cell(dict(cell.config), reader=reader).key) for cell in cells), outcome)

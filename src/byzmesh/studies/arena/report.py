@@ -22,7 +22,7 @@ from byzmesh.reports.provenance import describe
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.reports.writing import write_csv, write_grids, write_report
 from byzmesh.store import Store
-from byzmesh.studies.paper.results import Reading, write_readings
+from byzmesh.studies.readings import Reading, write_readings
 from byzmesh.training.final import words_of_last
 
 COLUMNS = ("table", "attack", "best_rule", "best_accuracy", "our_accuracy", "regret")
@@ -33,7 +33,7 @@ Values = Mapping[tuple[str, str], float]
 """(rule, column) -> accuracy in percent."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Score:
     """A rule over its columns: the worst accuracy and the worst regret, and where each of them is."""
 
@@ -48,7 +48,7 @@ class Score:
 def column_of(reading: Reading) -> str:
     """The column that a reading belongs to.
 
-    >>> column_of(Reading("two-castle, iid", "IOS", "alie", 0, 10, variant="f + 1"))
+    >>> column_of(Reading(target="two-castle, iid", rule="IOS", attack="alie", variant="f + 1", seed=0, rounds=10))
     'two-castle, iid, alie, f + 1'
     """
     return ", ".join(part for part in (reading.target, reading.attack, reading.variant) if part)
@@ -86,7 +86,16 @@ def leaderboard(values: Values) -> list[Score]:
         mine = {column: value for (name, column), value in values.items() if name == rule}
         worst = min(mine, key=lambda column: mine[column])
         regret = max(mine, key=lambda column: best[column][1] - mine[column])
-        scores.append(Score(rule, mine[worst], worst, best[regret][1] - mine[regret], regret, len(mine)))
+        scores.append(
+            Score(
+                rule=rule,
+                worst=mine[worst],
+                worst_column=worst,
+                regret=best[regret][1] - mine[regret],
+                regret_column=regret,
+                columns=len(mine),
+            )
+        )
     return sorted(scores, key=lambda score: (score.regret, -score.worst))
 
 
@@ -106,7 +115,14 @@ def leaderboard_grid(scores: Sequence[Score]) -> Grid:
     note = (
         "Points of accuracy. Regret is against the best rule of each column; in brackets the column where it is worst."
     )
-    return Grid("leaderboard", "Leaderboard", "rule", ("worst regret", "worst case", "columns"), rows, note)
+    return Grid(
+        name="leaderboard",
+        title="Leaderboard",
+        corner="rule",
+        columns=("worst regret", "worst case", "columns"),
+        rows=rows,
+        note=note,
+    )
 
 
 def accuracy_grid(values: Values) -> Grid:
@@ -122,7 +138,9 @@ def accuracy_grid(values: Values) -> Grid:
 
     rows = tuple((column, tuple(cell(rule, column) for rule in rules)) for column in best)
     legend = {"same": f"within {WITHIN} points of the best of its column"}
-    return Grid("arena", "Accuracy (%) by column", "column", rules, rows, "", legend)
+    return Grid(
+        name="arena", title="Accuracy (%) by column", corner="column", columns=rules, rows=rows, note="", legend=legend
+    )
 
 
 def disagreement_grid(readings: Sequence[Reading]) -> Grid:
@@ -138,7 +156,7 @@ def disagreement_grid(readings: Sequence[Reading]) -> Grid:
 
     columns = dict.fromkeys(column for _, column in found)
     rows = tuple((column, tuple(cell(found.get((rule, column))) for rule in rules)) for column in columns)
-    return Grid("disagreement", "Disagreement H by column", "column", rules, rows)
+    return Grid(name="disagreement", title="Disagreement H by column", corner="column", columns=rules, rows=rows)
 
 
 def compare_columns(ours: Iterable[Reading], reproduction: Iterable[Reading]) -> list[tuple[str, ...]]:
@@ -176,7 +194,13 @@ def columns_grid(lines: Sequence[tuple[str, ...]]) -> Grid:
     )
     legend = {"same": f"within {WITHIN} points of the best rule", "below": "farther"}
     return Grid(
-        "columns", "Our rule in the paper's columns", "column", ("best rule", "ours", "regret"), rows, "", legend
+        name="columns",
+        title="Our rule in the paper's columns",
+        corner="column",
+        columns=("best rule", "ours", "regret"),
+        rows=rows,
+        note="",
+        legend=legend,
     )
 
 
@@ -191,11 +215,23 @@ def arena_report(
     for reading in readings:
         if reading.status == "finished":
             groups.setdefault(column_of(reading), {}).setdefault(reading.rule, []).append(reading.key)
-    sections = [Section("leaderboard", "Leaderboard", (), (leaderboard_grid(leaderboard(values)),))] if values else []
+    sections = (
+        [Section(name="leaderboard", title="Leaderboard", text=(), grids=(leaderboard_grid(leaderboard(values)),))]
+        if values
+        else []
+    )
     if lines:
-        sections.append(Section("columns", "The paper's columns", (), (columns_grid(lines),)))
+        sections.append(Section(name="columns", title="The paper's columns", text=(), grids=(columns_grid(lines),)))
     charts = (run_chart(store, groups, "accuracy", "Accuracy"),) if groups else ()
-    sections.append(Section("arena", "All columns", (), (accuracy_grid(values), disagreement_grid(readings)), charts))
+    sections.append(
+        Section(
+            name="arena",
+            title="All columns",
+            text=(),
+            grids=(accuracy_grid(values), disagreement_grid(readings)),
+            charts=charts,
+        )
+    )
     done = sum(reading.status == "finished" for reading in readings)
     lead = f"{len(readings)} runs, {done} finished. A value is the mean over seeds and {words_of_last(last)}."
     return Report("byzmesh: arena", (lead,), tuple(sections), describe([held[key] for key in names], names))

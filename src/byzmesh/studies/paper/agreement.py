@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from byzmesh.reports.text_table import Grid, GridCell
 from byzmesh.studies.paper.published import CAPTIONS, NON_IID, Published, published
-from byzmesh.studies.paper.results import Reading
+from byzmesh.studies.readings import Reading
 
 STABLE, COLLAPSED = 80.0, 60.0
 CLOSE, NEAR = 0.5, 1.0
@@ -106,7 +106,7 @@ def compare(readings: Iterable[Reading]) -> list[Compared]:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counts:
     """Agreement over some cells. `cells` leaves out those counted apart."""
 
@@ -128,16 +128,16 @@ def count(cells: Sequence[Compared]) -> Counts:
     stable = [cell for cell in counted if kind(cell.theirs.accuracy) == "stable"]
     collapsed = [cell for cell in counted if kind(cell.theirs.accuracy) == "collapsed"]
     return Counts(
-        len(counted),
-        sum(cell.within(CLOSE) for cell in counted),
-        sum(cell.within(NEAR) for cell in counted),
-        len(stable),
-        sum(cell.within(CLOSE) for cell in stable),
-        sum(cell.within(NEAR) for cell in stable),
-        len(collapsed),
-        sum(cell.same_verdict for cell in collapsed),
-        sum(cell.same_error for cell in counted),
-        len(cells) - len(counted),
+        cells=len(counted),
+        close=sum(cell.within(CLOSE) for cell in counted),
+        near=sum(cell.within(NEAR) for cell in counted),
+        stable=len(stable),
+        stable_close=sum(cell.within(CLOSE) for cell in stable),
+        stable_near=sum(cell.within(NEAR) for cell in stable),
+        collapsed=len(collapsed),
+        collapsed_same=sum(cell.same_verdict for cell in collapsed),
+        errors_same=sum(cell.same_error for cell in counted),
+        apart=len(cells) - len(counted),
     )
 
 
@@ -154,7 +154,14 @@ def agreement_grid(cells: Sequence[Compared]) -> Grid:
         "Collapsed: published below 60%; the verdict is the same if ours is, too. CE agrees: within a factor of 5, or "
         "on the right side of a published bound. Apart, and in no other column: SimRew and non-iid DRSA."
     )
-    return Grid("agreement", "Cells that agree with the published ones", "table", columns, rows, note)
+    return Grid(
+        name="agreement",
+        title="Cells that agree with the published ones",
+        corner="table",
+        columns=columns,
+        rows=rows,
+        note=note,
+    )
 
 
 def _counts(group: Sequence[Compared]) -> tuple[GridCell, ...]:

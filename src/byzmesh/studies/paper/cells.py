@@ -13,17 +13,19 @@ no runs. A short variant (`quick`) changes the number of rounds and how often is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from byzmesh.checks import whole
+from byzmesh.config.cell import Cell, make_cells
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, nearest
 from byzmesh.networks import Network
 from byzmesh.rules.base import rules as registry
+from byzmesh.studies.readings import labels_of
 
 RULES = (
     "WeiMean",
@@ -74,25 +76,8 @@ TARGETS = (
 )
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One run and where it belongs.
-
-    target, rule, attack  as in the published tables
-    variant               what else tells two cells of a target apart (number of liars, f, worked example), or empty
-    config                canonical, see `experiments.config.resolve`
-    """
-
-    target: str
-    rule: str
-    attack: str
-    config: Mapping[str, Any] = field(repr=False)
-    variant: str = ""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the run."""
-        return int(self.config["seed"])
+Asked = tuple[dict[str, Any], dict[str, Any]]
+"""Labels and config of a cell."""
 
 
 def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
@@ -101,7 +86,7 @@ def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
     >>> [len(cells(f"table-{number}")) for number in range(2, 7)]
     [67, 67, 24, 67, 67]
     >>> cells("table-4")[0]
-    Cell(target='table-4', rule='CC', attack='none', variant='')
+    Cell(labels={'target': 'table-4', 'rule': 'CC', 'attack': 'none', 'variant': ''})
     """
     whole("seeds", seeds, 1)
     if target == "all":
@@ -115,13 +100,13 @@ def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
         "examples": _examples,
         "claims": _claims,
     }
-    found: list[Cell] = []
+    asked: list[Asked] = []
     for seed in range(seeds):
         if target in TABLES:
-            found += _table(target, TABLES[target].rules, ("none", *ATTACKS), quick, seed)
+            asked += _table(target, TABLES[target].rules, ("none", *ATTACKS), quick, seed)
         elif target in makers:
-            found += makers[target](quick, seed)
-    return found
+            asked += makers[target](quick, seed)
+    return make_cells(asked)
 
 
 def choose(
@@ -129,19 +114,19 @@ def choose(
 ) -> list[Cell]:
     """The cells of a target, restricted to rules and attacks if any is named, in upper or lower case.
 
-    >>> [cell.attack for cell in choose("table-4", rules=["ios"], attacks=["none", "ALIE"])]
+    >>> [cell.labels["attack"] for cell in choose("table-4", rules=["ios"], attacks=["none", "ALIE"])]
     ['none', 'alie']
     """
     found = cells(target, quick=quick, seeds=seeds)
     if not found and (rules or attacks):
         raise ConfigError(f"{target} is not made of runs; leave --rules and --attacks out")
     for kind, asked in (("rule", rules), ("attack", attacks)):
-        known = {getattr(cell, kind).lower(): getattr(cell, kind) for cell in found}
+        known = {cell.labels[kind].lower(): cell.labels[kind] for cell in found}
         for name in asked:
             if name.lower() not in known:
                 raise UnknownName(f"{target} has no {kind} {name!r}: {nearest(name, known.values())}")
         wanted = {name.lower() for name in asked}
-        found = [cell for cell in found if not wanted or getattr(cell, kind).lower() in wanted]
+        found = [cell for cell in found if not wanted or cell.labels[kind].lower() in wanted]
     return found
 
 
@@ -151,10 +136,7 @@ def configs(chosen: Iterable[Cell]) -> list[dict[str, Any]]:
     >>> len(configs(cells("table-6") + cells("figure-1")))
     67
     """
-    seen: dict[str, dict[str, Any]] = {}
-    for cell in chosen:
-        seen.setdefault(repr(cell.config), dict(cell.config))
-    return list(seen.values())
+    return list({cell.key: cell.config for cell in chosen}.values())
 
 
 def _paper(network: str, partition: str, rule: Any, attack: Any, rounds: int, quick: bool, **more: Any) -> Any:
@@ -167,13 +149,11 @@ def _paper(network: str, partition: str, rule: Any, attack: Any, rounds: int, qu
 
 def _table(
     target: str, rules: Iterable[str], attacks: Iterable[str], quick: bool, seed: int, name: str | None = None
-) -> list[Cell]:
+) -> list[Asked]:
     table = TABLES[target]
     return [
-        Cell(
-            name or target,
-            rule,
-            attack,
+        (
+            labels_of(name or target, rule, attack),
             _paper(table.network, table.partition, rule, attack, table.rounds, quick, seed=seed),
         )
         for rule in rules
@@ -182,36 +162,30 @@ def _table(
     ]
 
 
-def _figure_1(quick: bool, seed: int) -> list[Cell]:
+def _figure_1(quick: bool, seed: int) -> list[Asked]:
     return _table("table-6", FIGURE_1_RULES, ("sign-flipping",), quick, seed, "figure-1")
 
 
-def _figure_4(quick: bool, seed: int) -> list[Cell]:
+def _figure_4(quick: bool, seed: int) -> list[Asked]:
     return [
-        Cell(
-            "figure-4",
-            "IOS",
-            attack,
+        (
+            labels_of("figure-4", "IOS", attack, f"{liars} liars"),
             _paper(f"paper/er-20-b{liars}", "one-class", "IOS", attack, rounds, quick, seed=seed),
-            f"{liars} liars",
         )
         for liars, rounds in FIGURE_4_LIARS.items()
         for attack in ATTACKS
     ]
 
 
-def _misjudged(quick: bool, seed: int) -> list[Cell]:
+def _misjudged(quick: bool, seed: int) -> list[Asked]:
     found = []
     for target in ("table-3", "table-6", "table-4"):
         table = TABLES[target]
         graph = table.network.removeprefix("paper/")
         found += [
-            Cell(
-                "misjudged-f",
-                rule,
-                attack,
+            (
+                labels_of("misjudged-f", rule, attack, f"{graph}, {label}"),
                 _paper(table.network, table.partition, rule, attack, table.rounds, quick, f=f, seed=seed),
-                f"{graph}, {label}",
             )
             for rule in MISJUDGED_RULES
             if rule in table.rules
@@ -239,7 +213,7 @@ def misjudged_bounds(network: str, rule: str) -> dict[str, Any]:
     }
 
 
-def _examples(quick: bool, seed: int) -> list[Cell]:
+def _examples(quick: bool, seed: int) -> list[Asked]:
     """Deterministic and over in seconds: `quick` changes nothing, a seed only names the run."""
     plain = {"local": {"decay": 0.0}, "dtype": "float64", "attack": "none", "evaluate_every": 1, "seed": seed}
     castles = {
@@ -257,23 +231,20 @@ def _examples(quick: bool, seed: int) -> list[Cell]:
         "measure": ["gradient"],
     }
     found = [
-        Cell("examples", rule, "none", resolve({**plain, **castles, "rule": rule}), "disagreement")
+        (labels_of("examples", rule, "none", "disagreement"), resolve({**plain, **castles, "rule": rule}))
         for rule in ("WeiMean", "TriMean", "FABA", "IOS", "CooMed", "GeoMed", "Krum")
     ]
     found += [
-        Cell(
-            "examples",
-            "WeiMean",
-            "none",
+        (
+            labels_of("examples", "WeiMean", "none", f"fixed point, {weights} weights"),
             resolve({**plain, **octopus, "network": {"name": "octopus", "head": 6, "weights": weights}}),
-            f"fixed point, {weights} weights",
         )
         for weights in ("metropolis-hastings", "equal")
     ]
     return found
 
 
-def _claims(quick: bool, seed: int) -> list[Cell]:
+def _claims(quick: bool, seed: int) -> list[Asked]:
     """The text's definition beside the published one, two-castle graph, non-iid."""
     table = TABLES["table-3"]
     # Krum uses f in S - f - 2 only, and every worker here has a lying neighbour: f - 1 is the text's S - f - 1
@@ -298,5 +269,5 @@ def _claims(quick: bool, seed: int) -> list[Cell]:
         options = {"seed": seed, **(more[0] if more else {})}
         config = _paper(table.network, table.partition, rule, attack, table.rounds, quick, **options)
         named = attack if isinstance(attack, str) else attack["name"]
-        found.append(Cell("claims", config["rule"]["name"], named, config, variant))
+        found.append((labels_of("claims", config["rule"]["name"], named, variant), config))
     return found

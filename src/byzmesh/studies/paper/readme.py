@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from byzmesh.reports.text_table import to_markdown
 from byzmesh.studies.paper.agreement import CLOSE, NEAR, Compared, agreement_grid, compare, is_apart, kind
 from byzmesh.studies.paper.published import ROUNDS, published
-from byzmesh.studies.paper.results import Reading
+from byzmesh.studies.readings import Reading
 
 
 def readme(readings: Iterable[Reading], notes: str = "") -> str:

@@ -17,11 +17,11 @@ from byzmesh.store import Store
 from byzmesh.studies.paper import tables
 from byzmesh.studies.paper.agreement import agreement_grid, compare
 from byzmesh.studies.paper.published import FILES
-from byzmesh.studies.paper.results import Reading
 from byzmesh.studies.paper.text import SECTIONS, intro
+from byzmesh.studies.readings import Reading
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reproduction:
     """What a reproduction has to show.
 
@@ -57,7 +57,7 @@ def sections(shown: Reproduction) -> dict[str, Section]:
     for target in shown.targets:
         parts = _table(shown, target) if target in FILES else makers[target](shown)
         title, *text = SECTIONS[target]
-        found[target] = Section(target, title, tuple(text), **parts)
+        found[target] = Section(name=target, title=title, text=tuple(text), **parts)
     return found
 
 
@@ -114,7 +114,9 @@ def _figure_1(shown: Reproduction) -> Mapping[str, Any]:
 def _figure_4(shown: Reproduction) -> Mapping[str, Any]:
     readings = shown.of("figure-4")
     ended = [(("", reading.attack), float(_liars(reading)), reading) for reading in readings]
-    final = Chart("Final accuracy", "number of liars", "accuracy (%)", _end_curves(ended), marks=True)
+    final = Chart(
+        title="Final accuracy", x_label="number of liars", y_label="accuracy (%)", facets=_end_curves(ended), marks=True
+    )
     groups = _groups(readings, lambda reading: (reading.attack, reading.variant))
     return {
         "grids": (tables.figure_4_grid(readings),),
@@ -131,7 +133,13 @@ def _misjudged(shown: Reproduction) -> Mapping[str, Any]:
         if judged in places:
             ended.append(((f"{graph}, {reading.attack}", reading.rule), places[judged], reading))
     facets = _end_curves(ended)
-    chart = Chart("Final accuracy", "f minus the true number of lying neighbours", "accuracy (%)", facets, marks=True)
+    chart = Chart(
+        title="Final accuracy",
+        x_label="f minus the true number of lying neighbours",
+        y_label="accuracy (%)",
+        facets=facets,
+        marks=True,
+    )
     return {"grids": tuple(tables.misjudged_grids(readings)), "charts": (chart,)}
 
 
@@ -163,7 +171,9 @@ def _examples(shown: Reproduction) -> Mapping[str, Any]:
     if drift.facets:
         rounds = drift.facets[""][0].x
         line = Curve("predicted for equal weights", rounds[:: len(rounds) - 1], (biased_distance(),) * 2)
-        drift = Chart(drift.title, drift.x_label, "squared distance", {"": (*drift.facets[""], line)})
+        drift = Chart(
+            title=drift.title, x_label=drift.x_label, y_label="squared distance", facets={"": (*drift.facets[""], line)}
+        )
     return {
         "grids": (tables.examples_grid(readings),),
         "charts": (run_chart(shown.store, apart, "disagreement", "Two-castle problem: disagreement"), drift),
@@ -177,7 +187,7 @@ def report(shown: Reproduction, parts: Mapping[str, Section]) -> Report:
     cells = compare(shown.readings)
     if cells and not shown.quick:
         title, *text = SECTIONS["agreement"]
-        found.insert(0, Section("agreement", title, tuple(text), (agreement_grid(cells),)))
+        found.insert(0, Section(name="agreement", title=title, text=tuple(text), grids=(agreement_grid(cells),)))
     names: dict[str, str] = {}
     for reading in shown.readings:
         label = ", ".join(part for part in (reading.target, reading.rule, reading.attack, reading.variant) if part)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from byzmesh.errors import ConfigError
@@ -38,6 +38,7 @@ class Published:
 
     order: str
     value: Callable[[float, int], float]
+    _: KW_ONLY
     rca: bool
     rdsa: bool
     spread_factor: float | None = None

@@ -13,7 +13,7 @@ from byzmesh.networks import network
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.studies.paper.agreement import COLLAPSED, gap_tone, is_apart, tone
 from byzmesh.studies.paper.published import CAPTIONS, published
-from byzmesh.studies.paper.results import Reading
+from byzmesh.studies.readings import Reading
 
 BESIDE_PUBLISHED = {
     "same": "within 0.5 points of the published value",
@@ -71,7 +71,7 @@ def _table(
         )
         for rule in rules
     )
-    return Grid(table + ending, title, "rule", attacks, rows, note, legend)
+    return Grid(name=table + ending, title=title, corner="rule", columns=attacks, rows=rows, note=note, legend=legend)
 
 
 def _accuracy(group: Sequence[Reading]) -> GridCell:
@@ -88,7 +88,7 @@ def _accuracy(group: Sequence[Reading]) -> GridCell:
         f"{group[0].rounds:,} rounds, {len(values)} seed{'s' if len(values) > 1 else ''}"
     )
     detail = f"pub. {theirs.accuracy:.2f}, {signed(gap)}"
-    return GridCell(spread(values), detail, tip, ours, tone(theirs.accuracy, ours))
+    return GridCell(spread(values), detail, tip=tip, value=ours, tone=tone(theirs.accuracy, ours))
 
 
 def _error(group: Sequence[Reading]) -> GridCell:
@@ -99,15 +99,15 @@ def _error(group: Sequence[Reading]) -> GridCell:
     off = "far-above" if ours > theirs.value else "far-below"
     tip = f"{group[0].rule}, {group[0].attack}\nCE published {theirs}, ours {ours:.2e}\nH {group[0].disagreement:.2e}"
     detail = f"pub. {theirs}, H {group[0].disagreement:.0e}"
-    return GridCell(f"{ours:.0e}", detail, tip, ours, "same" if theirs.agrees(ours) else off)
+    return GridCell(f"{ours:.0e}", detail, tip=tip, value=ours, tone="same" if theirs.agrees(ours) else off)
 
 
 def _nothing(group: Sequence[Reading], detail: str = "") -> GridCell:
     first = group[0]
     words = {"planned": "to run", "interrupted": "to run"}
     if first.infeasible:
-        return GridCell("infeasible", detail, first.failure, tone="infeasible")
-    return GridCell(words.get(first.status, first.status), detail, first.failure or first.status, tone="trouble")
+        return GridCell("infeasible", detail, tip=first.failure, tone="infeasible")
+    return GridCell(words.get(first.status, first.status), detail, tip=first.failure or first.status, tone="trouble")
 
 
 def signed(gap: float) -> str:
@@ -177,7 +177,15 @@ def _plain(
         )
         for row in labels
     )
-    return Grid(name, title, corner, columns, rows, note, BELOW if beside is None else BESIDE_EXACT)
+    return Grid(
+        name=name,
+        title=title,
+        corner=corner,
+        columns=columns,
+        rows=rows,
+        note=note,
+        legend=BELOW if beside is None else BESIDE_EXACT,
+    )
 
 
 def _value(group: Sequence[Reading], beside: Sequence[Reading] | None) -> GridCell:
@@ -190,10 +198,10 @@ def _value(group: Sequence[Reading], beside: Sequence[Reading] | None) -> GridCe
     known = [reading.accuracy for reading in beside or () if not math.isnan(reading.accuracy)]
     if not known:
         collapsed = beside is None and mean < COLLAPSED
-        return GridCell(spread(values), "", tip, mean, "collapsed" if collapsed else "")
+        return GridCell(spread(values), "", tip=tip, value=mean, tone="collapsed" if collapsed else "")
     gap = mean - float(np.mean(known))
     detail = signed(gap) if beside is not group else ""
-    return GridCell(spread(values), detail, tip, mean, gap_tone(gap))
+    return GridCell(spread(values), detail, tip=tip, value=mean, tone=gap_tone(gap))
 
 
 def claims_grid(readings: Sequence[Reading]) -> Grid:
@@ -211,7 +219,15 @@ def claims_grid(readings: Sequence[Reading]) -> Grid:
         rows.append((label, (*shown, GridCell(f"{theirs:.2f}", value=theirs))))
     columns = ("as the text says", "as run", "published")
     note = "Two-castle graph, non-iid; CE in small print. Diverged: the models left the range of numbers."
-    return Grid("claims", "Text against runs: accuracy (%)", "definition", columns, tuple(rows), note, BELOW)
+    return Grid(
+        name="claims",
+        title="Text against runs: accuracy (%)",
+        corner="definition",
+        columns=columns,
+        rows=tuple(rows),
+        note=note,
+        legend=BELOW,
+    )
 
 
 def _with_error(group: Sequence[Reading]) -> GridCell:
@@ -228,7 +244,15 @@ def figure_1_grid(readings: Sequence[Reading]) -> Grid:
         rows.append((group[0].rule, (_accuracy(beside), _error(beside), GridCell(f"{ends[0]:.1e}" if ends else ""))))
     columns = ("accuracy (%)", "CE", "disagreement H")
     note = "In small print the published value of Table VI."
-    return Grid("figure-1", "Figure 1: where the curves end", "rule", columns, tuple(rows), note, BESIDE_PUBLISHED)
+    return Grid(
+        name="figure-1",
+        title="Figure 1: where the curves end",
+        corner="rule",
+        columns=columns,
+        rows=tuple(rows),
+        note=note,
+        legend=BESIDE_PUBLISHED,
+    )
 
 
 def examples_grid(readings: Sequence[Reading]) -> Grid:
@@ -245,7 +269,13 @@ def examples_grid(readings: Sequence[Reading]) -> Grid:
         )
         for reading in readings
     )
-    return Grid("examples", "Worked examples of Section IV", "example", ("disagreement H", "loss"), rows)
+    return Grid(
+        name="examples",
+        title="Worked examples of Section IV",
+        corner="example",
+        columns=("disagreement H", "loss"),
+        rows=rows,
+    )
 
 
 def table_1_grid(rows: Sequence[Any]) -> Grid:
@@ -268,13 +298,21 @@ def table_1_grid(rows: Sequence[Any]) -> Grid:
     )
     note += "RDSA: decided here, with the paper's mark below."
     legend = {"same": "as published", "far-below": "refuted although the paper says yes", "near": "not decided"}
-    return Grid("table-1", "Table I: contraction constants", "rule", columns, body, note, legend)
+    return Grid(
+        name="table-1",
+        title="Table I: contraction constants",
+        corner="rule",
+        columns=columns,
+        rows=body,
+        note=note,
+        legend=legend,
+    )
 
 
 def table_1_reasons(rows: Sequence[Any]) -> Grid:
     """Why, for each verdict of Table I."""
     body = tuple((row.rule, (GridCell(row.rca.reason), GridCell(row.rdsa.reason))) for row in rows)
-    return Grid("table-1-reasons", "Table I: reasons", "rule", ("RCA", "RDSA"), body)
+    return Grid(name="table-1-reasons", title="Table I: reasons", corner="rule", columns=("RCA", "RDSA"), rows=body)
 
 
 def _rho(rho: float, star: float, order: float) -> GridCell:
@@ -286,4 +324,4 @@ def _rho(rho: float, star: float, order: float) -> GridCell:
 def _decided(verdict: Any, theirs: bool) -> GridCell:
     ours = {"proved": True, "refuted": False}.get(verdict.status)
     tone_word = "near" if ours is None else "same" if ours == theirs else "far-below"
-    return GridCell(verdict.status, f"pub. {'yes' if theirs else 'no'}", verdict.reason, tone=tone_word)
+    return GridCell(verdict.status, f"pub. {'yes' if theirs else 'no'}", tip=verdict.reason, tone=tone_word)

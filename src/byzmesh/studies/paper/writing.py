@@ -11,7 +11,8 @@ from byzmesh.reports.writing import write_charts, write_grids, write_report
 from byzmesh.studies.paper.published import FILES
 from byzmesh.studies.paper.readme import readme
 from byzmesh.studies.paper.report import Reproduction, report, sections
-from byzmesh.studies.paper.results import other_seeds, write_readings, write_results
+from byzmesh.studies.paper.results import other_seeds, write_results
+from byzmesh.studies.readings import write_readings
 
 GRAPHS = {
     "figure-2": ("paper/two-castle-3",),
