@@ -17,6 +17,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("CooMed", {"even": "middle"}),
     ("CooMed", {"even": "lower"}),
     ("GeoMed", {}),
+    ("GeoMed", {"steps": 80}),
     ("Krum", {}),
     ("MultiKrum", {}),
     ("MultiKrum", {"m": 2}),

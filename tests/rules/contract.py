@@ -14,9 +14,10 @@ from tests.rules.cases import loss
 
 DIMENSION = 6
 
-WITHOUT_TIES = {"MDA": 0, "Bulyan": 0, "NNM(Krum)": 0}
+WITHOUT_TIES = {"MDA": 0, "Bulyan": 0, "NNM(Krum)": 0, "NNM(IOS)": 0}
 """Largest f without built-in ties: MDA's subsets share a diameter, Bulyan's last picks are each other's nearest, and so
-are the mixtures that NNM hands to Krum."""
+are the mixtures that NNM hands to Krum; with f = 1 these may be two vectors, three times each, and IOS's mean lies in
+their middle."""
 
 CUT_NOBODY_AT_ZERO = (
     *("IOS", "FABA", "NNA", "LazyIOS", "GTS", "CS+", "RTC", "Reprieve"),
@@ -104,6 +105,26 @@ def finite(rule: Rule, seed: int, neighbours: int, f: int) -> None:
                 gone = np.arange(neighbours) >= max(1, f)
                 quiet = run(rule, inbox_of(rule, own, received, weights, f, present=gone))
                 np.testing.assert_allclose(out.models, quiet.models, rtol=1e-5, atol=1e-6)
+
+
+def far_lies(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """However far a lie is, up to the largest number there is, it moves a rule no more than one at 1e8 does."""
+    random = np.random.default_rng(seed + 3)
+    own, received, weights = random_inbox(seed, neighbours)
+    liars = max(1, f // 2)
+    towards = random.normal(size=(liars, DIMENSION))
+    towards /= np.abs(towards).max(axis=1, keepdims=True)
+    lies = np.vstack([1e8 * towards, received[liars:]])
+    near = run(rule, inbox_of(rule, own, lies, weights, f)).models
+    for dtype in (np.float32, np.float64):
+        top = float(np.finfo(dtype).max)
+        for far in (1e15, 1e20, 1e30, 1e38, 1e60, 1e100, 1e150, 1e160, 1e300, top / 2.0, top):
+            if far <= top:
+                lies[:liars] = far * towards
+                out = run(rule, inbox_of(rule, own.astype(dtype), lies.astype(dtype), weights, f)).models
+                assert np.isfinite(out).all(), (far, dtype)
+                if np.abs(near).max() < 100.0:
+                    np.testing.assert_allclose(out, near, rtol=0.0, atol=1e-3, err_msg=f"{far} {dtype}")
 
 
 def bounded(rule: Rule, seed: int, neighbours: int, f: int) -> None:
@@ -201,6 +222,7 @@ CHECKS = [
     translation,
     identical,
     finite,
+    far_lies,
     bounded,
     silent,
     ties,

@@ -84,8 +84,40 @@ def coo_med(own: Any, received: Any, weights: Any, f: int = 0, *, even: str = "m
     return np.array(result)
 
 
-def geo_med(own: Any, received: Any, weights: Any, f: int = 0, *, steps: int = 80, tolerance: float = 1e-5) -> Vector:
+def sum_of_distances(point: Vector, vectors: Vectors) -> float:
+    return math.fsum(math.sqrt(distance2(vector, point)) for vector in vectors)
+
+
+def median_point(vectors: Vectors) -> Vector:
+    """The argmin of the sum of distances: the best vectors' mean where they are optimal, else Newton's limit."""
+    sums = [sum_of_distances(vector, vectors) for vector in vectors]
+    best = vectors[int(np.argmin(sums))]
+    apart = np.array([vector - best for vector in vectors if distance2(vector, best) > 0.0]).reshape(-1, best.size)
+    units = apart / np.sqrt((apart**2).sum(axis=1, keepdims=True))
+    if np.linalg.norm(units.sum(axis=0)) <= (len(vectors) - len(apart)) * (1.0 + TIE):
+        return np.asarray(vectors[[i for i, value in enumerate(sums) if value <= min(sums) * (1.0 + TIE)]].mean(axis=0))
+    point, step = best, units.sum(axis=0) * min(np.sqrt((apart**2).sum(axis=1)))
+    for _ in range(200):
+        size = 1.0
+        while sum_of_distances(point + size * step, vectors) > sum_of_distances(point, vectors) and size > 1e-9:
+            size *= 0.5
+        point = point + size * step
+        gaps = point - vectors
+        lengths = np.sqrt((gaps**2).sum(axis=1))
+        units = gaps / lengths[:, None]
+        hessian = sum((np.eye(best.size) - np.outer(u, u)) / length for u, length in zip(units, lengths))
+        step = -np.linalg.solve(hessian, units.sum(axis=0))
+        if np.linalg.norm(step) <= 1e-13 * lengths.max():
+            break
+    return np.asarray(point)
+
+
+def geo_med(
+    own: Any, received: Any, weights: Any, f: int = 0, *, steps: int | None = None, tolerance: float = 1e-5
+) -> Vector:
     vectors = stack(own, received)
+    if steps is None:
+        return median_point(vectors)
     point = vectors.mean(axis=0)
     for _ in range(steps):
         inverse = [1.0 / max(math.sqrt(distance2(vector, point)), WEISZFELD_FLOOR) for vector in vectors]

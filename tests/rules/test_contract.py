@@ -19,6 +19,7 @@ SMALL = 5
 """Every rule is feasible with this many neighbours (Bulyan and bucketing with f = 0)."""
 
 BUILT = [rules.build(name) for name in rules.names() if name != "half-and-half"] + [
+    rules.build("GeoMed", steps=80),
     rules.build("CC", centre="memory"),
     rules.build("DRSA", at="start"),
     rules.build("FABA", own="outside"),
@@ -136,7 +137,8 @@ CATCHES = {
     "permutation": ios_with(first_slots_cut),
     "translation": ios_with(not_renormalised),
     "identical": ios_with(not_renormalised),
-    "finite": lost_where(lambda inbox: inbox.pool.top > 1e30),
+    "finite": lost_where(lambda inbox: inbox.pool.top > 1e29),
+    "far_lies": lost_where(lambda inbox: inbox.pool.top > 1e29),
     "bounded": ios_with(nothing_cut),
     "silent": lost_where(lambda inbox: not inbox.present.all()),
     "ties": ios_with(last_of_ties),

@@ -1,7 +1,9 @@
 """The one way to fill inboxes, whoever the receivers are: all workers of a simulation, or one peer.
 
 What the receivers themselves send is the rule's to say (`sends`): their half steps, or the models before them. A
-message that did not come or is not finite counts as silence, and its weight goes to the receiver itself.
+message that did not come or is not finite counts as silence, and its weight goes to the receiver itself. A message
+beyond `FARTHEST` counts as one that ends there, in the same direction: no rule then sees a number whose square, or the
+product of two such squares, is not finite, and what a rule decides from distances is what it applies to vectors.
 """
 
 from __future__ import annotations
@@ -15,7 +17,11 @@ from byzmesh.errors import ConfigError
 from byzmesh.round import FIRST, Round
 from byzmesh.rules.base import Inbox, Rule
 from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.interop import from_host
 from byzmesh.types import Booleans, Floats, Integers
+
+FARTHEST = 1e30
+"""Largest absolute value that a message is taken with; beyond, the whole message shrinks to it."""
 
 
 def make_inbox(
@@ -59,8 +65,9 @@ def make_inbox(
         expected = np.ones(index.shape, bool)
     if present is None:
         present = expected
-    if not np.isfinite(pool.top):
+    if not pool.top <= FARTHEST:
         present = present & pool.usable[index]
+        pool, index = within_reach(pool, index)
     if present is not expected and not np.array_equal(present, expected):
         weight = silence(weight, present)
     return Inbox(
@@ -75,6 +82,30 @@ def make_inbox(
         half=half if rule.sends == "start" else None,
         loss=loss,
     )
+
+
+def within_reach(pool: Pool, index: Integers) -> tuple[Pool, Integers]:
+    """The pool and the rows of its slots, with what lies beyond `FARTHEST` brought back to it by a power of two.
+
+    A receiver's own model stays what it is; where it is that large, its neighbours receive a smaller copy.
+
+    >>> pool, index = within_reach(Pool(np.zeros((1, 2)), np.array([[1e300, -3e300]])), np.array([[0, 1]]))
+    >>> bool(abs(pool.messages).max() <= FARTHEST), (pool.messages[0, 1] / pool.messages[0, 0]).round(12)
+    (True, np.float64(-3.0))
+    """
+    own = len(pool.own)
+    far = np.isfinite(pool.peak) & (pool.peak > FARTHEST)
+    if not far.any():
+        return pool, index
+    factor = np.exp2(np.where(far, np.floor(np.log2(FARTHEST / np.where(far, pool.peak, FARTHEST))), 0.0))
+    if far[:own].any():
+        index = index.copy()
+        index[:, 1:] += own
+        return Pool(pool.own, pool.rows() * from_host(factor[:, None], pool.own)), index
+    if pool.combination is not None:
+        rows, coefficient = pool.combination
+        return Pool(pool.own, None, (rows, coefficient * factor[own:, None])), index
+    return Pool(pool.own, pool.messages * from_host(factor[own:, None], pool.own)), index
 
 
 def sent_by(rule: Rule, half: Any, previous: Any) -> Any:

@@ -231,7 +231,10 @@ def _examples(quick: bool, seed: int) -> list[Asked]:
         "measure": ["gradient"],
     }
     found = [
-        (labels_of("examples", rule, "none", "disagreement"), resolve({**plain, **castles, "rule": rule}))
+        (
+            labels_of("examples", rule, "none", "disagreement"),
+            resolve({**plain, **castles, "rule": {"name": rule, "steps": 80} if rule == "GeoMed" else rule}),
+        )
         for rule in ("WeiMean", "TriMean", "FABA", "IOS", "CooMed", "GeoMed", "Krum")
     ]
     found += [
