@@ -28,10 +28,13 @@ def test_certify_in_words() -> None:
 
 
 def test_certify_gates_a_script() -> None:
-    assert run("certify", "paper/two-castle", "--rule", "krum", "--search", "0")[0] == 1
-    assert run("certify", "paper/two-castle", "--guarantee", "rca", "--search", "0")[0] == 1
-    assert run("certify", "paper/two-castle", "--f", "4", "--search", "0")[0] == 1
-    assert run("certify", "paper/two-castle-3", "--guarantee", "both", "--search", "0")[0] == 0
+    assert run("certify", "paper/two-castle", "--rule", "scc", "--search", "0")[0] == 1
+    assert run("certify", "paper/two-castle", "--rule", "krum", "--search", "0")[0] == 3
+    assert run("certify", "paper/two-castle", "--guarantee", "rca", "--search", "0")[0] == 3
+    assert run("certify", "paper/two-castle", "--f", "4", "--search", "0")[0] == 3
+    assert run("certify", "paper/two-castle-3", "--guarantee", "agrees", "--f", "0", "--search", "0")[0] == 0
+    assert run("certify", "two-castle", "--param", "k=6", "--f", "2", "--guarantee", "fair", "--search", "0")[0] == 0
+    assert run("certify", "two-castle", "--param", "k=6", "--total", "3", "--rho", "3", "--search", "0")[0] == 0
 
 
 def test_certify_as_json_with_a_witness(tmp_path: Path) -> None:
@@ -48,13 +51,13 @@ def test_certify_as_json_with_a_witness(tmp_path: Path) -> None:
 def test_certify_files_and_configs(tmp_path: Path) -> None:
     graph = network("ring", n=9).save(tmp_path / "ring.edges")
     code, text = run("certify", str(graph), "--byzantine", "2", "--json", "--search", "0")
-    assert (code, len(json.loads(text)["byzantine"])) == (1, 2)
+    assert (code, len(json.loads(text)["byzantine"])) == (3, 2)
     config = tmp_path / "run.yaml"
     config.write_text("network: {name: two-castle, k: 4}\nrule: ios\n")
-    code, text = run("certify", str(config), "--byzantine", "0", "--json", "--search", "0")
+    code, text = run("certify", str(config), "--f", "1", "--json", "--search", "0")
     assert len(json.loads(text)["workers"]) == 8
     config.write_text("network: ring.edges\n")
-    assert len(json.loads(run("certify", str(config), "--json", "--search", "0")[1])["workers"]) == 9
+    assert len(json.loads(run("certify", str(config), "--f", "0", "--json", "--search", "0")[1])["workers"]) == 9
 
 
 def test_certify_a_stored_run(tmp_path: Path) -> None:
@@ -71,7 +74,9 @@ def test_certify_a_stored_run(tmp_path: Path) -> None:
     other = json.loads(run("certify", "--run", ios, "--rule", "weimean", "--f", "exact", *where)[1])
     assert other["rule"] == "WeiMean"
     assert json.loads(run("certify", "--run", cc, *where)[1])["rule"] == "CC"
-    assert json.loads(run("certify", "--run", calm, *where)[1])["byzantine"] == []  # as it is run: nobody lies
+    assert (
+        json.loads(run("certify", "--run", calm, "--f", "0", *where)[1])["byzantine"] == []
+    )  # as it is run: nobody lies
     for words in ([], ["ring", "--run", ios]):
         with pytest.raises(ConfigError, match="one of the two"):
             run("certify", *words, *where)
@@ -79,7 +84,7 @@ def test_certify_a_stored_run(tmp_path: Path) -> None:
 
 def test_certify_with_the_theorems() -> None:
     words = ["--L", "1", "--delta-in", "1", "--delta-out", "1", "--rounds", "100", "--gap", "1", "--search", "0"]
-    text = run("certify", "complete", "--param", "n=5", *words)[1]
+    text = run("certify", "complete", "--param", "n=5", "--f", "0", *words)[1]
     assert "omega 1, Delta 0; step at most 0.2887 (Theorem 1), 0.1667 (Theorem 2)" in text
 
 
@@ -87,7 +92,7 @@ def test_design(tmp_path: Path) -> None:
     code, text = run("design", "--nodes", "9", "--f", "1", "--save", str(tmp_path / "net.json"))
     assert code == 0
     assert "Add " in text
-    assert run("certify", str(tmp_path / "net.json"), "--f", "1", "--search", "0")[0] == 0
+    assert run("certify", str(tmp_path / "net.json"), "--f", "1", "--guarantee", "fair", "--search", "0")[0] == 0
     code, text = run("design", "octopus", "--param", "head=4", "--f", "1", "--json")
     assert (code, json.loads(text)["possible"]) == (0, True)
     assert run("design", "--nodes", "9", "--f", "3")[0] == 1
@@ -99,6 +104,9 @@ def test_design(tmp_path: Path) -> None:
         (["certify", "two-castle", "--param", "k"], "--param takes KEY=VALUE"),
         (["certify", "two-castle", "--byzantine", "x"], "byzantine must be none, ids"),
         (["certify", "two-castel"], "unknown topology"),
+        (["certify", "ring", "--param", "n=5"], "nobody lies in this network and f is not given"),
+        (["certify", "ring", "--param", "n=5", "--f", "exact"], "nobody lies in this network and f = 'exact' counts"),
+        (["certify", "paper/two-castle", "--total", "2"], "this network names its liars"),
         (["design", "--f", "1"], "either a network"),
     ],
 )

@@ -51,7 +51,7 @@ def test_contributing_shows_both_files() -> None:
 def test_a_third_party_gets_its_certificate_by_declaring(third_party: bool) -> None:
     net = bm.network("paper/two-castle")
     np.testing.assert_allclose(bm.aggregate("closest", [0.0, 0.0], [[1.0, 0.0], [0.0, 4.0]]), [0.5, 0.0])
-    told = bm.certify(net, "closest", own=0.75)
+    told = bm.certify(net, "closest", own=0.75, rho=1.5)
     assert told.rdsa.status == ("proved" if third_party else "unknown")
     assert told.holds == third_party
     assert told.rho_bound == (1.5 if third_party else None)
@@ -75,18 +75,20 @@ def test_a_third_party_rule_that_cuts_is_told_what_it_bears() -> None:
     net = bm.network("paper/two-castle")
     told, of_ios = certify(net, halved, search=0), certify(net, "ios", search=0)
     assert told.rho_bound is not None
-    assert of_ios.rho_bound == pytest.approx(2.0 * told.rho_bound)
+    assert of_ios.proof.beside[0].rho == pytest.approx(2.0 * told.rho_bound)
     assert [line for line in str(told).splitlines() if "can bear" in line]
     assert "(half of Theorem 3)" in told.rdsa.reason
 
 
 def test_a_third_party_gossip_rule_is_held_against_its_factor() -> None:
     net = bm.network("complete", n=12, byzantine=[0])
-    answers = [
-        certify(net, replace(bm.rule("gts"), name="gossip", gossip_factor=factor), guarantee="gossip", search=0).holds
-        for factor in (None, 4.0, 6.0)
+    errors = (None, lambda near: 4.0 * near.cut_weight(), lambda near: 6.0 * near.cut_weight())
+    told = [
+        certify(net, replace(bm.rule("gts"), name="gossip", gossip_error=error), guarantee="agrees", search=0)
+        for error in errors
     ]
-    assert answers == [False, True, False]
+    answers = [[each.holds for each in one.conditions if each.name == "gossip"] for one in told]
+    assert answers == [[], [True], [False]]
 
 
 def test_mistaken_declarations() -> None:
@@ -104,11 +106,11 @@ def test_mistaken_declarations() -> None:
 def test_a_rule_around_another_inherits_no_theorem(outer: str, inner: str) -> None:
     """Mixed inboxes hold lies inside honest slots: nothing that is proved about the inner rule is proved here."""
     both = rules.build(outer, inner=inner)
-    assert (both.virtual_mixing, both.contraction, both.gossip_factor) == (None, None, None)
+    assert (both.virtual_mixing, both.contraction, both.gossip_error) == (None, None, None)
     net = bm.network("complete", n=12, byzantine=[0])
     assert np.isnan(proved_contraction(net, both, net.bounds(1)).bound).all()
     assert virtual_mixing(net, both).source == "convention"
-    assert not certify(net, both, 1, guarantee="gossip", search=0).holds
+    assert not certify(net, both, 1, guarantee="agrees", search=0).holds
 
 
 def test_nearest_neighbour_mixing_forgets_the_weights() -> None:

@@ -40,16 +40,16 @@ def test_a_failing_network_is_repaired(name: str, f: int) -> None:
     assert certify(plan.network, "ios", f).holds
 
 
-def test_a_network_from_scratch_uses_about_3f_links_each() -> None:
+def test_a_network_from_scratch_uses_less_than_6f_links_each() -> None:
     plan = suggest(nodes=14, f=2)
     assert plan.after.holds
-    assert len(plan.added) + 14 <= 14 * 6 / 2 + 3
+    assert len(plan.added) + 14 <= 14 * 12 / 2
     assert "Add " in str(plan)
     assert plan.to_dict()["possible"] is True
 
 
 def test_a_passing_network_is_left_alone() -> None:
-    plan = suggest(network("complete", n=10), f=2)
+    plan = suggest(network("complete", n=11), f=2)
     assert plan.added == ()
     assert plan.before.holds
     assert {option.weights for option in plan.options} == {"metropolis-hastings", "best-constant"}
@@ -58,10 +58,11 @@ def test_a_passing_network_is_left_alone() -> None:
 def test_what_no_graph_can_do() -> None:
     plan = suggest(nodes=9, f=3)
     assert not plan.after.holds
-    assert plan.reason == "3 liars among 9 nodes are a third or more; use at least 10 nodes"
-    plan = suggest(nodes=10, f=1, guarantee="rca")
-    assert plan.reason is not None
-    assert "about 9,2" in plan.reason
+    assert plan.reason == "even the complete graph of 9 nodes fails with 3 liars; about 16 nodes are needed"
+    assert suggest(nodes=16, f=3).after.holds
+    plan = suggest(nodes=7, f=1, guarantee="agrees")
+    assert plan.reason == "even the complete graph of 7 nodes fails with 1 liars; about 10 nodes are needed"
+    assert suggest(nodes=10, f=1, guarantee="agrees").after.holds
 
 
 def test_fastest_mixing_or_the_extra_it_needs() -> None:
@@ -82,7 +83,7 @@ def test_fastest_mixing_or_the_extra_it_needs() -> None:
     [
         ({"f": 1}, "either a network to improve or nodes"),
         ({"f": 0, "nodes": 9}, "f must be a whole number from 1"),
-        ({"f": 1, "nodes": 9, "guarantee": "gossip"}, "guarantee must be"),
+        ({"f": 1, "nodes": 9, "guarantee": "rca"}, "guarantee must be"),
         ({"f": 1, "nodes": 9, "schemes": ("slowest",)}, "scheme must be"),
     ],
 )
@@ -106,7 +107,8 @@ def test_table_1() -> None:
         ratio = np.array(row.rho[1:]) / np.array(row.order[1:])
         assert ratio.min() > 0.3
         assert ratio.max() < 12.0
-    assert rows["IOS"].rdsa.status == rows["SCC"].rdsa.status == "proved"
+    assert rows["IOS"].rdsa.status == "proved"
+    assert rows["SCC"].rdsa.status == certify(network("paper/octopus"), "scc", search=0).rdsa.status == "refuted"
     assert rows["FABA"].rdsa.status == rows["TriMean"].rdsa.status == rows["CC"].rdsa.status == "refuted"
     assert rows["IOS"].rca.status == rows["FABA"].rca.status == "proved"
     # with a radius of twice the spread the lies move SCC by 2 mu and CC by 3 mu

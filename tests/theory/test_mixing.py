@@ -62,7 +62,7 @@ def test_every_table_1_rule_has_a_theory() -> None:
     for name in ("IOS", "SCC", "WeiMean"):
         found = virtual_mixing(net, rule(name))
         assert (found.form, found.source) == ("to-own", "theory")
-    assert virtual_mixing(net, rule("NNA")).source == "convention"
+    assert virtual_mixing(net, rule("MDA")).source == "convention"
     np.testing.assert_array_equal(virtual_mixing(net, rule("NoComm")).matrix, np.eye(10))
 
 

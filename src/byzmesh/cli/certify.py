@@ -19,7 +19,16 @@ Named = Annotated[
     str | None, typer.Argument(metavar="[NETWORK]", help="Topology name, graph file, or config with a network.")
 ]
 Weights = Annotated[str | None, typer.Option(help="Weight scheme, e.g. metropolis-hastings or equal.")]
-Guarantee = Annotated[str, typer.Option(help="What must hold: rdsa, rca, both, gossip or connected.")]
+Guarantee = Annotated[
+    str, typer.Option(help="What must hold: bounded, fair, agrees or connected; or the paper's rdsa or rca.")
+]
+Total = Annotated[
+    int | None,
+    typer.Option(help="Liars anywhere, at most so many in the whole network (with --f also per neighbourhood)."),
+]
+Limit = Annotated[
+    float, typer.Option("--rho", help="Bounded and fair: lies may move a worker by so many honest spreads at most.")
+]
 
 
 def command(
@@ -28,13 +37,19 @@ def command(
         str | None, typer.Option(help="Instead of a network: a stored run, for its network, rule and f.")
     ] = None,
     store: StorePath = STORE,
-    rule: Annotated[str | None, typer.Option(help="Rule to certify (default: the run's, or ios).")] = None,
+    rule: Annotated[str | None, typer.Option(help="Rule to certify (default: the run's or config's, or ios).")] = None,
     option: Annotated[list[str] | None, typer.Option(help="Option of the rule, e.g. tau=0.1; repeatable.")] = None,
     f: Annotated[
         str | None,
-        typer.Option("--f", help="Bound on lying neighbours: exact, max or a number (default: the run's, or exact)."),
+        typer.Option(
+            "--f",
+            help="Bound on lying neighbours: a number, exact or max (default: the run's or config's). Where nobody is "
+            "said to lie: any liars, at most so many in the neighbourhood of a worker.",
+        ),
     ] = None,
-    guarantee: Guarantee = "rdsa",
+    total: Total = None,
+    guarantee: Guarantee = "bounded",
+    rho: Limit = 1.0,
     search: Annotated[int | None, typer.Option(help="Inputs to try per kind of neighbourhood; 0: none.")] = None,
     witness: Annotated[Path | None, typer.Option(help="Save the worst input found to this .npz file.")] = None,
     param: Param = None,
@@ -50,9 +65,10 @@ def command(
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
-    """Can this network tolerate these liars? The exit code is 1 if the guarantee asked for is not proved.
+    """Can this network tolerate these liars? Exit code 0: it can, 1: it cannot, 2: a mistake, 3: not known.
 
-    Example: byzmesh certify paper/two-castle --rule ios --f exact
+    Example: byzmesh certify paper/two-castle --rule ios
+    Example: byzmesh certify two-castle --param k=6 --f 2 --guarantee fair
     """
     from byzmesh.config.yaml import parse_settings
     from byzmesh.plugins import load_plugins
@@ -62,14 +78,17 @@ def command(
     load_plugins(plugin or ())
     if (network is None) == (run is None):
         raise ConfigError("give a network, or a stored run with --run KEY: one of the two")
-    config = {} if run is None else config_of(store, run)
-    source: Any = network_as_run(config) if config else network
+    config = config_of(store, run) if run is not None else config_in(str(network))
+    source: Any = network_as_run(config) if run is not None else network
     net = network_of(source, param, byzantine, weights, seed)
+    wanted = config.get("f") if f is None else bound_of(f)
     told = certify(
         net,
         rule or config.get("rule", "ios"),
-        config.get("f", "exact") if f is None else bound_of(f),
+        None if f is None and total is not None else wanted,
+        total=total,
         guarantee=guarantee,
+        rho=rho,
         search=search,
         seed=seed or 0,
         L=L,
@@ -88,7 +107,17 @@ def command(
         typer.echo(json.dumps(told.to_dict(), indent=2, allow_nan=False))
     else:
         show(told)
-    raise typer.Exit(0 if told.holds else 1)
+    raise typer.Exit(told.exit_code)
+
+
+def config_in(source: str) -> dict[str, Any]:
+    """The canonical config of a file, empty if it is none."""
+    if not source.endswith((".yaml", ".yml")):
+        return {}
+    from byzmesh.config.overrides import read_config
+    from byzmesh.config.schema import resolve
+
+    return resolve(read_config(source))
 
 
 def config_of(store: Path, key: str) -> dict[str, Any]:
@@ -117,9 +146,13 @@ def show(certificate: Certificate) -> None:
     console.print(str(certificate), markup=False, soft_wrap=True)
     if len(certificate.workers) > 64:
         return
-    table = Table("worker", "links", "lying", "f", "h", "rho <=", "bears", "bears, RCA")
+    table = Table(
+        "worker", "links", "may lie" if certificate.question.anywhere else "lying", "f", "h", "rho <=", "bears"
+    )
     for worker in certificate.workers:
         bound = "-" if worker.rho_bound is None else f"{worker.rho_bound:.3g}"
-        counts = (worker.worker, worker.neighbours, worker.lying, worker.f)
-        table.add_row(*map(str, counts), f"{worker.h:.4f}", bound, str(worker.bears), str(worker.bears_rca))
+        bears = "-" if worker.bears is None else str(max(0, worker.bears))
+        counts = (worker.neighbours, worker.lying, worker.f)
+        name = certificate.network.label(worker.worker)
+        table.add_row(name, *map(str, counts), f"{worker.h:.4f}", bound, bears)
     console.print(table)

@@ -14,10 +14,13 @@ ORDER = 130
 
 def command(
     network: Annotated[str | None, typer.Argument(metavar="[NETWORK]", help="Network to improve.")] = None,
-    f: Annotated[int, typer.Option("--f", help="How many liars must be borne, anywhere.")] = 1,
+    f: Annotated[int, typer.Option("--f", help="How many liars per neighbourhood must be borne, anywhere.")] = 1,
     nodes: Annotated[int | None, typer.Option(help="Without a network: link this many nodes from scratch.")] = None,
     rule: Annotated[str, typer.Option(help="Rule to certify.")] = "ios",
-    guarantee: Annotated[str, typer.Option(help="What must hold: rdsa or rca.")] = "rdsa",
+    guarantee: Annotated[str, typer.Option(help="What must hold: bounded, fair or agrees.")] = "fair",
+    rho: Annotated[
+        float, typer.Option("--rho", help="Lies may move a worker by so many honest spreads at most.")
+    ] = 1.0,
     fastest: Annotated[bool, typer.Option("--fastest", help="Compare the fastest mixing weights too.")] = False,
     param: Param = None,
     byzantine: Byzantine = None,
@@ -36,7 +39,7 @@ def command(
     load_plugins(plugin or ())
     start = None if network is None else network_of(network, param, byzantine, None, seed)
     schemes = SCHEMES if fastest else SCHEMES[:2]
-    plan = suggest(start, f=f, nodes=nodes, rule=rule, guarantee=guarantee, schemes=schemes)
+    plan = suggest(start, f=f, nodes=nodes, rule=rule, guarantee=guarantee, rho=rho, schemes=schemes)
     if save is not None:
         plan.network.save(save)
     if as_json:

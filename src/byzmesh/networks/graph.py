@@ -54,6 +54,8 @@ class Network:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     positions: Floats | None = None
     """(n, 2) where to draw the nodes, if the topology says."""
+    names: tuple[str, ...] | None = None
+    """What the user calls the nodes, if not by their numbers."""
 
     @classmethod
     def from_adjacency(
@@ -225,6 +227,14 @@ class Network:
 
     def __repr__(self) -> str:
         return f"Network({self.name!r}, n={self.n}, byzantine={self.byzantine.tolist()}, weights={self.weights!r})"
+
+    def label(self, node: int) -> str:
+        """A node as the user calls it.
+
+        >>> Network.from_edges([(0, 1)]).label(1)
+        '1'
+        """
+        return str(node) if self.names is None else self.names[node]
 
     @property
     def n(self) -> int:

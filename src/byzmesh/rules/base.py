@@ -21,7 +21,7 @@ import numpy as np
 
 from byzmesh.registry import Registry
 from byzmesh.round import FIRST, Round
-from byzmesh.rules.contraction import Contraction
+from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.types import Booleans, Floats, Integers
@@ -154,7 +154,7 @@ def no_state(models: Any) -> State:
 class Rule:
     """A robust aggregation rule: two pure functions and what is known about them.
 
-    Nobody asks a rule for its name: what a certificate needs (`virtual_mixing`, `contraction`, `gossip_factor`) is
+    Nobody asks a rule for its name: what a certificate needs (`virtual_mixing`, `contraction`, `gossip_error`) is
     declared here too, with the proof in the rule's own file. What is not declared is not known.
 
     >>> import byzmesh as bm
@@ -196,8 +196,9 @@ class Rule:
     contraction: Contraction | None = None
     """What is proved about its contraction constant, with that W or, without one, with the conventional W (to-own for
     a rule that uses the weights, else equal); None: nothing."""
-    gossip_factor: float | None = None
-    """rho in the criterion 2 rho b < mu_2 of robust gossip (`theory.gossip`); None: it is no gossip rule."""
+    gossip_error: Callable[[Neighbourhoods], Floats] | None = None
+    """(N,) e_n with ||A_n - xbar_n||^2 <= e_n sum_m w'_nm ||x_n - x_m||^2 over the honest neighbours m, W to-own: what
+    the criterion 2 e < mu_2 of robust gossip asks for (`theory.gossip`); None: nothing of the form is proved."""
 
     @property
     def uses_f(self) -> bool:

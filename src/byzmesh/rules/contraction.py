@@ -4,9 +4,11 @@
 
 A_n is what the rule returns at worker n, xbar_n the average of the honest by the rule's virtual mixing matrix
 (`Rule.virtual_mixing`). A bound on rho is a function of the neighbourhoods alone (weights, f, how many lie), never of
-models; `theory` evaluates it on a network. Rules that cut f neighbours are bounded by what those can weigh:
+models; `theory` evaluates it on a network. Rules that cut f neighbours are bounded by what those can weigh, h the
+weight of the f heaviest neighbours, if at most f lie:
 
-    rho <= k h / (1 - 3 h)      h the weight of the f heaviest neighbours, if at most f lie and h < 1/3
+    rho <= 12 h / (1 - 3 h)                      IOS for h < 1/3, the paper's Theorem 3
+    rho <= h (3 - 2 h) / ((1 - h)(1 - 2 h))      IOS for h < 1/2, attained: docs/theory.md, "The first wrong cut"
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from byzmesh.types import Booleans, Floats, Integers
 ROUNDING = 1e-12
 """Two sums of weights that differ by less are equal."""
 THIRD = 1.0 / 3.0
+HALF = 0.5
 
 
 def heaviest(weight: Floats) -> Floats:
@@ -98,10 +101,13 @@ class Neighbourhoods:
 class Contraction:
     """What is proved about a rule's contraction constant.
 
-    bound   (N,) upper bound on each worker's rho; infinity where it is proved that there is none (a lie moves the
-            worker even if all honest models agree), NaN where nothing is proved
+    bound   (N,) upper bound on each worker's rho, whatever the lying neighbours send and also if some of them are
+            silent; infinity where it is proved that there is none (a lie moves the worker even if all honest models
+            agree), NaN where nothing is proved. It must not fall if the same number of liars weighs more
     reason  the theorem, in one line
-    factor  k where the bound is k h / (1 - 3 h); certificates then say how many liars each worker can bear
+    of_h    the bound as a rising function of h, where it is one; certificates then say how many liars a worker can bear
+    equal   whether h counts every neighbour 1 / (d_n + 1) instead of w'_nm
+    beside  weaker bounds worth naming, such as a published one
 
     >>> told = Contraction(lambda near: np.full(len(near.f), np.nan), "nothing is proved")
     >>> told.reason
@@ -110,7 +116,9 @@ class Contraction:
 
     bound: Callable[[Neighbourhoods], Floats]
     reason: str
-    factor: float | None = None
+    of_h: Callable[[Floats], Floats] | None = None
+    equal: bool = False
+    beside: tuple[Contraction, ...] = ()
 
 
 def bound_of_cuts(h: Floats, factor: float) -> Floats:
@@ -123,16 +131,58 @@ def bound_of_cuts(h: Floats, factor: float) -> Floats:
     return np.where(safe, factor * h / np.where(safe, 1.0 - 3.0 * h, 1.0), np.nan)
 
 
-def cutting(factor: float, reason: str, *, equal: bool = False) -> Contraction:
-    """The bound factor h / (1 - 3 h) of a rule that cuts, for workers of which at most f neighbours lie.
+def first_wrong_cut(h: Floats) -> Floats:
+    """h (3 - 2 h) / ((1 - h)(1 - 2 h)), NaN where h >= 1/2: how far IOS can be moved.
+
+    >>> first_wrong_cut(np.array([0.0, 0.1, 0.5])).round(4)
+    array([0.    , 0.3889,    nan])
+    """
+    safe = np.where(below(h, HALF), h, 0.0)
+    return np.where(below(h, HALF), safe * (3.0 - 2.0 * safe) / ((1.0 - safe) * (1.0 - 2.0 * safe)), np.nan)
+
+
+def twice_over_the_rest(h: Floats) -> Floats:
+    """2 h / (1 - 2 h), NaN where h >= 1/2: how far LazyIOS, and FABA with equal weights, can be moved.
+
+    >>> twice_over_the_rest(np.array([0.0, 0.1, 0.5]))
+    array([0.  , 0.25,  nan])
+    """
+    safe = np.where(below(h, HALF), h, 0.0)
+    return np.where(below(h, HALF), 2.0 * safe / (1.0 - 2.0 * safe), np.nan)
+
+
+def by_weight(
+    of_h: Callable[[Floats], Floats], reason: str, *, equal: bool = False, beside: tuple[Contraction, ...] = ()
+) -> Contraction:
+    """A bound by h alone, for workers of which at most f neighbours lie.
 
     equal=True: the rule counts every neighbour 1 / (d_n + 1) instead of w'_nm.
     """
 
     def bound(near: Neighbourhoods) -> Floats:
-        return np.where(near.lying <= near.f, bound_of_cuts(near.cut_weight(equal), factor), np.nan)
+        return np.where(near.lying <= near.f, of_h(near.cut_weight(equal)), np.nan)
 
-    return Contraction(bound, reason, factor)
+    return Contraction(bound, reason, of_h, equal, beside)
+
+
+def cutting(factor: float, reason: str, *, equal: bool = False) -> Contraction:
+    """The bound factor h / (1 - 3 h) of a rule that cuts, the form of Theorem 3."""
+    return by_weight(lambda h: bound_of_cuts(h, factor), reason, equal=equal)
+
+
+def most_dropped(near: Neighbourhoods, times: float = 1.0) -> Floats:
+    """(N,) what a rule that drops the farthest neighbours of weight `times` b at least can drop at most.
+
+    b is the weight of the f heaviest. Neighbours are dropped whole: if all weigh the same that is `times` b itself,
+    otherwise less than `times` b and the heaviest neighbour; never more than all neighbours.
+    """
+    total, heaviest_one = near.weight.sum(axis=1), near.weight.max(axis=1, initial=0.0)
+    lightest = np.where(near.weight > 0.0, near.weight, np.inf).min(axis=1, initial=np.inf)
+    spare = times * near.cut_weight()
+    even = heaviest_one - lightest <= ROUNDING
+    most = np.minimum(total, np.where(even, spare, spare + heaviest_one))
+    dropped: Floats = np.where(spare > 0.0, most, 0.0)
+    return dropped
 
 
 def _zero_without_cuts(near: Neighbourhoods) -> Floats:

@@ -1,8 +1,9 @@
 """FABA: IOS's predecessor, with equal weights.
 
 With its own model inside the means that decide the cuts it is IOS on equal weights, so Theorem 3 holds with
-h_n = f_n / (d_n + 1) and equal weights over the honest as W (docs/theory.md). With its own model outside nothing is
-proved but that it is the plain mean while nothing is cut.
+h_n = f_n / (d_n + 1) and equal weights over the honest as W; the first wrong cut gives rho <= 2 h / (1 - 2 h), which is
+attained (docs/theory.md). With its own model outside nothing is proved but that it is the plain mean while nothing is
+cut.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 
 from byzmesh.checks import choice
 from byzmesh.rules.base import Block, Rule, normalised, rules
-from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS, cutting
+from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS, by_weight, cutting, twice_over_the_rest
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gram.rule import gram_rule
@@ -33,7 +34,8 @@ def faba(own: str = "inside") -> Rule:
         trusted = cut_farthest(block.inner, equal, block.present, block.f, block.tie, own == "inside")
         return normalised(trusted)
 
-    inside = cutting(THEOREM_3, "Theorem 3 with equal weights", equal=True)
+    published = cutting(THEOREM_3, "Theorem 3 with equal weights", equal=True)
+    inside = by_weight(twice_over_the_rest, "the first wrong cut, equal weights", equal=True, beside=(published,))
     return gram_rule(
         "FABA",
         coefficients,

@@ -4,8 +4,10 @@ Theorem 3: with at most f_n lying neighbours and h_n < 1/3, h_n the sum of the f
 
     rho <= max_n 12 h_n / (1 - 3 h_n)
 
-for the W that gives the liars' weight to the receiver, which is doubly stochastic if W' is symmetric. The published
-proof has gaps; docs/reprieve.md closes them, with 3 in place of 12.
+for the W that gives the liars' weight to the receiver, which is doubly stochastic if W' is symmetric. Its proof looks
+at the last wrong cut; the first one (docs/theory.md) gives, for h_n < 1/2, what liars can reach and not more:
+
+    rho <= max_n h_n (3 - 2 h_n) / ((1 - h_n)(1 - 2 h_n))
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
-from byzmesh.rules.contraction import bound_of_cuts, cutting
+from byzmesh.rules.contraction import bound_of_cuts, by_weight, cutting, first_wrong_cut
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gram.rule import gram_rule
@@ -50,5 +52,5 @@ def ios() -> Rule:
         uses_weights=True,
         keeps_own=True,
         virtual_mixing="to-own",
-        contraction=cutting(THEOREM_3, "Theorem 3"),
+        contraction=by_weight(first_wrong_cut, "the first wrong cut", beside=(cutting(THEOREM_3, "Theorem 3"),)),
     )

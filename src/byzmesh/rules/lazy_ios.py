@@ -1,6 +1,6 @@
 """LazyIOS: IOS's cuts, with the weight that was cut returned to the receiver's own model.
 
-Under IOS's conditions and with its W, rho <= max_n 2 h_n / (1 - 3 h_n): step (6) of the proof in docs/reprieve.md.
+With IOS's W and h_n < 1/2, rho <= max_n 2 h_n / (1 - 2 h_n), which is attained: docs/theory.md, "The first wrong cut".
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, rules
-from byzmesh.rules.contraction import cutting
+from byzmesh.rules.contraction import by_weight, twice_over_the_rest
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gossip import rest_to_own
@@ -31,5 +31,5 @@ def lazy_ios() -> Rule:
         uses_weights=True,
         keeps_own=True,
         virtual_mixing="to-own",
-        contraction=cutting(2.0, "LazyIOS's bound, docs/reprieve.md"),
+        contraction=by_weight(twice_over_the_rest, "the first wrong cut"),
     )

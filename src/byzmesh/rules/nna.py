@@ -1,15 +1,30 @@
-"""NNA, nearest-neighbour averaging: the mean of the S - f vectors nearest the receiver's own."""
+"""NNA, nearest-neighbour averaging: the mean of the S - f vectors nearest the receiver's own.
+
+With equal weights over the honest as W and B <= f liars, rho <= (f + 3 B) / (S - f), S = d + 1 (docs/theory.md, "Rules
+that keep the nearest"); with s of them silent both B and S are less by s, and the largest of these counts.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
-from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS
+from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.nearest import pick_least
 from byzmesh.types import Floats
+
+
+def moved_at_most(near: Neighbourhoods) -> Floats:
+    """The largest (f + 3 (B - s)) / (S - s - f) over s silent liars; 1 where the worker may be left with its own."""
+    most = np.zeros(len(near.f))
+    for silent in range(1 + int(near.lying.max(initial=0))):
+        reached = silent <= near.lying
+        left = near.neighbours + 1 - silent - near.f
+        moved = (near.f + 3.0 * (near.lying - silent)) / np.maximum(left, 1)
+        most = np.maximum(most, np.where(reached, np.where(left > 1, moved, np.maximum(moved, 1.0)), 0.0))
+    return np.where(near.lying <= near.f, np.where(near.f > 0, most, 0.0), np.nan)
 
 
 @rules.register("NNA", aliases=("nearest-neighbour-averaging", "monna"))
@@ -21,4 +36,11 @@ def nna() -> Rule:
         distance[:, 0] = -1.0  # its own comes first even where another equals it
         return normalised(pick_least(distance, block.present.sum(axis=1) - block.f, block.tie))
 
-    return gram_rule("NNA", coefficients, feasible=BELOW_NEIGHBOURS, keeps_own=True, contraction=MEAN_WITHOUT_CUTS)
+    return gram_rule(
+        "NNA",
+        coefficients,
+        feasible=BELOW_NEIGHBOURS,
+        keeps_own=True,
+        virtual_mixing="equal",
+        contraction=Contraction(moved_at_most, "the nearest are kept, equal weights"),
+    )

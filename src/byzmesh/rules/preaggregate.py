@@ -36,7 +36,7 @@ def premixed(
     weighted  whether the mixed inboxes have the weights of what was mixed; else they are weighed alike
     options   of the pre-aggregator
 
-    Nothing that is proved about the inner rule (`virtual_mixing`, `contraction`, `gossip_factor`) is proved about this
+    Nothing that is proved about the inner rule (`virtual_mixing`, `contraction`, `gossip_error`) is proved about this
     one: its inboxes hold mixtures of honest models and lies.
     """
 

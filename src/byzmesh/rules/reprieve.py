@@ -10,11 +10,12 @@ from the trusted average that the cuts left:
     x_n  = sum_{m in V} w'_nm y_m / W'(V)
 
 Cutting first makes the centre safe, and the weighted median is an honest distance or less as long as the f heaviest
-neighbours weigh h < 1/3 together, IOS's own condition. A reprieved liar is then within c s of a safe centre, and
+neighbours weigh h < 1/3 together, Theorem 3's condition. A reprieved liar is then within c s of a safe centre, and
 
-    rho <= max_n max(3, 1 + c) h_n / (1 - 3 h_n)
+    rho <= max_n h_n max((1 + 2 t_n) / (1 - h_n), (1 + c) t_n),   t_n = 1 / ((1 - h_n)(1 - 2 h_n))
 
-with the doubly stochastic W of Theorem 3 (docs/reprieve.md has the proof). Without outliers V is everybody and the rule
+with the doubly stochastic W of Theorem 3 (docs/theory.md has the proof, docs/reprieve.md the first one, which gives
+max(3, 1 + c) h_n / (1 - 3 h_n)). Without outliers V is everybody and the rule
 is the weighted mean (unless its own model has about half of the weight: the median is then that model's distance, and
 the rule goes over to IOS); with f far outliers V = U and the rule is IOS. Costs what IOS costs.
 """
@@ -26,7 +27,7 @@ import numpy as np
 from byzmesh.checks import at_least
 from byzmesh.compiled import exact
 from byzmesh.rules.base import Block, Rule, normalised, rules
-from byzmesh.rules.contraction import cutting
+from byzmesh.rules.contraction import THIRD, below, by_weight
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gram.rule import gram_rule
@@ -75,6 +76,18 @@ def reprieved(
     return chosen
 
 
+def moved_at_most(h: Floats, c: float) -> Floats:
+    """The bound on rho by h, NaN where h >= 1/3.
+
+    >>> moved_at_most(np.array([0.0, 0.1, 0.4]), 3.5)
+    array([0.   , 0.625,   nan])
+    """
+    safe = np.where(below(h, THIRD), h, 0.0)
+    scale = 1.0 / ((1.0 - safe) * (1.0 - 2.0 * safe))
+    most = safe * np.maximum((1.0 + 2.0 * scale) / (1.0 - safe), (1.0 + c) * scale)
+    return np.where(below(h, THIRD), most, np.nan)
+
+
 @rules.register("Reprieve", aliases=("readmission", "ios-readmission"))
 def reprieve(c: float = 3.5) -> Rule:
     """Cut f neighbours as IOS does, then take back those within c median distances of the trusted average.
@@ -105,5 +118,5 @@ def reprieve(c: float = 3.5) -> Rule:
         options={"c": c},
         keeps_own=True,
         virtual_mixing="to-own",
-        contraction=cutting(max(3.0, 1.0 + c), "Reprieve's bound, docs/reprieve.md"),
+        contraction=by_weight(lambda h: moved_at_most(h, c), "Reprieve's bound"),
     )

@@ -9,58 +9,92 @@ from typing import Any
 
 from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
-from byzmesh.rules.contraction import THIRD
-from byzmesh.theory.contraction import Proof, heaviest, rca_limit
-from byzmesh.theory.gossip import Gossip, contracts
+from byzmesh.theory.connectivity import Connectivity
+from byzmesh.theory.consensus import Condition
+from byzmesh.theory.contraction import Proof, heaviest
+from byzmesh.theory.gossip import Spectrum
 from byzmesh.theory.mixing import Mixing
+from byzmesh.theory.question import Question
 from byzmesh.theory.search.climb import Search
 from byzmesh.theory.theorems import Promise
-from byzmesh.theory.verdicts import Verdict, WorkerReport
-from byzmesh.theory.worst_placement import Placement
+from byzmesh.theory.verdict import ANSWERS, Verdict
+from byzmesh.theory.verdicts import WorkerReport
 from byzmesh.types import Floats
+
+EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3}
+"""Of `byzmesh certify`; 2 is a mistake."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
     """What is known about a rule on a network. `print` shows it in words, `to_dict` is for machines.
 
-    rho_bound is the proved bound (None: nothing proved; infinity: proved to be unbounded), search what the search
-    for bad inputs reached.
+    rate        lambda; if liars may be anywhere a bound from below, None where none is known
+    rho_bound   the proved bound (None: nothing proved; infinity: proved to be unbounded)
+    search      what the search for bad inputs reached
+    mixing, chi2, doubly_stochastic, strongly_connected and perron are W's with the liars given, or with nobody lying
     """
 
-    network: Network
+    question: Question
     rule: Rule
-    f: Any
+    limit: float
     mixing: Mixing
-    rate: float
-    rho_star: float
+    rate: float | None
+    rho_star: float | None
     chi2: float
     doubly_stochastic: bool
     strongly_connected: bool
-    honest_connected: bool
+    connectivity: Connectivity
     perron: Floats | None
     proof: Proof
-    rho_bound: float | None
     workers: tuple[WorkerReport, ...]
+    bounded: Verdict
+    fair: Verdict
+    agrees: Verdict
     rdsa: Verdict
     rca: Verdict
-    gossip: Gossip
+    conditions: tuple[Condition, ...]
+    spectrum: Spectrum | None
     search: Search | None
-    placement: Placement | None
     promise: Promise | None
     guarantee: str
 
     @property
+    def network(self) -> Network:
+        """The network, with its liars if they are given."""
+        return self.question.network
+
+    @property
+    def verdict(self) -> Verdict:
+        """On the guarantee that was asked for."""
+        return {
+            "connected": self.connectivity.verdict,
+            "bounded": self.bounded,
+            "fair": self.fair,
+            "agrees": self.agrees,
+            "rdsa": self.rdsa,
+            "rca": self.rca,
+        }[self.guarantee]
+
+    @property
     def holds(self) -> bool:
         """Whether the guarantee that was asked for is proved."""
-        connected = self.honest_connected and self.strongly_connected
-        return {
-            "rdsa": bool(self.rdsa) and connected,
-            "rca": bool(self.rca),
-            "both": bool(self.rdsa) and bool(self.rca),
-            "gossip": contracts(self.rule.gossip_factor, self.gossip.b, self.gossip.mu_2),
-            "connected": connected,
-        }[self.guarantee]
+        return bool(self.verdict)
+
+    @property
+    def exit_code(self) -> int:
+        """0: it holds, 1: it does not hold, 3: unknown."""
+        return EXIT_CODES[self.verdict.status]
+
+    @property
+    def honest_connected(self) -> bool:
+        """Whether it is proved that the honest workers reach each other."""
+        return bool(self.connectivity.verdict)
+
+    @property
+    def rho_bound(self) -> float | None:
+        """The proved bound on rho; None: nothing is proved; infinity: proved to be unbounded."""
+        return None if math.isnan(self.proof.rho) else self.proof.rho
 
     @property
     def h_max(self) -> float:
@@ -94,83 +128,119 @@ def spans(ids: Iterable[int]) -> str:
     return ", ".join(part for group in parts for part in group)
 
 
+def called(network: Network, ids: Iterable[int]) -> str:
+    """Nodes as the user calls them: names, or ranges of numbers."""
+    chosen = sorted(ids)
+    return spans(chosen) if network.names is None else ", ".join(network.label(node) for node in chosen)
+
+
 def in_words(certificate: Certificate) -> str:
     """The certificate as text."""
     return "\n".join([*_words(certificate), "", *_numbers(certificate)])
 
 
-def _words(certificate: Certificate) -> list[str]:
-    network = certificate.network
+def about(certificate: Certificate) -> str:
+    """Which rule, which network and which liars."""
+    question, network = certificate.question, certificate.network
+    start = f"{certificate.rule.name} on {network.name}: "
+    if question.anywhere:
+        f = sorted(set(question.f.tolist()))
+        per = f"at most {f[0]}" if len(f) == 1 else f"at most f = {f[0]} to {f[-1]}"
+        total = "" if question.total is None else f", at most {question.total} in all"
+        return f"{start}{network.n} nodes, any of which may lie, {per} in the neighbourhood of a worker{total}."
     liars = network.byzantine.tolist()
-    who = f"{len(liars)} lying ({spans(liars)})" if liars else "none lying"
-    lines = [f"{certificate.rule.name} on {network.name}: {len(network.honest)} honest workers, {who}."]
-    placed = certificate.placement
-    if placed is not None:
-        how = {
-            "cut": "they leave the honest workers in pieces, nothing is worse",
-            "exhaustive": f"the worst of all {placed.tried} placements",
-            "greedy": f"found greedily ({placed.tried} placements tried); others may be worse",
-        }[placed.method]
-        lines.append(f"No placement was given: the liars are put at {spans(liars)}, {how}.")
-    answer = "holds" if certificate.holds else "is not proved"
-    lines.append(f"The guarantee asked for ({certificate.guarantee}) {answer}.")
-    lines.append(f"RDSA (every honest worker counts the same) is {_verdict(certificate.rdsa)}.")
-    lines.append(f"RCA (the honest workers reach consensus) is {_verdict(certificate.rca)}.")
-    if not certificate.honest_connected:
-        lines.append("The honest workers do not reach each other without a liar in between.")
-    if certificate.proof.factor is not None:
-        lines += _bearing(certificate)
-    searched = certificate.search
+    return f"{start}{len(network.honest)} honest workers, {len(liars)} lying ({called(network, liars)})."
+
+
+LEVELS = {
+    "bounded": "bounded (no lies move a worker farther than {limit:g} honest spreads)",
+    "fair": "fair (bounded, and every honest worker counts the same: RDSA)",
+    "agrees": "agrees (disagreement dies out, whatever the liars send)",
+}
+
+
+def _words(certificate: Certificate) -> list[str]:
+    verdict = certificate.verdict
+    lines = [about(certificate)]
+    lines.append(f"The guarantee asked for ({certificate.guarantee}): {ANSWERS[verdict.status]}.")
+    for name, meaning in LEVELS.items():
+        lines.append(f"{meaning.format(limit=certificate.limit)} {getattr(certificate, name)}.")
+    if certificate.connectivity.verdict.status == "refuted":
+        lines.append(f"Not connected: {certificate.connectivity.verdict.reason}.")
+    lines += _bearing(certificate)
+    searched, proof = certificate.search, certificate.proof
     if searched is not None and searched.witness is not None:
-        proved = certificate.rho_bound
-        top = "nothing is proved" if proved is None else f"proved at most {_number(proved)}"
+        top = "nothing is proved" if certificate.rho_bound is None else f"proved at most {_named(proof)}"
         lines.append(f"Measured contraction: at least {_number(searched.rho)}, {top}.")
     return lines
 
 
-def _verdict(verdict: Verdict) -> str:
-    return f"{verdict.status}: {verdict.reason}"
+def _named(proof: Proof) -> str:
+    weaker = "".join(f", {_number(_known(other.rho))} by {other.reason}" for other in proof.beside)
+    return f"{_number(proof.rho)} ({proof.reason}){weaker}"
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _bearing(certificate: Certificate) -> list[str]:
-    """Who can bear how many liars, by h < 1/3: the workers that fail, else the most delicate ones."""
-    sums = heaviest(certificate.network, certificate.mixing.form == "equal")
-    limited = [worker for worker in certificate.workers if worker.bears < worker.neighbours]
+    """Who can bear how many liars: the workers that fail, else the most delicate ones."""
+    declared = certificate.rule.contraction
+    limited = [worker for worker in certificate.workers if worker.bears is not None]
+    if declared is None or declared.of_h is None or not limited:
+        return []
+    sums = heaviest(certificate.network, declared.equal)
+    limited = [worker for worker in limited if _bears(worker) < worker.neighbours]
     if not limited:
         return ["Every worker can bear lies from all its neighbours."]
-    broken = [worker for worker in limited if worker.f > worker.bears]
-    fewest = min(worker.bears for worker in limited)
+    broken = [worker for worker in limited if worker.f > _bears(worker)]
+    fewest = min(_bears(worker) for worker in limited)
     groups: dict[tuple[int, int], list[WorkerReport]] = {}
-    for worker in broken or [worker for worker in limited if worker.bears == fewest]:
-        beyond = min(worker.f, worker.neighbours) if broken else worker.bears + 1
-        groups.setdefault((worker.bears, beyond), []).append(worker)
+    for worker in broken or [worker for worker in limited if _bears(worker) == fewest]:
+        beyond = min(worker.f, worker.neighbours) if broken else _bears(worker) + 1
+        groups.setdefault((_bears(worker), beyond), []).append(worker)
     rows = {worker.worker: row for row, worker in enumerate(certificate.workers)}
     lines = []
     for (bears, beyond), same in sorted(groups.items()):
-        who = f"Worker {same[0].worker}" if len(same) == 1 else f"Workers {spans(each.worker for each in same)}"
-        total = sums[rows[same[0].worker], beyond]
+        names = called(certificate.network, (each.worker for each in same))
+        who = f"Worker {names}" if len(same) == 1 else f"Workers {names}"
+        total = sums[rows[same[0].worker], [beyond]]
+        bound = float(declared.of_h(total)[0])
+        then = "nothing is proved" if math.isnan(bound) else f"only rho <= {bound:.3g} is proved"
+        if beyond > certificate.rule.largest_f(same[0].neighbours):
+            then = "the rule cannot run"
         lines.append(
-            f"{who} can bear {bears} {'liar' if bears == 1 else 'liars'}, not {beyond}: "
-            f"lies can weigh {total:.3f} then, which is not below 1/3."
+            f"{who} can bear {max(0, bears)} {'liar' if bears == 1 else 'liars'}, not {beyond}: "
+            f"lies can weigh {total[0]:.3f} then, and {then}."
         )
     return lines
 
 
+def _bears(worker: WorkerReport) -> int:
+    return worker.neighbours if worker.bears is None else worker.bears
+
+
 def _numbers(certificate: Certificate) -> list[str]:
-    limit = rca_limit(certificate.rho_star, certificate.proof.factor)
-    gossip = certificate.gossip
+    whose = "nobody lying, " if certificate.question.anywhere else ""
+    least = "at least " if certificate.question.anywhere else ""
+    searched = certificate.search
     lines = [
-        f"W ({certificate.mixing.form}, {certificate.mixing.source}): doubly stochastic "
+        f"W ({certificate.mixing.form}, {whose}{certificate.mixing.source}): doubly stochastic "
         f"{_yes(certificate.doubly_stochastic)}, chi^2 {certificate.chi2:.6f}, "
         f"strongly connected {_yes(certificate.strongly_connected)}",
-        f"lambda {certificate.rate:.4f}, rho* {certificate.rho_star:.5f}, honest workers connected "
-        f"{_yes(certificate.honest_connected)}",
-        f"h at most {certificate.h_max:.4f} (needed: < {THIRD:.4f} for a bound, < {limit:.5f} for RCA)",
-        f"rho at most {_number(certificate.rho_bound)}"
-        + ("" if certificate.search is None else f", at least {_number(certificate.search.rho)} (searched)"),
-        f"gossip: mu_2 {gossip.mu_2:.4f}, b {gossip.b:.4f}; 2 rho b < mu_2 for "
-        + (", ".join(name for name, holds in gossip.holds.items() if holds) or "no kind of rule"),
+        f"lambda {least}{_number(certificate.rate)}, rho* {least}{_number(certificate.rho_star)}, honest workers "
+        f"connected {ANSWERS[certificate.connectivity.verdict.status]}",
+        f"h at most {certificate.h_max:.4f}",
+        f"rho in [{0.0 if searched is None else searched.rho:.4g} searched, {_number(certificate.rho_bound)} proved]",
+        f"RDSA (Definition 3) {certificate.rdsa.status}: {certificate.rdsa.reason}",
+        f"RCA (Definition 2) {certificate.rca.status}: {certificate.rca.reason}",
     ]
+    seen = certificate.spectrum
+    if seen is not None:
+        lines.append(
+            f"honest Laplacian: mu_2 {least}{seen.mu_2:.4f}, mu_max {'at most ' if least else ''}{seen.mu_max:.4f}"
+        )
     told = certificate.promise
     if told is not None:
         lines += [
@@ -188,7 +258,7 @@ def _yes(value: bool) -> str:
 
 def _number(value: float | None) -> str:
     if value is None:
-        return "(not proved)"
+        return "(not known)"
     return "unbounded" if math.isinf(value) else f"{value:.4g}"
 
 
@@ -198,26 +268,40 @@ def _plain(value: float | None) -> float | None:
 
 def as_dict(certificate: Certificate) -> dict[str, Any]:
     """The certificate as plain values."""
-    network, searched, placed = certificate.network, certificate.search, certificate.placement
+    network, searched, question = certificate.network, certificate.search, certificate.question
+    names = ("bounded", "fair", "agrees", "rdsa", "rca")
+    cut = certificate.connectivity.cut
     return {
         "network": network.name,
+        "names": None if network.names is None else list(network.names),
         "rule": certificate.rule.name,
         "options": {
             name: value if _is_plain(value) else str(value) for name, value in certificate.rule.options.items()
         },
         "byzantine": network.byzantine.tolist(),
-        "placement": None if placed is None else {"method": placed.method, "tried": placed.tried},
+        "anywhere": question.anywhere,
+        "total": question.total,
         "guarantee": certificate.guarantee,
+        "limit": certificate.limit,
+        "answer": ANSWERS[certificate.verdict.status],
         "holds": certificate.holds,
+        "exit_code": certificate.exit_code,
         "summary": _words(certificate),
-        "rdsa": bool(certificate.rdsa),
-        "rca": bool(certificate.rca),
-        "verdicts": {"rdsa": asdict(certificate.rdsa), "rca": asdict(certificate.rca)},
+        "verdicts": {
+            **{name: asdict(getattr(certificate, name)) for name in names},
+            "connected": asdict(certificate.connectivity.verdict),
+        },
+        "cut": None if cut is None else cut.tolist(),
+        "conditions": [
+            {**{name: _plain_or_text(value) for name, value in asdict(told).items()}, "holds": told.holds}
+            for told in certificate.conditions
+        ],
         "lambda": _plain(certificate.rate),
         "rho_star": _plain(certificate.rho_star),
         "h": [worker.h for worker in certificate.workers],
         "h_max": certificate.h_max,
         "rho_bound": _plain(certificate.rho_bound),
+        "rho_bounds": {proof.reason: _plain(proof.rho) for proof in (certificate.proof, *certificate.proof.beside)},
         "rho_unbounded": certificate.rho_bound is not None and math.isinf(certificate.rho_bound),
         "rho_searched": None if searched is None else _plain(searched.rho),
         "searched_unbounded": searched is not None and math.isinf(searched.rho),
@@ -225,17 +309,20 @@ def as_dict(certificate: Certificate) -> dict[str, Any]:
         "mixing": {"form": certificate.mixing.form, "source": certificate.mixing.source},
         "doubly_stochastic": certificate.doubly_stochastic,
         "strongly_connected": certificate.strongly_connected,
-        "honest_connected": certificate.honest_connected,
         "perron": None if certificate.perron is None else certificate.perron.tolist(),
-        "gossip": asdict(certificate.gossip),
+        "spectrum": None if certificate.spectrum is None else asdict(certificate.spectrum),
         "promise": None
         if certificate.promise is None
         else {name: _plain(value) for name, value in asdict(certificate.promise).items()},
         "workers": [
-            {**asdict(worker), "rho_bound": _plain(worker.rho_bound), "theorem_3": worker.h < THIRD - 1e-12}
+            {**asdict(worker), "name": network.label(worker.worker), "rho_bound": _plain(worker.rho_bound)}
             for worker in certificate.workers
         ],
     }
+
+
+def _plain_or_text(value: Any) -> Any:
+    return _plain(value) if isinstance(value, float) else value
 
 
 def _is_plain(value: Any) -> bool:

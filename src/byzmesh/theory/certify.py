@@ -1,12 +1,9 @@
-"""`certify`: can this network tolerate these liars under this rule?
+"""`certify`: can this network tolerate these liars, or any f of them, under this rule?
 
-Two properties of the paper are decided, each "proved", "refuted" or "unknown":
-
-    RDSA   the rule has a contraction constant with a doubly stochastic W: everybody counts the same
-    RCA    that constant is below rho* = lambda / (8 sqrt N): the workers reach consensus (Theorem 2)
-
-Proved means by a theorem with constants, never by an order. Refuted means by arithmetic (W, lambda) or by a witness:
-an input, which can be saved, on which the rule deviates too much. Everything else is unknown.
+Asked for is one of the levels of `verdicts`: "bounded" (the default), "fair" or "agrees", or "connected", or one of the
+paper's two properties, "rdsa" and "rca". Each is "proved", "refuted" or "unknown". Proved means by a theorem with
+constants, never by an order, and for every placement in question. Refuted means by arithmetic or by a witness: an
+input, which can be saved, on which the rule deviates too much. Everything else is unknown.
 """
 
 from __future__ import annotations
@@ -16,29 +13,49 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.checks import choice, is_whole
+from byzmesh.checks import choice, positive
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory import mixing as matrices
 from byzmesh.theory.certificate import Certificate
-from byzmesh.theory.contraction import proved_contraction
-from byzmesh.theory.gossip import gossip_criterion
-from byzmesh.theory.search.climb import default_budget, search_contraction
+from byzmesh.theory.connectivity import Connectivity, connectivity
+from byzmesh.theory.consensus import conditions
+from byzmesh.theory.gossip import Spectrum, spectrum, weight_of_lies
+from byzmesh.theory.question import Question, ask
+from byzmesh.theory.search.climb import SMALL_NETWORK, Search, default_budget, search_contraction
+from byzmesh.theory.search.every_mixing import best_row
+from byzmesh.theory.search.exchange import Exchange, stuck_camps
+from byzmesh.theory.search.game import Game, games_anywhere, games_of, playable
 from byzmesh.theory.theorems import Promise, promise
-from byzmesh.theory.verdicts import Facts, decide_rca, decide_rdsa, reports
-from byzmesh.theory.worst_placement import worst_placement
+from byzmesh.theory.verdict import Verdict
+from byzmesh.theory.verdicts import (
+    Facts,
+    decide_agrees,
+    decide_bounded,
+    decide_fair,
+    decide_rca,
+    decide_rdsa,
+    reports,
+)
 
-GUARANTEES = ("rdsa", "rca", "both", "gossip", "connected")
+GUARANTEES = ("bounded", "fair", "agrees", "connected", "rdsa", "rca")
+RHO = 1.0
+"""The default limit: with rho <= 1 a worker stays within the ball around its virtual average that holds the honest
+models it hears, so no lie throws it outside of everything honest."""
+KINDS = 8
+"""So many kinds of neighbourhoods are tried for a W that would do."""
 
 
 def certify(
     network: Network,
     rule: str | Rule = "ios",
-    f: Any = "exact",
+    f: Any = None,
     *,
-    guarantee: str = "rdsa",
+    total: int | None = None,
+    guarantee: str = "bounded",
+    rho: float = RHO,
     search: int | None = None,
     seed: int = 0,
     dimension: int = 2,
@@ -52,68 +69,121 @@ def certify(
 ) -> Certificate:
     """The certificate of a rule on a network.
 
-    f          bound on the lying neighbours; a number on a network without liars stands for that many liars in the
-               worst places, and every worker then expects min(f, its neighbours)
-    guarantee  what `holds` answers: "rdsa" (and connected), "rca", "both", "connected" or "gossip" (2 rho b < mu_2,
-               for gossip rules)
+    f          bound on the lying neighbours. On a network with liars they are the ones in question, and f is "exact" by
+               default. On one without, f must be given and means all placements of at most f liars per neighbourhood,
+               and all their subsets
+    total      on a network without liars: at most so many in the whole network (and f per neighbourhood, if given too)
+    guarantee  what `holds` answers: "bounded", "fair", "agrees", "connected", "rdsa" or "rca"
+    rho        the limit of "bounded" and "fair" on the contraction constant
     search     inputs to try per kind of neighbourhood for a witness; 0: none; None: 10,000 on networks of up to 64
                workers, for rules that look at the received models only
     L, delta_in, delta_out (and step, rounds, gap = f(x^0) - f*)  the problem, for the theorems in numbers
 
     >>> from byzmesh.networks import network
     >>> told = certify(network("paper/two-castle"))
-    >>> told.rdsa.status, told.rca.status, round(told.rate, 3), round(told.h_max, 3)
-    ('proved', 'refuted', 0.926, 0.182)
+    >>> told.bounded.status, told.fair.status, told.agrees.status, round(told.proof.rho, 4)
+    ('proved', 'proved', 'unknown', 0.9206)
     """
     choice("guarantee", guarantee, GUARANTEES)
+    positive("rho", rho)
     chosen = make_rule(rule, **options)
-    placement = None
-    if is_whole(f) and f > 0 and len(network.byzantine) == 0:
-        placement = worst_placement(network, int(f))
-        network = network.with_byzantine(placement.byzantine)
-        bounds = np.minimum(int(f), network.layout.degree)
-    else:
-        bounds = network.bounds(f)
-    virtual = matrices.virtual_mixing(network, chosen)
-    rate = matrices.mixing_rate(virtual.matrix)
-    star = matrices.rho_star(rate, len(virtual.matrix))
-    proof = proved_contraction(network, chosen, bounds)
+    question = ask(network, f, total)
+    virtual = matrices.virtual_mixing(question.network, chosen)
+    proof = question.proved(chosen)
+    workers = reports(question, chosen, proof, rho)
+    feasible = all(worker.feasible for worker in workers)
     budget = default_budget(network, chosen) if search is None else search
-    searched = None
+    games = _games(question, virtual) if budget else []
+    searched: Search | None = None
     if budget:
         searched = search_contraction(
-            network, chosen, bounds, budget=budget, seed=seed, dimension=dimension, proof=proof
+            network, chosen, budget=budget, seed=seed, dimension=dimension, games=games, proof=proof
         )
-    workers = reports(network, chosen, bounds, proof, star, virtual.form == "equal")
-    facts = Facts(mixing=virtual, rho_star=star, proof=proof, search=searched, workers=workers)
-    return Certificate(
-        network=network,
+    seen = _spectrum(question, virtual)
+    asked = guarantee in ("fair", "agrees", "connected", "rca") or network.n <= SMALL_NETWORK or not question.anywhere
+    facts = Facts(
+        question=question,
         rule=chosen,
-        f=f,
+        limit=rho,
+        mixing=virtual,
+        proof=proof,
+        search=searched,
+        workers=workers,
+        connected=connectivity(question) if asked else Connectivity(Verdict("unknown", "it was not asked for")),
+        conditions=conditions(question, chosen, virtual, proof, seen),
+        stuck=_stuck(question, chosen) if budget and feasible else None,
+        best_mixing=max((best_row(chosen, game, seed) for game in games[:KINDS]), default=0.0) if feasible else 0.0,
+    )
+    rate = _rate(question, virtual, seen)
+    star = None if rate is None else max(0.0, matrices.rho_star(rate, len(virtual.matrix)))
+    return Certificate(
+        question=question,
+        rule=chosen,
+        limit=rho,
         mixing=virtual,
         rate=rate,
         rho_star=star,
         chi2=matrices.chi2(virtual.matrix),
         doubly_stochastic=matrices.doubly_stochastic(virtual.matrix),
         strongly_connected=matrices.strongly_connected(virtual.matrix),
-        honest_connected=network.honest_connected,
+        connectivity=facts.connected,
         perron=matrices.perron(virtual.matrix),
         proof=proof,
-        rho_bound=None if math.isnan(proof.rho) else proof.rho,
         workers=workers,
+        bounded=decide_bounded(facts),
+        fair=decide_fair(facts),
+        agrees=decide_agrees(facts),
         rdsa=decide_rdsa(facts),
         rca=decide_rca(facts),
-        gossip=gossip_criterion(network),
+        conditions=facts.conditions,
+        spectrum=seen,
         search=searched,
-        placement=placement,
         promise=_promise(facts, rate, L, delta_in, delta_out, step, rounds, gap),
         guarantee=guarantee,
     )
 
 
+def _games(question: Question, virtual: matrices.Mixing) -> list[Game]:
+    if question.anywhere:
+        return games_anywhere(question, virtual.form)
+    return games_of(question.network, virtual.matrix, question.f)
+
+
+def _spectrum(question: Question, virtual: matrices.Mixing) -> Spectrum | None:
+    """The honest Laplacian's eigenvalues, or bounds for all placements; only W to-own follows from them."""
+    if virtual.form != "to-own":
+        return None
+    lies = weight_of_lies(question.network, _heaviest_lies(question), True) if question.anywhere else 0.0
+    return spectrum(question.network, lies)
+
+
+def _heaviest_lies(question: Question) -> Any:
+    from byzmesh.theory.contraction import heaviest
+
+    return heaviest(question.network)[np.arange(len(question.f)), question.most]
+
+
+def _rate(question: Question, virtual: matrices.Mixing, seen: Spectrum | None) -> float | None:
+    if not question.anywhere or not question.f.any():
+        return matrices.mixing_rate(virtual.matrix)
+    return None if seen is None else seen.rate
+
+
+def _stuck(question: Question, rule: Rule) -> str | None:
+    """Why the workers may disagree for ever, in words, or None."""
+    network = question.network
+    if not playable(rule) or network.n > SMALL_NETWORK or len(network.honest) < 2:
+        return None
+    camp = stuck_camps(Exchange(network, rule, question.f))
+    if camp is None:
+        return None
+    size = int((camp == camp[0]).sum())
+    return f"two camps of {size} and {len(camp) - size} workers stay as they are (witness), nobody giving way"
+
+
 def _promise(
     facts: Facts,
-    rate: float,
+    rate: float | None,
     smoothness: float | None,
     delta_in: float | None,
     delta_out: float | None,
@@ -128,8 +198,8 @@ def _promise(
             raise ConfigError(f"the theorems in numbers need L, delta_in and delta_out; give {', '.join(missing)} too")
         return None
     return promise(
-        rate=rate,
-        rho=facts.proof.rho,
+        rate=0.0 if rate is None else rate,
+        rho=math.nan if rate is None else facts.proof.rho,
         chi2=matrices.chi2(facts.mixing.matrix),
         workers=len(facts.mixing.matrix),
         smoothness=smoothness,

@@ -4,11 +4,9 @@
 
 What is proved about it stands beside each rule (`Rule.contraction`: a theorem with constants, or a proof that there is
 no constant) and is evaluated here on a network. Rules that cut have bounds by h_n, the sum of the f_n largest weights
-among n's neighbours: with B_n <= f_n liars and h_n < 1/3
+among n's neighbours; the paper's for IOS, with B_n <= f_n liars and h_n < 1/3, is
 
-    rho <= max_n k h_n / (1 - 3 h_n),        RCA if h_n < rho* / (k + 3 rho*) for every n
-
-(IOS, Theorem 3: k = 12).
+    rho <= max_n 12 h_n / (1 - 3 h_n),        RCA if h_n < rho* / (12 + 3 rho*) for every n        (Theorem 3)
 """
 
 from __future__ import annotations
@@ -38,12 +36,12 @@ class Proof:
 
     bound   (N,) upper bound on the worker's rho; infinity where rho is proved to be unbounded, NaN where nothing is
     reason  one line
-    factor  k where the bound is k h / (1 - 3 h), None where it has another form
+    beside  weaker proofs worth naming, such as the published one
     """
 
     bound: Floats
     reason: str
-    factor: float | None = None
+    beside: tuple[Proof, ...] = ()
 
     @property
     def rho(self) -> float:
@@ -90,15 +88,13 @@ def _weights(network: Network, equal: bool) -> Floats:
     return contraction.equal_weights(network.layout.degree, weight.shape[1]) if equal else weight
 
 
-def rca_limit(rho_star: float, factor: float | None = None) -> float:
-    """h below this makes a rule with rho <= factor h / (1 - 3 h) robust contractive: rho* / (factor + 3 rho*).
-
-    factor  None: IOS's 12 of Theorem 3
+def rca_limit(rho_star: float) -> float:
+    """h below this makes IOS robust contractive by Theorem 3: rho* / (12 + 3 rho*).
 
     >>> round(rca_limit(0.0366), 4)
     0.003
     """
-    return max(0.0, rho_star) / ((THEOREM_3 if factor is None else factor) + 3.0 * max(0.0, rho_star))
+    return max(0.0, rho_star) / (THEOREM_3 + 3.0 * max(0.0, rho_star))
 
 
 def largest_f(network: Network, limit: float, equal: bool = False) -> Integers:
@@ -119,19 +115,33 @@ def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
     >>> from byzmesh.networks import network
     >>> from byzmesh.rules.aggregate import rule
     >>> net = network("complete", n=13, byzantine=[0])
-    >>> round(proved_contraction(net, rule("ios"), net.bounds(1)).rho, 6)
-    1.2
+    >>> proof = proved_contraction(net, rule("ios"), net.bounds(1))
+    >>> round(proof.rho, 6), [(weaker.reason, round(weaker.rho, 6)) for weaker in proof.beside]
+    (0.280303, [('Theorem 3', 1.2)])
     """
-    declared = rule.contraction
-    if declared is None:
-        return Proof(np.full(len(network.honest), np.nan), "no bound with constants is known")
-    bound = np.asarray(declared.bound(neighbourhoods(network, f)), np.float64)
-    if bound.shape != network.honest.shape:
-        raise ConfigError(
-            f"the contraction bound of rule {rule.name} must have one entry per honest worker, "
-            f"{network.honest.shape}, got {bound.shape}"
-        )
-    return Proof(bound, declared.reason, declared.factor)
+    return evaluated(rule, [neighbourhoods(network, f)])
+
+
+def evaluated(rule: Rule, cases: list[contraction.Neighbourhoods]) -> Proof:
+    """What a rule's declaration proves in all of these cases at once, each of the same N workers."""
+    if rule.contraction is None:
+        return Proof(np.full(len(cases[0].f), np.nan), "no bound with constants is known")
+    return _in_all(rule.name, rule.contraction, cases)
+
+
+def _in_all(name: str, declared: contraction.Contraction, cases: list[contraction.Neighbourhoods]) -> Proof:
+    bounds = []
+    for near in cases:
+        bound = np.asarray(declared.bound(near), np.float64)
+        if bound.shape != near.f.shape:
+            raise ConfigError(
+                f"the contraction bound of rule {name} must have one entry per honest worker, "
+                f"{near.f.shape}, got {bound.shape}"
+            )
+        bounds.append(bound)
+    stacked = np.stack(bounds)
+    worst = np.where(np.isinf(stacked).any(axis=0), np.inf, stacked.max(axis=0))
+    return Proof(worst, declared.reason, tuple(_in_all(name, weaker, cases) for weaker in declared.beside))
 
 
 SMALL_SHARE_LIMIT = 1 << 40

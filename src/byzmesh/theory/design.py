@@ -1,9 +1,9 @@
 """Design: weights and links that turn a failing certificate into a passing one.
 
 Links are added one at a time, the cheapest way to help: between the two most endangered workers (largest h) that are
-not linked yet, of equals the pair that connects the graph best; then across smallest cuts until no f liars can separate
-the honest. Under Metropolis-Hastings weights a worker with 3 f neighbours or more always has h < 1/3, so n nodes never
-need more than about 3 f n / 2 links. Weights compared on the result: Metropolis-Hastings, best constant, and fastest
+not linked yet, of equals the pair that connects the graph best, until every h is small enough for the rule's bound;
+then across cuts until no liars in question can separate the honest; then, if the honest must agree, between the two
+workers that have least in common. Weights compared on the result: Metropolis-Hastings, best constant, and fastest
 mixing by the FDLA semidefinite programme (the extra `design`),
 
     minimise ||W - 11^T/n||_2   such that   W = W^T, W 1 = 1, W >= 0, w_nm = 0 where there is no link.
@@ -21,12 +21,16 @@ from byzmesh.checks import choice, whole
 from byzmesh.errors import ConfigError, MissingExtra
 from byzmesh.networks import Network, fiedler_vector
 from byzmesh.networks import network as make_network
-from byzmesh.rules.contraction import THIRD, below
-from byzmesh.rules.ios import theorem_3
+from byzmesh.rules.aggregate import rule as make_rule
+from byzmesh.rules.base import Rule
+from byzmesh.rules.contraction import Contraction
 from byzmesh.theory.certificate import Certificate
-from byzmesh.theory.certify import certify
-from byzmesh.theory.contraction import cut_weight, first_size, rca_limit
-from byzmesh.theory.mixing import mixing_rate, rho_star, to_own
+from byzmesh.theory.certify import RHO, certify
+from byzmesh.theory.connectivity import connectivity
+from byzmesh.theory.consensus import LARGE
+from byzmesh.theory.contraction import cut_weight
+from byzmesh.theory.question import Question, ask
+from byzmesh.theory.verdict import ANSWERS
 from byzmesh.types import Booleans, Floats
 
 Edge = tuple[int, int]
@@ -70,8 +74,8 @@ class Design:
         lines.append("Weights on the result, the best first:")
         for option in self.options:
             told = option.certificate
-            state = "holds" if told.holds else "fails"
-            lines.append(f"  {option.weights}: {state}, h at most {told.h_max:.4f}, lambda {told.rate:.4f}")
+            rate = "" if told.rate is None else f", lambda at least {told.rate:.4f}"
+            lines.append(f"  {option.weights}: {ANSWERS[told.verdict.status]}, h at most {told.h_max:.4f}{rate}")
         if self.reason is not None:
             lines.append(f"Not possible: {self.reason}.")
         return "\n".join([*lines, "", f"After, with {self.options[0].weights} weights", str(self.after)])
@@ -98,39 +102,86 @@ def suggest(
     f: int,
     nodes: int | None = None,
     rule: str = "ios",
-    guarantee: str = "rdsa",
+    guarantee: str = "fair",
+    rho: float = RHO,
     schemes: tuple[str, ...] = ("metropolis-hastings", "best-constant"),
 ) -> Design:
-    """Links and weights with which `rule` bears f liars anywhere; start from a network, or from a ring of `nodes`.
+    """Links and weights with which `rule` bears any f liars per neighbourhood; from a network, or a ring of `nodes`.
 
-    guarantee  "rdsa" or "rca"
+    guarantee  "bounded", "fair" or "agrees"
+    rho        the limit on the contraction constant
     schemes    weights to compare: "metropolis-hastings", "best-constant", "fastest" (needs byzmesh[design])
 
     >>> plan = suggest(nodes=10, f=1)
     >>> plan.before.holds, plan.after.holds, len(plan.added)
-    (False, True, 4)
+    (False, True, 14)
     """
     start = _start(network, nodes)
     whole("f", f, 1, start.n - 2, f"liars among {start.n} nodes")
-    choice("guarantee", guarantee, ("rdsa", "rca"))
+    choice("guarantee", guarantee, ("bounded", "fair", "agrees"))
     for scheme in schemes:
         choice("scheme", scheme, SCHEMES)
-    before = certify(start, rule, f, guarantee=guarantee, search=0)
-    reason = _impossible(start.n, f, guarantee)
-    grown, added = (start, ()) if before.holds or reason is not None else _grown(start, f, guarantee)
-    options = [
-        Option(scheme, certify(_weighted(grown, scheme), rule, f, guarantee=guarantee, search=0)) for scheme in schemes
-    ]
+    wanted = Wanted(make_rule(rule), f, guarantee, rho)
+    before = wanted.certificate(start)
+    reason = wanted.impossible(start.n)
+    grown, added = (start, ()) if before.holds or reason is not None else _grown(start, wanted)
+    options = [Option(scheme, wanted.certificate(_weighted(grown, scheme))) for scheme in schemes]
     options.sort(key=_preference)
     if reason is None and not options[0].certificate.holds:
         reason = "no such links were found; the rule's certificate still fails"
     return Design(before=before, after=options[0].certificate, added=added, options=tuple(options), reason=reason)
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What the network shall be able to do."""
+
+    rule: Rule
+    f: int
+    guarantee: str
+    rho: float
+
+    @property
+    def declared(self) -> Contraction:
+        """The rule's bound by h."""
+        if self.rule.contraction is None or self.rule.contraction.of_h is None:
+            raise ConfigError(
+                f"rule {self.rule.name} declares no bound by what lies weigh; design for ios, for example"
+            )
+        return self.rule.contraction
+
+    def certificate(self, network: Network) -> Certificate:
+        """Whether a network can do it; nothing is searched."""
+        return certify(network, self.rule, self.f, guarantee=self.guarantee, rho=self.rho, search=0)
+
+    def moved(self, h: Floats) -> Floats:
+        """How far lies that weigh h move a worker at most; infinite where nothing is proved."""
+        if self.declared.of_h is None:
+            return np.full(len(h), np.inf)
+        bound = self.declared.of_h(h)
+        return np.where(np.isnan(bound), np.inf, bound)
+
+    def impossible(self, n: int) -> str | None:
+        """Why even the complete graph fails, which gives every link its least weight; None if it does not."""
+        if self._complete(n):
+            return None
+        least = n
+        while not self._complete(least):
+            least += max(1, least // 8) if least > 10 * n else 1
+        return f"even the complete graph of {n} nodes fails with {self.f} liars; about {least:,} nodes are needed"
+
+    def _complete(self, n: int) -> bool:
+        """Whether equal weights on all links do: h = f / n, and two rows of W differ by as much."""
+        h = self.f / n
+        moved = float(self.moved(np.array([h]))[0])
+        return moved <= self.rho and (self.guarantee != "agrees" or h + 2.0 * moved < 1.0)
+
+
 def _preference(option: Option) -> tuple[bool, float, float]:
     """Those that hold first, then the smallest bound on rho, then the fastest mixing."""
     told = option.certificate
-    return not told.holds, math.inf if told.rho_bound is None else told.rho_bound, -told.rate
+    rate = 0.0 if told.rate is None else told.rate
+    return not told.holds, math.inf if told.rho_bound is None else told.rho_bound, -rate
 
 
 def _start(network: Network | None, nodes: int | None) -> Network:
@@ -141,39 +192,44 @@ def _start(network: Network | None, nodes: int | None) -> Network:
     return network.with_byzantine("none")
 
 
-def _impossible(n: int, f: int, guarantee: str) -> str | None:
-    """Why even the complete graph fails, which gives every link its least weight; None if it does not."""
-    h = f / n
-    if h >= THIRD:
-        return f"{f} liars among {n} nodes are a third or more; use at least {3 * f + 1} nodes"
-    if guarantee == "rca" and theorem_3(np.array([h]))[0] >= rho_star(1.0, n - f):
-        least = first_size(lambda each: float(theorem_3(np.array([f * each]))[0]), True)
-        return f"even the complete graph of {n} nodes is not RCA with {f} liars; about {least:,} nodes are needed"
-    return None
-
-
-def _limit(network: Network, f: int, guarantee: str) -> float:
-    if guarantee == "rdsa":
-        return THIRD
-    return rca_limit(rho_star(mixing_rate(to_own(network)), network.n - f))
-
-
-def _grown(start: Network, f: int, guarantee: str) -> tuple[Network, tuple[Edge, ...]]:
-    """The graph with links added until every h is below its limit and no f nodes separate the rest."""
+def _grown(start: Network, wanted: Wanted) -> tuple[Network, tuple[Edge, ...]]:
+    """The graph with links added until the certificate holds or nothing is left to link."""
     links = start.adjacency.copy()
     added: list[Edge] = []
     while True:
         network = Network.from_adjacency(links, name=start.name)
-        h = cut_weight(network, np.full(network.n, f))
-        poor = network.degree <= f  # a rule must keep at least one neighbour
-        if (below(h, _limit(network, f, guarantee)) & ~poor).all():
-            edge = _across(links, f)
-        else:
-            edge = _between(links, np.where(poor, 2.0 + f - network.degree, h))
+        edge = _next(network, wanted)
         if edge is None:
             return network, tuple(added)
         links[edge], links[edge[::-1]] = True, True
         added.append(edge)
+
+
+def _next(network: Network, wanted: Wanted) -> Edge | None:
+    """The next link to add; None if none is needed or possible."""
+    h = cut_weight(network, np.full(network.n, wanted.f), wanted.declared.equal)
+    poor = network.degree <= wanted.f  # a rule must keep at least one neighbour
+    if poor.any() or (wanted.moved(h) > wanted.rho).any():
+        return _between(network.adjacency, np.where(poor, 2.0 + wanted.f - network.degree, h))
+    if wanted.guarantee == "bounded":
+        return None
+    question = ask(network, wanted.f)
+    cut = connectivity(question).cut
+    if cut is not None:
+        return _across(network.adjacency, cut.tolist())
+    if wanted.guarantee == "agrees" and network.n <= LARGE and not wanted.certificate(network).holds:
+        return _in_common(question)
+    return None
+
+
+def _in_common(question: Question) -> Edge | None:
+    """The two workers not linked yet whose neighbourhoods have least in common."""
+    network = question.network
+    near = (network.adjacency | np.eye(network.n, dtype=bool)).astype(np.int64)
+    common = near @ near
+    common[near.astype(bool)] = network.n + 1
+    i, j = np.unravel_index(int(common.argmin()), common.shape)
+    return None if common[i, j] > network.n else (int(min(i, j)), int(max(i, j)))
 
 
 def _between(links: Booleans, danger: Floats) -> Edge | None:
@@ -193,14 +249,11 @@ def _between(links: Booleans, danger: Floats) -> Edge | None:
     return min(node, other), max(node, other)
 
 
-def _across(links: Booleans, f: int) -> Edge | None:
-    """A link across a smallest node cut of at most f nodes; None if there is no such cut."""
+def _across(links: Booleans, cut: list[int]) -> Edge | None:
+    """A link across a node cut, between the poorest nodes of two sides."""
     import networkx
 
     graph = networkx.from_numpy_array(links)
-    cut = networkx.minimum_node_cut(graph) if networkx.is_connected(graph) else set()
-    if len(cut) > f or int(links.sum()) == len(links) * (len(links) - 1):
-        return None
     graph.remove_nodes_from(cut)
     sides = [
         sorted(side, key=lambda node: (int(links[node].sum()), node)) for side in networkx.connected_components(graph)

@@ -1,56 +1,105 @@
-"""Robust gossip (clipping and trimming rules that step towards neighbours): contraction if 2 rho b < mu_2.
+"""Robust gossip (rules that step towards neighbours and clip or trim): one exchange contracts if 2 e < mu_2.
 
-    mu_2   algebraic connectivity of the honest workers under the mixing weights (second smallest eigenvalue of the
-           Laplacian of the honest block of W')
-    b      the largest total weight of lies that a worker can hold
-    rho    what a gossip rule declares (`Rule.gossip_factor`: 4 for GTS, which trims, 2 for CS+, which clips); 1 for
-           clipping with an oracle's radius
+A gossip rule declares e_n (`Rule.gossip_error`), such that whatever the liars send
+
+    ||A_n - xbar_n||^2 <= e_n sum_m w'_nm ||x_n - x_m||^2      over the honest neighbours m, xbar_n by W to-own
+
+For symmetric weights let L be the Laplacian of the honest block of W', 0 = mu_1 <= mu_2 <= ... <= mu_max its
+eigenvalues, X the centred honest models and e = max_n e_n. Then W X = X - L X, the errors E_n = A_n - xbar_n have
+||E||_F^2 <= 2 e <X, L X>, and one exchange multiplies the disagreement H by at most
+
+    1 - (mu_2 - 2 e)                                                      if 2 e <= mu_2 and mu_max <= 1          (1)
+    max over m in [mu_2, mu_max] of (sqrt(c(m)) + sqrt(2 e m))^2                                                   (2)
+
+c(m) the chord of (1 - m)^2 between mu_2 and mu_max. (1) is the published criterion 2 rho b < mu_2 (e = rho b) with its
+condition on the largest eigenvalue: without it a bipartite graph with own weights 0 would pass, although it swaps its
+two sides for ever. Proofs of both: docs/theory.md.
+
+Liars anywhere: honest blocks of symmetric weights have mu_2 >= mu_2(W') - h and mu_max <= mu_max(W'), h the most that
+lies can weigh at a worker, since x^T L x = y^T L' y - sum_n b_n x_n^2 for the vector y that is x and 0 at the liars.
 
 Reference: Gaucher, Dieuleveut and Hendrikx, Unified breakdown analysis for Byzantine robust gossip, 2024.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
 
-from byzmesh.networks import Network, algebraic_connectivity
-from byzmesh.rules.cs_plus import cs_plus
-from byzmesh.rules.gts import gts
-from byzmesh.theory.contraction import cut_weight
-from byzmesh.theory.mixing import STRICT, lying_weight
+import numpy as np
 
-FACTORS = {rule.name: rule.gossip_factor for rule in (gts(), cs_plus())} | {"oracle": 1.0}
-"""rho of the published gossip rules."""
+from byzmesh.networks import Network, laplacian
+from byzmesh.theory.mixing import ROUNDING, lying_weight
+from byzmesh.types import Floats
 
 
 @dataclass(frozen=True)
-class Gossip:
-    """mu_2, b and for each published gossip rule whether 2 rho b < mu_2."""
+class Spectrum:
+    """The honest Laplacian's second and largest eigenvalue, or bounds that hold for all placements: mu_2 from below."""
 
     mu_2: float
-    b: float
-    holds: dict[str, bool]
+    mu_max: float
+
+    @property
+    def rate(self) -> float:
+        """lambda of W = I - L: 1 - max(1 - mu_2, mu_max - 1)^2, from below if the eigenvalues are bounds."""
+        return 1.0 - max(0.0, 1.0 - self.mu_2, self.mu_max - 1.0) ** 2
 
 
-def contracts(factor: float | None, b: float, mu_2: float) -> bool:
-    """Whether 2 rho b < mu_2 for the factor rho that a rule declares; without one nothing is proved.
-
-    >>> contracts(4.0, 0.1, 0.9), contracts(2.0, 0.25, 1.0), contracts(None, 0.1, 0.9)
-    (True, False, False)
-    """
-    return factor is not None and 2.0 * factor * b < mu_2 - STRICT
-
-
-def gossip_criterion(network: Network, f: Any = None) -> Gossip:
-    """Whether gossip contracts: with b the lies' true weight, or the f heaviest neighbours' if f is given.
+def spectrum(network: Network, lies: float = 0.0) -> Spectrum | None:
+    """The honest Laplacian's eigenvalues, mu_2 less what lies can weigh; None if weights are not symmetric.
 
     >>> from byzmesh.networks import network
-    >>> gossip = gossip_criterion(network("paper/two-castle"))
-    >>> round(gossip.mu_2, 3), round(gossip.b, 3), gossip.holds
-    (0.727, 0.182, {'GTS': False, 'CS+': False, 'oracle': True})
+    >>> seen = spectrum(network("paper/two-castle"))
+    >>> round(seen.mu_2, 3), round(seen.mu_max, 3)
+    (0.727, 0.909)
     """
-    lies = lying_weight(network) if f is None else cut_weight(network, network.bounds(f))
-    b = float(lies.max())
-    mu_2 = algebraic_connectivity(network.honest_mixing) if len(network.honest) > 1 else 0.0
-    return Gossip(mu_2, b, {name: contracts(factor, b, mu_2) for name, factor in FACTORS.items()})
+    block = network.honest_mixing
+    if len(block) < 2 or np.abs(block - block.T).max() > ROUNDING:
+        return None
+    values = np.linalg.eigvalsh(laplacian(block))
+    return Spectrum(float(values[1]) - lies, float(values[-1]))
+
+
+def gossip_factor(seen: Spectrum, error: float) -> float:
+    """What one exchange multiplies the disagreement H by at most, by (1) or (2); infinite if e is not known.
+
+    >>> round(gossip_factor(Spectrum(0.8, 1.0), 0.1), 2), round(gossip_factor(Spectrum(0.8, 1.2), 0.0), 3)
+    (0.36, 0.04)
+    >>> gossip_factor(Spectrum(1.0, 2.0), 0.0)
+    1.0
+    """
+    if not math.isfinite(error):
+        return math.inf
+    factor = _by_chord(seen, error)
+    if seen.mu_max <= 1.0 + 1e-12 and 2.0 * error <= seen.mu_2:
+        factor = min(factor, 1.0 - (seen.mu_2 - 2.0 * error))
+    return factor
+
+
+def _by_chord(seen: Spectrum, error: float) -> float:
+    low, high = max(0.0, min(seen.mu_2, seen.mu_max)), seen.mu_max
+    points = np.linspace(low, high, 513)
+    slope = 0.0 if high <= low else ((1.0 - high) ** 2 - (1.0 - low) ** 2) / (high - low)
+    chord = np.maximum(0.0, (1.0 - low) ** 2 + slope * (points - low))
+    value = np.sqrt(chord) + np.sqrt(2.0 * error * points)
+    # Both roots are concave in m, so between two points the value is below the sum of the roots' largest ends.
+    ends = np.maximum(chord[1:], chord[:-1])
+    between = np.sqrt(ends) + np.sqrt(2.0 * error * points[1:])
+    return float(max(value.max(), between.max() if error > 0.0 else 0.0)) ** 2
+
+
+def oracle_contracts(network: Network) -> bool:
+    """2 b < mu_2, b the largest weight of lies at a worker: what clipping with an oracle's radius would need.
+
+    >>> from byzmesh.networks import network
+    >>> [oracle_contracts(network(f"paper/{name}")) for name in ("two-castle", "er-12", "octopus")]
+    [True, True, False]
+    """
+    seen = spectrum(network)
+    return seen is not None and 2.0 * float(lying_weight(network).max()) < seen.mu_2 - ROUNDING
+
+
+def weight_of_lies(network: Network, h: Floats, anywhere: bool) -> float:
+    """The most that lies weigh at a worker: of given liars their own weight, anywhere the h of the worst worker."""
+    return float(h.max()) if anywhere else float(lying_weight(network).max())

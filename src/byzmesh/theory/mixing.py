@@ -118,14 +118,13 @@ def chi2(matrix: Floats) -> float:
 def mixing_rate(matrix: Floats) -> float:
     """lambda = 1 - ||(I - 11^T/N) W||_2^2, from the largest eigenvalue of the product's Gram matrix: O(N^3).
 
+    All eigenvalues are computed: LAPACK's search for the largest alone fails where it is multiple (complete graphs).
+
     >>> round(mixing_rate(np.array([[0.75, 0.25], [0.25, 0.75]])), 12)
     0.75
     """
-    from scipy.linalg import eigh
-
     centred = matrix - matrix.mean(axis=0)
-    last = len(matrix) - 1
-    rate = 1.0 - max(0.0, float(eigh(centred.T @ centred, eigvals_only=True, subset_by_index=[last, last])[0]))
+    rate = 1.0 - max(0.0, float(np.linalg.eigvalsh(centred.T @ centred)[-1]))
     return 0.0 if abs(rate) < STRICT else rate
 
 

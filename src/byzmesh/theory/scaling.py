@@ -27,7 +27,7 @@ from byzmesh.networks import Network
 from byzmesh.rules.contraction import THIRD
 from byzmesh.rules.ios import theorem_3
 from byzmesh.theory.contraction import cut_weight, rca_limit
-from byzmesh.theory.gossip import gossip_criterion
+from byzmesh.theory.gossip import oracle_contracts
 from byzmesh.theory.mixing import STRICT, mixing_rate, rho_star, to_own
 from byzmesh.types import Booleans
 
@@ -54,15 +54,11 @@ def _rca_order(network: Network) -> bool:
     return float(theorem_3(np.array([h]))[0]) / 12.0 < mixing_rate(to_own(network)) / root
 
 
-def _gossip(network: Network) -> bool:
-    return gossip_criterion(network).holds["oracle"]
-
-
 CONDITIONS: dict[str, Callable[[Network], bool]] = {
     "theorem-3": _theorem_3,
     "rca": _rca,
     "rca-order": _rca_order,
-    "gossip": _gossip,
+    "gossip": oracle_contracts,
 }
 
 

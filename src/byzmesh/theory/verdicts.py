@@ -1,4 +1,15 @@
-"""Verdicts: proved, refuted or unknown, each with its reason."""
+"""The levels of a guarantee and the paper's two properties, decided: proved, refuted or unknown, each with its reason.
+
+connected  the honest workers reach each other without a liar in between
+bounded    no lies, whatever they are, move an honest worker farther than `limit` times the honest spread around it:
+           rho <= limit, for the W that the rule declares
+fair       bounded, connected, and that W is doubly stochastic: everybody counts the same
+agrees     the disagreement of the honest workers dies out, whatever the liars send (one of `consensus.conditions`)
+
+RDSA is the paper's Definition 3 (a constant and a doubly stochastic W), RCA its Definition 2. The pair (rho, W) is not
+unique (Remark 1), so RCA is refuted only by what refutes it for every W: a rule that cannot run or has no constant at
+all, honest workers in pieces, or inputs on which no W does well enough (`search.every_mixing`).
+"""
 
 from __future__ import annotations
 
@@ -7,32 +18,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
-from byzmesh.rules.contraction import THIRD
+from byzmesh.theory import contraction
 from byzmesh.theory import mixing as matrices
-from byzmesh.theory.contraction import Proof, cut_weight, largest_f, rca_limit
+from byzmesh.theory.connectivity import Connectivity, weights_connect
+from byzmesh.theory.consensus import Condition
+from byzmesh.theory.contraction import Proof
+from byzmesh.theory.question import Question
 from byzmesh.theory.search.climb import Search
-from byzmesh.types import Integers
+from byzmesh.theory.verdict import Verdict, all_of
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """ "proved", "refuted" or "unknown", and why; true only if proved."""
-
-    status: str
-    reason: str
-
-    def __bool__(self) -> bool:
-        return self.status == "proved"
+ROUNDING = 1e-6
+"""A searched ratio must exceed a limit by this much before it refutes anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerReport:
-    """One honest worker: h and the bound on its rho (None: none is proved), and how many liars it can bear.
+    """One worker: h and the bound on its rho (None: none is proved), and how many liars it can bear.
 
-    bears, bears_rca  the largest f with h < 1/3, and with h < rho*/(k + 3 rho*), k the factor of the rule's bound
-    feasible          whether the rule can run with this f on this neighbourhood
+    lying     how many of its neighbours lie, or can lie at once
+    bears     the largest f for which rho is proved to stay within the limit; None: not known for this rule
+    feasible  whether the rule can run with this f on this neighbourhood
     """
 
     worker: int
@@ -41,108 +47,213 @@ class WorkerReport:
     f: int
     h: float
     rho_bound: float | None
-    bears: int
-    bears_rca: int
+    bears: int | None
     feasible: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the verdicts are drawn from."""
+    """What the verdicts are drawn from; mixing is W of the liars given, or of nobody lying."""
 
+    question: Question
+    rule: Rule
+    limit: float
     mixing: matrices.Mixing
-    rho_star: float
     proof: Proof
     search: Search | None
     workers: tuple[WorkerReport, ...]
+    connected: Connectivity
+    conditions: tuple[Condition, ...]
+    stuck: str | None
+    """An input that one exchange leaves as it is, though the workers disagree; None: none is known."""
+    best_mixing: float
+    """No W has a smaller contraction constant than this (0: nothing is known)."""
 
     @property
-    def infeasible(self) -> WorkerReport | None:
-        """The first worker at which the rule cannot run."""
-        return next((worker for worker in self.workers if not worker.feasible), None)
-
-    @property
-    def unproved(self) -> WorkerReport | None:
-        """The first worker without a proved bound."""
-        return next((worker for worker in self.workers if worker.rho_bound is None), None)
-
-    @property
-    def unbounded(self) -> str | None:
-        """Why there is no contraction constant at all, if that is known."""
+    def impossible(self) -> Verdict | None:
+        """Why there is no contraction constant at all, whatever W, if that is known."""
+        stopped = next((worker for worker in self.workers if not worker.feasible), None)
+        if stopped is not None:
+            where = f"worker {self.name(stopped.worker)}"
+            return Verdict(
+                "refuted", f"the rule cannot run at {where}: f = {stopped.f} with {stopped.neighbours} neighbours"
+            )
         if np.isinf(self.proof.bound).any():
-            return self.proof.reason
+            return Verdict("refuted", f"there is no contraction constant: {self.proof.reason}")
         if self.search is not None and math.isinf(self.search.rho) and self.search.witness is not None:
-            return f"all honest models agree and a lie still moves worker {self.search.witness.game.worker} (witness)"
+            where = self.name(self.search.witness.game.worker)
+            return Verdict("refuted", f"all honest models agree and a lie still moves worker {where} (witness)")
         return None
 
+    def name(self, worker: int) -> str:
+        """A worker as the user calls it."""
+        return self.question.network.label(worker)
 
-def reports(
-    network: Network, rule: Rule, f: Integers, proof: Proof, star: float, equal: bool
-) -> tuple[WorkerReport, ...]:
-    """One report per honest worker; `equal` counts every neighbour the same instead of by W'."""
+
+def reports(question: Question, rule: Rule, proof: Proof, limit: float) -> tuple[WorkerReport, ...]:
+    """One report per worker."""
+    network, f = question.network, question.f
     degree = network.layout.degree
-    h = cut_weight(network, f, equal)
-    bears, bears_rca = largest_f(network, THIRD, equal), largest_f(network, rca_limit(star, proof.factor), equal)
+    equal = rule.contraction is not None and rule.contraction.equal
+    sums = contraction.heaviest(network, equal)
+    h = sums[np.arange(len(f)), np.minimum(f, sums.shape[1] - 1)]
+    bears = _bearable(question, rule, limit)
     return tuple(
         WorkerReport(
             worker=int(network.honest[row]),
             neighbours=int(degree[row]),
-            lying=int(network.lying_neighbours[row]),
+            lying=int(question.most[row]),
             f=int(f[row]),
             h=float(h[row]),
             rho_bound=None if math.isnan(proof.bound[row]) else float(proof.bound[row]),
-            bears=int(bears[row]),
-            bears_rca=int(bears_rca[row]),
+            bears=None if bears is None else bears[row],
             feasible=int(f[row]) <= rule.largest_f(int(degree[row])),
         )
-        for row in range(len(h))
+        for row in range(len(f))
     )
 
 
-def _cannot_run(worker: WorkerReport) -> Verdict:
-    return Verdict(
-        "refuted", f"the rule cannot run at worker {worker.worker}: f = {worker.f} with {worker.neighbours} neighbours"
-    )
+def _bearable(question: Question, rule: Rule, limit: float) -> list[int] | None:
+    """The largest f of each worker for which the rule can run and the bound by h stays within the limit."""
+    declared = rule.contraction
+    if declared is None or declared.of_h is None:
+        return None
+    layout = question.network.layout
+    rows = contraction.heaviest(question.network, declared.equal)
+    fits = declared.of_h(rows) <= limit * (1.0 + 1e-12)
+    return [
+        min(
+            int(fits[row].argmin() if not fits[row].all() else len(fits[row])) - 1,
+            max(0, rule.largest_f(int(degree))),
+            int(degree),
+        )
+        for row, degree in enumerate(layout.degree)
+    ]
+
+
+def decide_bounded(facts: Facts) -> Verdict:
+    """No lies move a worker farther than the limit times the honest spread around it."""
+    if facts.impossible is not None:
+        return facts.impossible
+    limit = f"{facts.limit:g}"
+    proved = facts.proof.rho
+    if proved <= facts.limit * (1.0 + 1e-12):
+        return Verdict("proved", f"rho <= {proved:.4g} ({facts.proof.reason}), asked for {limit}")
+    searched = facts.search
+    if searched is not None and searched.witness is not None and searched.rho > facts.limit * (1.0 + ROUNDING):
+        where = facts.name(searched.witness.game.worker)
+        return Verdict(
+            "refuted", f"lies move worker {where} by {searched.rho:.4g} honest spreads (witness), limit {limit}"
+        )
+    known = _missing(facts) if math.isnan(proved) else f"only rho <= {proved:.4g} is proved"
+    return Verdict("unknown", f"{known}, limit {limit}")
+
+
+def decide_fair(facts: Facts) -> Verdict:
+    """Bounded and connected, and W is doubly stochastic."""
+    told = [decide_bounded(facts), facts.connected.verdict, doubly_stochastic(facts), _listens(facts)]
+    return all_of(told, f"W is doubly stochastic and rho <= {facts.proof.rho:.4g} ({facts.proof.reason})")
+
+
+def _listens(facts: Facts) -> Verdict:
+    """Whether W uses the links at all."""
+    if facts.mixing.form == "own":
+        return Verdict("refuted", "nobody listens to anybody (W = I)")
+    if facts.mixing.form == "to-own" and not weights_connect(facts.question):
+        return Verdict("unknown", "some links carry no weight, and the others were not looked at alone")
+    return Verdict("proved", "every link carries weight")
+
+
+def doubly_stochastic(facts: Facts) -> Verdict:
+    """Whether W is doubly stochastic, in every placement in question."""
+    question, mixing = facts.question, facts.mixing
+    network = question.network
+    if not matrices.doubly_stochastic(mixing.matrix):
+        reason = f"columns of W do not sum to 1 (chi^2 = {matrices.chi2(mixing.matrix):.4f})"
+        if mixing.source == "convention":
+            return Verdict("unknown", f"no theory gives this rule a W; of the conventional one the {reason}")
+        return Verdict("refuted", reason)
+    if not question.anywhere or mixing.form == "own" or not question.f.any():
+        return Verdict("proved", "W is doubly stochastic")
+    if mixing.form == "to-own":
+        # A single liar b leaves column m at 1 + w'_mb - w'_bm; liars add up, so each alone decides.
+        apart = np.abs(network.mixing - network.mixing.T)[:, question.lying]
+        if apart.size == 0 or apart.max() <= matrices.ROUNDING:
+            return Verdict("proved", "W is doubly stochastic whoever lies, since W' is symmetric")
+        liar = int(question.lying[apart.max(axis=0).argmax()])
+        return Verdict(
+            "refuted", f"with a liar at {facts.name(liar)} columns of W do not sum to 1, since W' is not symmetric"
+        )
+    if (network.degree == network.n - 1).all():
+        return Verdict("proved", "W is doubly stochastic whoever lies, since everybody is linked to everybody")
+    for node in question.lying.tolist():
+        matrix = matrices.MATRICES[mixing.form](network.with_byzantine([node]))
+        if not matrices.doubly_stochastic(matrix):
+            return Verdict(
+                "refuted" if mixing.source == "theory" else "unknown",
+                f"with a liar at {facts.name(node)} columns of W do not sum to 1 (chi^2 = {matrices.chi2(matrix):.4f})",
+            )
+    return Verdict("unknown", "W is doubly stochastic with any one liar; more were not tried")
+
+
+def decide_agrees(facts: Facts) -> Verdict:
+    """The honest workers come to agree, whatever the liars send."""
+    if facts.impossible is not None:
+        return facts.impossible
+    for condition in facts.conditions:
+        if condition.holds:
+            return Verdict("proved", str(condition))
+    if len(facts.question.network.honest) == 1 and not facts.question.anywhere:
+        return Verdict("proved", "there is one honest worker")
+    if facts.connected.verdict.status == "refuted" and facts.rule.idempotent:
+        return facts.connected.verdict
+    if facts.stuck is not None:
+        return Verdict("refuted", facts.stuck)
+    known = "; ".join(str(condition) for condition in facts.conditions) or _missing(facts)
+    return Verdict("unknown", known)
 
 
 def decide_rdsa(facts: Facts) -> Verdict:
-    """Robust doubly stochastic aggregation."""
-    if facts.infeasible is not None:
-        return _cannot_run(facts.infeasible)
-    if facts.unbounded is not None:
-        return Verdict("refuted", f"there is no contraction constant: {facts.unbounded}")
-    if not matrices.doubly_stochastic(facts.mixing.matrix):
-        reason = f"columns of W do not sum to 1 (chi^2 = {matrices.chi2(facts.mixing.matrix):.4f})"
-        if facts.mixing.source == "theory":
-            return Verdict("refuted", reason)
-        return Verdict("unknown", f"no theory gives this rule a W; of the conventional one the {reason}")
-    if facts.unproved is not None:
-        return Verdict("unknown", f"W is doubly stochastic, but no bound on rho is proved: {_missing(facts)}")
-    return Verdict("proved", f"W is doubly stochastic and rho <= {facts.proof.rho:.4g} ({facts.proof.reason})")
+    """Definition 3 of the paper: a contraction constant, however large, and a doubly stochastic W."""
+    if facts.impossible is not None:
+        return facts.impossible
+    known = (
+        Verdict("unknown", f"no bound on rho is proved: {_missing(facts)}")
+        if np.isnan(facts.proof.bound).any()
+        else Verdict("proved", "")
+    )
+    told = [doubly_stochastic(facts), known]
+    return all_of(told, f"W is doubly stochastic and rho <= {facts.proof.rho:.4g} ({facts.proof.reason})")
 
 
 def decide_rca(facts: Facts) -> Verdict:
-    """Robust contractive aggregation."""
-    if facts.infeasible is not None:
-        return _cannot_run(facts.infeasible)
-    if facts.unbounded is not None:
-        return Verdict("refuted", f"there is no contraction constant: {facts.unbounded}")
-    if not matrices.strongly_connected(facts.mixing.matrix) or facts.rho_star <= 0.0:
-        return Verdict("refuted", f"the honest workers do not mix (rho* = {facts.rho_star:.4g})")
-    if facts.unproved is None and facts.proof.rho < facts.rho_star:
-        return Verdict("proved", f"rho <= {facts.proof.rho:.4g} < rho* = {facts.rho_star:.4g} ({facts.proof.reason})")
-    if facts.search is not None and facts.search.rho >= facts.rho_star and facts.search.witness is not None:
-        where = facts.search.witness.game.worker
-        numbers = f"rho >= {facts.search.rho:.4g}, rho* = {facts.rho_star:.4g}"
-        return Verdict("refuted", f"witness at worker {where}: {numbers}")
-    known = _missing(facts) if facts.unproved is not None else f"only rho <= {facts.proof.rho:.4g} is proved"
-    return Verdict("unknown", f"{known}, rho* = {facts.rho_star:.4g}")
+    """Definition 2 of the paper: rho < rho* for some W."""
+    if facts.impossible is not None:
+        return facts.impossible
+    if facts.connected.verdict.status == "refuted":
+        return facts.connected.verdict
+    told = next((condition for condition in facts.conditions if condition.name == "RCA"), None)
+    if told is not None and told.holds:
+        return Verdict("proved", f"rho <= {told.value:.4g} < rho* = {told.limit:.4g} ({facts.proof.reason})")
+    if facts.rule.virtual_mixing == "own":
+        return Verdict("refuted", "nobody listens to anybody (W = I), so W does not mix")
+    fewest = len(facts.mixing.matrix) - (int(facts.question.most.max()) if facts.question.anywhere else 0)
+    most = matrices.rho_star(1.0, max(1, fewest))
+    if facts.best_mixing > most * (1.0 + ROUNDING):
+        return Verdict("refuted", f"whatever W, rho >= {facts.best_mixing:.4g} and rho* <= {most:.4g} (witnesses)")
+    if told is None:
+        return Verdict("unknown", _missing(facts))
+    return Verdict("unknown", f"only rho <= {told.value:.4g} is proved, rho* = {told.limit:.4g} for this W")
 
 
 def _missing(facts: Facts) -> str:
-    worker = facts.unproved
-    if worker is None or facts.proof.factor is None:
+    """Why no bound on rho is proved."""
+    if facts.rule.contraction is None or facts.rule.contraction.of_h is None:
         return facts.proof.reason
-    if worker.f < worker.lying:
-        return f"worker {worker.worker} expects {worker.f} liars and has {worker.lying}"
-    return f"h = {worker.h:.3f} at worker {worker.worker} is not below 1/3"
+    for worker in facts.workers:
+        if worker.rho_bound is None:
+            name = facts.name(worker.worker)
+            if worker.f < worker.lying:
+                return f"worker {name} expects {worker.f} liars and has {worker.lying}"
+            return f"lies can weigh h = {worker.h:.3f} at worker {name}, too much for a bound ({facts.proof.reason})"
+    return facts.proof.reason

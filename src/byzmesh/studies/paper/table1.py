@@ -19,14 +19,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import numpy as np
+
 from byzmesh.errors import ConfigError
 from byzmesh.networks import network as make_network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
+from byzmesh.rules.ios import theorem_3
 from byzmesh.theory.contraction import first_size, proved_contraction
 from byzmesh.theory.mixing import chi2, doubly_stochastic, mixing_rate, rho_star, virtual_mixing
 from byzmesh.theory.search.climb import search_contraction
-from byzmesh.theory.verdicts import Verdict
+from byzmesh.theory.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -130,18 +133,23 @@ def _rca(rule: Rule, published: Published, without_liars: float, star: float) ->
             "with a fixed radius a liar moves workers that agree; a radius of twice the honest spread would give "
             f"rho <= {factor:.0f} mu: RCA for one liar among {size:,} or more",
         )
-    if rule.contraction is not None and rule.contraction.factor is not None:
-        k = rule.contraction.factor
-        size = first_size(lambda h: k * h / (1.0 - 3.0 * h), to_own)
+    if rule.contraction is not None and rule.contraction.beside:
+        size = first_size(lambda h: float(theorem_3(np.array([h]))[0]), to_own)
         return Verdict("proved", f"for small shares: Theorem 3, one liar among {size:,} or more")
     return Verdict("unknown", "rho falls with mu, but only its order is known")
 
 
 def _rdsa(rule: Rule, published: Published) -> Verdict:
     matrix = virtual_mixing(make_network("paper/octopus"), rule).matrix
+    if published.spread_factor is not None:
+        other = "is" if doubly_stochastic(matrix) else "is not"
+        return Verdict(
+            "refuted",
+            "with a fixed radius there is no contraction constant, see RCA; with a radius of twice the honest spread "
+            f"there is, and W {other} doubly stochastic",
+        )
     if doubly_stochastic(matrix):
-        proviso = "" if published.spread_factor is None else "; as far as a contraction constant exists, see RCA"
-        return Verdict("proved", f"the liars' weight goes to own, so a symmetric W' leaves W symmetric{proviso}")
+        return Verdict("proved", "the liars' weight goes to own, so a symmetric W' leaves W symmetric")
     return Verdict("refuted", f"equal weights on the octopus graph: chi^2 = {chi2(matrix):.3f}")
 
 

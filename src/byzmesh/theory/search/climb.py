@@ -121,6 +121,7 @@ def search_contraction(
     dimension: int = 2,
     spread: float | None = None,
     mixing: Floats | None = None,
+    games: list[Game] | None = None,
     proof: Proof | None = None,
 ) -> Search:
     """The worst ratio found on this network.
@@ -129,6 +130,7 @@ def search_contraction(
     dimension  of the models searched, 1 to 3
     spread     None, or the only honest spread allowed, for rules with a scale of their own (clipping radii)
     mixing     (N, N) virtual mixing matrix to measure against (default: the rule's)
+    games      who plays against whom (default: every worker against the network's liars)
     proof      a proved bound to hold the result against; `ContradictedProof` if it fails
 
     >>> from byzmesh.networks import network
@@ -140,13 +142,14 @@ def search_contraction(
     check_playable(chosen)
     whole("dimension", dimension, 1, 3)
     whole("budget", budget, 1)
-    bounds = network.bounds(f)
-    matrix = virtual_mixing(network, chosen).matrix if mixing is None else mixing
+    if games is None:
+        matrix = virtual_mixing(network, chosen).matrix if mixing is None else mixing
+        games = games_of(network, matrix, network.bounds(f))
     row = {worker: number for number, worker in enumerate(network.honest.tolist())}
     by_worker: dict[int, float] = {}
     best: Witness | None = None
     used = 0
-    for game in games_of(network, matrix, bounds):
+    for game in games:
         if game.f > chosen.largest_f(len(game.sender) - 1):
             continue
         draw = rng.generator(seed, rng.RULE, game.worker)

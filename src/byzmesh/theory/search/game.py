@@ -18,6 +18,7 @@ from byzmesh.networks import Network
 from byzmesh.round import Round
 from byzmesh.rules.base import Rule
 from byzmesh.rules.inbox import make_inbox
+from byzmesh.theory.question import Question
 from byzmesh.types import Booleans, Floats, Integers
 
 NOISE = 1e-4
@@ -59,22 +60,46 @@ def games_of(network: Network, mixing: Floats, f: Integers) -> list[Game]:
     layout = network.layout
     row = np.full(network.n, -1, np.int64)
     row[network.honest] = np.arange(len(network.honest))
-    games: dict[tuple[object, ...], Game] = {}
+    games = []
     for number, worker in enumerate(layout.receiver.tolist()):
         sender = layout.sender[number, : layout.degree[number] + 1]
         lying: Booleans = row[sender] < 0
-        game = Game(
-            worker=worker,
-            sender=sender,
-            weight=layout.weight[number, : len(sender)],
-            target=np.where(lying, 0.0, mixing[number, np.maximum(row[sender], 0)]),
-            lying=lying,
-            f=int(f[number]),
-        )
+        target = np.where(lying, 0.0, mixing[number, np.maximum(row[sender], 0)])
+        weight = layout.weight[number, : len(sender)]
+        games.append(Game(worker=worker, sender=sender, weight=weight, target=target, lying=lying, f=int(f[number])))
+    return distinct(games)
+
+
+def games_anywhere(question: Question, form: str) -> list[Game]:
+    """The games of all nodes, each against its heaviest neighbours that may lie together, one for each kind.
+
+    form  of the virtual mixing matrix, see `theory.mixing`
+    """
+    layout = question.network.layout
+    games = []
+    for worker in range(question.network.n):
+        sender = layout.sender[worker, : layout.degree[worker] + 1]
+        weight = layout.weight[worker, : len(sender)]
+        lying: Booleans = np.isin(sender, question.worst_liars(worker))
+        target = {
+            "to-own": np.where(lying, 0.0, weight),
+            "equal": ~lying / (~lying).sum(),
+            "own": np.zeros(len(sender)),
+        }[form]
+        target[0] += 1.0 - target.sum()
+        f = int(question.f[worker])
+        games.append(Game(worker=worker, sender=sender, weight=weight, target=target, lying=lying, f=f))
+    return distinct(games)
+
+
+def distinct(games: list[Game]) -> list[Game]:
+    """One game of each kind: the first of those whose inboxes differ only in the order of the senders."""
+    kinds: dict[tuple[object, ...], Game] = {}
+    for game in games:
         weight, target = game.weight.round(12).tolist(), game.target.round(12).tolist()
-        others = zip(weight[1:], target[1:], lying[1:].tolist())
-        games.setdefault((game.f, weight[0], target[0], *sorted(others)), game)
-    return list(games.values())
+        others = zip(weight[1:], target[1:], game.lying[1:].tolist())
+        kinds.setdefault((game.f, weight[0], target[0], *sorted(others)), game)
+    return list(kinds.values())
 
 
 def playable(rule: Rule) -> bool:

@@ -1,0 +1,208 @@
+"""Do the honest workers stay connected, whoever lies?
+
+Liars given: one walk over the honest graph. Liars anywhere, k in total: the graph must be (k + 1)-connected, which
+Menger's theorem decides by maximum flows (networkx), on a sparse certificate of the graph: k + 1 breadth-first forests,
+each of the links that the ones before left over, have the same cuts of at most k nodes (Cheriyan, Kao and
+Thurimella 1993). Liars anywhere, f_n per neighbourhood: a 0/1 programme looks for honest camps S and T without a link
+between them such that every honest worker has at most f_n of the rest as neighbours,
+
+    s_i + t_i <= 1,   s_i + t_j <= 1 for linked i, j,   sum_{j in N_i} (1 - s_j - t_j) <= f_i + d_i (1 - s_i - t_i)
+
+and HiGHS proves that there are none, or finds some, or runs out of time: then the answer is unknown. Before either,
+three sure things: a node whose neighbours may all lie is cut off; if every worker keeps so many honest neighbours that
+two camps would need more nodes than there are, nobody is; nor if any two nodes are linked or have more neighbours in
+common than can lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from byzmesh.theory.mixing import strongly_connected
+from byzmesh.theory.question import Question
+from byzmesh.theory.verdict import Verdict
+from byzmesh.types import Booleans, Integers
+
+
+@dataclass(frozen=True)
+class Connectivity:
+    """The verdict and, if it is refuted, liars that cut the honest workers in pieces."""
+
+    verdict: Verdict
+    cut: Integers | None = None
+
+
+def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
+    """Whether the honest workers reach each other without a liar in between, in every placement in question.
+
+    >>> from byzmesh.networks import network
+    >>> from byzmesh.theory.question import ask
+    >>> connectivity(ask(network("two-castle", k=6), 3)).verdict.status
+    'proved'
+    >>> connectivity(ask(network("dumbbell", k=4, bridge=1), 1)).cut.tolist()
+    [3]
+    """
+    network = question.network
+    if not question.anywhere:
+        if network.honest_connected:
+            return Connectivity(Verdict("proved", "the honest workers reach each other without a liar in between"))
+        reason = "the honest workers do not reach each other without a liar in between"
+        return Connectivity(Verdict("refuted", reason), network.byzantine)
+    if not network.honest_connected:
+        return Connectivity(Verdict("refuted", "the graph is in pieces even if nobody lies"), network.byzantine)
+    cut = _cut_off(question)
+    if cut is None and _crowded(question):
+        return Connectivity(Verdict("proved", "too many honest neighbours are left for two camps"))
+    if cut is None and _close(question):
+        return Connectivity(Verdict("proved", "any two workers are linked or have an honest neighbour in common"))
+    most = int(question.f.max()) if question.total is None else question.total
+    if cut is None:
+        found = smallest_cut(network.adjacency, most)
+        if found is not None and question.admits(found):
+            cut = found
+        elif found is None and question.total is not None:
+            return Connectivity(Verdict("proved", f"the graph is {most + 1}-connected"))
+    if cut is not None:
+        reason = f"liars at {', '.join(map(str, sorted(cut)))} leave the honest workers in pieces"
+        return Connectivity(Verdict("refuted", reason), np.array(sorted(cut), np.int64))
+    return _by_programme(question, seconds)
+
+
+def _cut_off(question: Question) -> list[int] | None:
+    """Neighbours of one node that may all lie and leave honest workers elsewhere; None if there are none."""
+    network = question.network
+    for node in np.flatnonzero(question.most >= network.degree).tolist():
+        near: list[int] = network.neighbours(node).tolist()
+        if len(near) < network.n - 1 and question.admits(near):
+            return near
+    return None
+
+
+def _crowded(question: Question) -> bool:
+    """Whether two camps, each of a worker and the honest neighbours it keeps, need more nodes than there are."""
+    camp = int((question.network.degree - question.most).min()) + 1
+    return 2 * camp > question.network.n
+
+
+def _close(question: Question) -> bool:
+    """Whether any two nodes are linked or have more neighbours in common than can lie beside one of them."""
+    links = question.network.adjacency
+    common = links.astype(np.float64) @ links
+    close = links | (common > np.minimum.outer(question.most, question.most)) | np.eye(len(links), dtype=bool)
+    return bool(close.all())
+
+
+def sparse_certificate(adjacency: Booleans, count: int) -> Booleans:
+    """(n, n) `count` breadth-first forests, each of the links that the ones before left: at most count (n - 1) links.
+
+    >>> int(sparse_certificate(~np.eye(6, dtype=bool), 2).sum()) // 2
+    9
+    """
+    left = adjacency.copy()
+    kept = np.zeros_like(left)
+    n = len(left)
+    for _ in range(count):
+        seen = np.zeros(n, bool)
+        for root in range(n):
+            if seen[root]:
+                continue
+            seen[root] = True
+            queue = [root]
+            for node in queue:
+                fresh = np.flatnonzero(left[node] & ~seen)
+                seen[fresh] = True
+                queue.extend(fresh.tolist())
+                kept[node, fresh] = kept[fresh, node] = True
+        left &= ~kept
+    return kept
+
+
+def smallest_cut(adjacency: Booleans, most: int) -> list[int] | None:
+    """At most so many nodes whose absence leaves the others in pieces; None if there are none.
+
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool)
+    >>> smallest_cut(path, 1), smallest_cut(path, 0)
+    ([1], None)
+    """
+    import networkx
+    from networkx.algorithms.connectivity import build_auxiliary_node_connectivity, minimum_st_node_cut
+    from networkx.algorithms.flow import build_residual_network, edmonds_karp
+
+    n = len(adjacency)
+    links = sparse_certificate(adjacency, most + 1)
+    graph = networkx.from_numpy_array(links)
+    if not networkx.is_connected(graph):
+        return []
+    auxiliary = build_auxiliary_node_connectivity(graph)
+    residual = build_residual_network(auxiliary, "capacity")
+    names = auxiliary.graph["mapping"]
+
+    def separated(first: int, second: int) -> list[int] | None:
+        flow = edmonds_karp(
+            auxiliary, f"{names[first]}B", f"{names[second]}A", residual=residual, cutoff=most + 1
+        ).graph["flow_value"]
+        if flow > most:
+            return None
+        return sorted(minimum_st_node_cut(graph, first, second, auxiliary=auxiliary, residual=residual))
+
+    # A smallest cut leaves out the first node, and then parts it from another, or holds it, and then parts two of its
+    # neighbours (a cut that is smallest needs each of its nodes).
+    first = int(links.sum(axis=1).argmin())
+    near = np.flatnonzero(links[first]).tolist()
+    pairs = [(first, other) for other in range(n) if other != first and not links[first, other]]
+    pairs += [(i, j) for number, i in enumerate(near) for j in near[number + 1 :] if not links[i, j]]
+    for i, j in pairs:
+        if not adjacency[i, j]:
+            cut = separated(i, j)
+            if cut is not None:
+                return cut
+    return None
+
+
+def _by_programme(question: Question, seconds: float) -> Connectivity:
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array, hstack, vstack
+
+    network = question.network
+    n = network.n
+    i, j = np.nonzero(network.adjacency)
+    rows = np.arange(len(i))
+    one = np.ones(len(i))
+    apart = hstack([coo_array((one, (rows, i)), (len(i), n)), coo_array((one, (rows, j)), (len(i), n))])
+    links = coo_array(network.adjacency.astype(np.float64))
+    own = coo_array(np.diag(network.degree.astype(np.float64)))
+    crowd = hstack([own - links, own - links])  # d_i (s_i + t_i) - sum_j (s_j + t_j) <= f_i
+    both = hstack([coo_array(np.eye(n)), coo_array(np.eye(n))])
+    camps = coo_array(np.kron(-np.eye(2), np.ones((1, n))))
+    parts = [both, apart, crowd, camps]
+    upper = [np.ones(n), np.ones(len(i)), question.f.astype(np.float64), np.full(2, -1.0)]
+    if question.total is not None:
+        parts.append(coo_array(-np.ones((1, 2 * n))))
+        upper.append(np.array([float(question.total - n)]))
+    result = milp(
+        np.zeros(2 * n),
+        constraints=LinearConstraint(vstack(parts).tocsr(), -np.inf, np.concatenate(upper)),
+        integrality=np.ones(2 * n),
+        bounds=Bounds(0.0, 1.0),
+        options={"time_limit": float(seconds)},
+    )
+    if result.x is not None:
+        liars = np.flatnonzero(np.round(result.x[:n] + result.x[n:]) == 0)
+        if question.admits(liars.tolist()) and not network.with_byzantine(liars.tolist()).honest_connected:
+            reason = f"liars at {', '.join(map(str, liars.tolist()))} leave the honest workers in pieces"
+            return Connectivity(Verdict("refuted", reason), liars)
+    if result.status == 2:  # proved infeasible
+        return Connectivity(Verdict("proved", "no liars that f allows leave the honest workers in pieces"))
+    return Connectivity(
+        Verdict("unknown", f"whether liars can cut the honest workers off was not decided in {seconds:g} s")
+    )
+
+
+def weights_connect(question: Question) -> bool:
+    """Whether every link carries weight both ways, so that W hears whatever the graph lets it hear."""
+    network = question.network
+    if not question.anywhere:
+        return strongly_connected(network.honest_mixing + np.eye(len(network.honest)))
+    return bool((network.mixing > 0.0)[network.adjacency].all())

@@ -1,0 +1,202 @@
+"""Certificates that were wrong once: each of these said "holds", crashed or refuted too much."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import byzmesh as bm
+from byzmesh.errors import ConfigError
+from byzmesh.networks import Network, network
+from byzmesh.rules.aggregate import rule
+from byzmesh.studies.paper.table1 import table_1
+from byzmesh.theory.certify import certify
+from byzmesh.theory.contraction import proved_contraction
+from byzmesh.theory.mixing import mixing_rate, to_own
+from byzmesh.types import Floats
+from tests.cli import commands
+
+
+def drawn(seed: int, n: int) -> Network:
+    """A connected random graph with Metropolis-Hastings weights."""
+    draw = np.random.default_rng(seed)
+    while True:
+        links = np.triu(draw.random((n, n)) < draw.uniform(0.3, 0.9), 1)
+        net = Network.from_adjacency(links | links.T)
+        if net.honest_connected:
+            return net
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_liars_anywhere_means_every_placement(seed: int) -> None:
+    """Row 1: no placement has a worker with a larger bound; workers that the worst placement made liars count too."""
+    net = drawn(seed, 8)
+    for total in (1, 2):
+        told = certify(net, "ios", total=total, search=0)
+        by_worker = {worker.worker: worker.rho_bound for worker in told.workers}
+        for liars in combinations(range(8), total):
+            placed = net.with_byzantine(liars)
+            bounds = np.minimum(total, placed.layout.degree)
+            proof = proved_contraction(placed, rule("ios"), bounds)
+            for worker, bound in zip(placed.honest.tolist(), proof.bound.tolist()):
+                most = by_worker[worker]
+                assert most is None or bound <= most + 1e-12
+        if told.holds:
+            worst = max(
+                float(
+                    proved_contraction(
+                        net.with_byzantine(b), rule("ios"), np.minimum(total, net.with_byzantine(b).layout.degree)
+                    ).rho
+                )
+                for b in combinations(range(8), total)
+            )
+            assert worst <= 1.0
+
+
+def test_a_heavy_pair_of_neighbours_is_seen_wherever_lambda_is_least() -> None:
+    """Row 1 with explicit weights: the placement that mixes least spares worker 0, whose neighbours weigh 0.9."""
+    weights = np.full((11, 11), 0.05)
+    weights[0], weights[:, 0] = 0.0, 0.0
+    weights[0, [1, 2]] = weights[[1, 2], 0] = 0.45
+    np.fill_diagonal(weights, 0.0)
+    np.fill_diagonal(weights, 1.0 - weights.sum(axis=1))
+    net = Network.from_adjacency((weights > 0.0) & ~np.eye(11, dtype=bool), weights=weights)
+    told = certify(net, "ios", 2)
+    assert (told.bounded.status, told.exit_code) == ("refuted", 1)
+    assert told.workers[0].h == pytest.approx(0.9)
+
+
+def two_blocks(k: int) -> Network:
+    """Two complete blocks, both linked to two nodes between them."""
+    links = np.zeros((2 * k + 2, 2 * k + 2), bool)
+    links[:k, :k] = links[k : 2 * k, k : 2 * k] = True
+    links[2 * k :] = links[:, 2 * k :] = True
+    np.fill_diagonal(links, False)
+    return Network.from_adjacency(links)
+
+
+def test_liars_on_a_bridge_are_found_on_large_networks() -> None:
+    """Row 2: a greedy placement missed the bridge and the certificate held."""
+    net = two_blocks(60)
+    for question in ({"f": 2}, {"total": 2}):
+        told = certify(net, "ios", guarantee="fair", search=0, **question)
+        assert (told.fair.status, told.exit_code) == ("refuted", 1)
+        assert told.connectivity.cut is not None
+        assert told.connectivity.cut.tolist() == [120, 121]
+    assert certify(net, "ios", 1, guarantee="fair", search=0).fair.status in ("proved", "unknown")
+    assert certify(net, "ios", total=1, guarantee="fair", search=0).holds
+
+
+def test_gossip_counts_what_the_rule_expects_and_the_largest_eigenvalue() -> None:
+    """Row 3: f = 0 against two liars, and a bipartite graph that swaps its sides for ever."""
+    lying = network("complete", n=40, byzantine=[0, 1])
+    for name in ("gts", "cs+"):
+        assert certify(lying, name, 0, guarantee="agrees", search=0).agrees.status != "proved"
+        assert certify(lying, name, guarantee="agrees", search=0).holds
+    swap = np.zeros((6, 6))
+    swap[:3, 3:] = swap[3:, :3] = 1.0 / 3.0
+    net = Network.from_adjacency(swap > 0.0, weights=swap)
+    for name in ("gts", "cs+", "ios", "weimean"):
+        assert certify(net, name, 0, guarantee="agrees", search=0).agrees.status != "proved"
+
+
+def test_uneven_weights_drop_more_than_the_lies_weigh() -> None:
+    """GTS drops neighbours whole, so 4 b is not what its lies and mistakes can weigh; a witness exceeds it."""
+    weight = np.array([[0.0, 0.1, 0.4], [0.1, 0.0, 0.1], [0.4, 0.1, 0.0]])
+    np.fill_diagonal(weight, 1.0 - weight.sum(axis=1))
+    net = Network.from_adjacency(~np.eye(3, dtype=bool), weights=weight)
+    told = certify(net, "gts", 1, rho=10.0)
+    assert told.search is not None
+    assert told.bounded.status == "proved"
+
+
+@pytest.mark.parametrize(("n", "liars"), [(15, 2), (16, 3), (20, 1), (40, 7), (31, 0)])
+def test_lambda_of_complete_graphs(n: int, liars: int) -> None:
+    """Row 4: the search for one eigenvalue failed where it is multiple."""
+    net = network("complete", n=n, byzantine=range(liars))
+    assert mixing_rate(to_own(net)) == pytest.approx(1.0 - (liars / n) ** 2)
+
+
+@pytest.mark.parametrize("name", ["octopus", "chain", "star"])
+def test_leaves_are_no_contradiction(name: str) -> None:
+    """Row 5: rounding at workers with rho = 0 was taken for one."""
+    net = network("paper/octopus") if name == "octopus" else network(name, n=7, byzantine=[0])
+    assert certify(net, "ios", search=500).search is not None
+
+
+def test_a_config_is_certified_with_its_own_rule_and_f(tmp_path: Path) -> None:
+    """Row 6: a config with WeiMean and f = 0 was certified as IOS with f exact."""
+    config = tmp_path / "run.yaml"
+    config.write_text("network: paper/two-castle\nrule: weimean\nf: 0\nproblem: quadratic\n")
+    told = commands.run("certify", config, "--search", 0, "--json")
+    shown = json.loads(told.stdout)
+    assert (told.exit_code, shown["rule"], {worker["f"] for worker in shown["workers"]}) == (1, "WeiMean", {0})
+    config.write_text("network: {name: ring, n: 9}\nproblem: quadratic\n")
+    with pytest.raises(ConfigError, match="nobody lies in this network"):
+        commands.run("certify", config)
+
+
+def test_a_bound_of_156_is_no_guarantee() -> None:
+    """Row 7: the default asks for something that means something."""
+    net = network("complete", n=13, byzantine=range(4))
+    told = certify(net, "ios", search=0)
+    assert told.proof.beside[0].rho == pytest.approx(48.0)
+    assert not told.holds
+    assert certify(net, "ios", search=0, rho=50.0).holds
+
+
+def test_another_mixing_matrix_is_not_refuted() -> None:
+    """Row 8: a fixed mean with own weight 0.6 is RCA with its true W, which is not the assumed one."""
+
+    def fixed(block: bm.Block) -> Floats:
+        others = block.present.copy()
+        others[:, 0] = False
+        share: Floats = 0.4 * others / np.maximum(1, others.sum(axis=1, keepdims=True))
+        share[:, 0] = 1.0 - share.sum(axis=1)
+        return share
+
+    told = certify(network("complete", n=6), bm.gram_rule("fixed", fixed), 0)
+    assert told.search is not None and told.search.rho > (told.rho_star or 0.0)
+    assert told.rca.status == "unknown"
+    assert certify(network("complete", n=6), "coomed", 0).rca.status == "refuted"
+
+
+def test_scc_is_one_thing_in_certificates_tables_and_docs() -> None:
+    """Row 9: with a fixed radius there is no constant, so it is not RDSA."""
+    row = next(row for row in table_1(10, [0, 1], budget=300) if row.rule == "SCC")
+    told = certify(network("paper/octopus"), "scc", search=0)
+    assert row.rdsa.status == told.rdsa.status == "refuted"
+    text = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
+    line = next(line for line in text.splitlines() if line.startswith("| SCC"))
+    assert line.rstrip(" |").endswith("refuted for a fixed radius")
+
+
+def test_exit_codes_tell_four_things_apart() -> None:
+    codes = [
+        commands.run("certify", "paper/two-castle", "--search", 0, *words).exit_code
+        for words in ([], ["--rule", "weimean"], ["--guarantee", "agrees"])
+    ]
+    assert codes == [0, 1, 3]
+    with pytest.raises(ConfigError):
+        commands.run("certify", "paper/two-castle", "--rho", "-1")
+
+
+def test_sites_may_expect_different_numbers() -> None:
+    """What a per-node f allows is checked as it stands: nobody can lie beside a worker that expects nobody."""
+    net = network("star", n=5)
+    told = certify(net, "weimean", {0: 2, 1: 0, 2: 0, 3: 0, 4: 0}, search=0)
+    assert told.question.lying.tolist() == [1, 2, 3, 4]
+    assert told.bounded.status == "refuted"
+    ring = certify(network("ring", n=6), "weimean", {0: 1, **dict.fromkeys(range(1, 6), 0)}, search=0)
+    assert ring.question.lying.tolist() == []
+    assert ring.bounded.status != "refuted"
+
+
+def test_a_rule_that_cannot_run_does_not_hold() -> None:
+    told = certify(network("star", n=5), replace(rule("ios")), 1, search=0)
+    assert (told.bounded.status, told.agrees.status) == ("refuted", "refuted")
