@@ -56,7 +56,7 @@ def make(folder: Path, rounds: int, wire: str) -> NetworkFile:
             "local": {"decay": 0.01},
             "rounds": rounds,
             "evaluate_every": rounds // 2,
-            "checkpoint_every": rounds,
+            "checkpoint_seconds": 1e6,
             "wire": wire,
         }
     )

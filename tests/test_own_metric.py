@@ -143,6 +143,6 @@ def test_peers_refuse_what_one_of_them_cannot_know(tmp_path: Path) -> None:
     planned = plan_network(resolve({**BASE, "measure": ["near_target"]}), graph, where, keys)
     assert planned.measure == ["near_target"]
     for name in ("gradient", "own_parts", "certificate"):
-        with pytest.raises(ConfigError, match=f"measure: {name} needs every worker's model, a peer has its own only"):
+        with pytest.raises(ConfigError, match=f"measure: {name} needs more than a peer's own model and data"):
             plan_network(resolve({**BASE, "measure": [name]}), graph, where, keys)
     assert planned.run == plan_network(resolve(BASE), graph, where, keys).run, "peers need not measure the same"

@@ -36,6 +36,17 @@ def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
     assert "stored as" in done.output and "moved up" in done.output
 
 
+def test_a_plan_says_how_to_drill_the_attack_that_it_leaves_out(tmp_path: Path) -> None:
+    run("keygen", tmp_path / "keys", "--peers", 5)
+    config = {"network": {"name": "ring", "n": 5, "byzantine": [2]}, "rule": "weimean", "problem": "quadratic"}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump({**config, "attack": {"name": "gaussian", "std": 30}}))
+    words = ["--host-map", "127.0.0.1:7000", "--keys", tmp_path / "keys", "--out", tmp_path / "network.yaml"]
+    done = run("peers", "plan", tmp_path / "run.yaml", *words)
+    assert done.exit_code == 0, done.output
+    assert "--byzantine 2 --attack gaussian:std=30.0 to byzmesh peers launch" in done.output
+    assert "gaussian" not in (tmp_path / "network.yaml").read_text()
+
+
 def test_one_peer_by_its_command_ends_on_sigterm(tmp_path: Path) -> None:
     make_network(
         tmp_path, 2, edges=[[0, 1]], rule="weimean", problem="quadratic", timeouts={"round": 0.05, "start": 0.05}

@@ -56,7 +56,7 @@ def make_network(folder: Path, peers: int, **content: Any) -> NetworkFile:
         | ({"share": shares[peer]} if peer in shares else {})
         for peer, port in enumerate(free_ports(peers))
     ]
-    file = network_file({"peers": entries, **content})
+    file = network_file({"peers": entries, **content}, folder)
     save_network(file, folder / "network.yaml")
     return file
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byzmesh.errors import PeerError
+from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.identity import is_public_key, keygen, load_keys, load_public, new_keys, save_keys
 
 
@@ -65,7 +65,7 @@ def test_damaged_key_files(tmp_path: Path, change: str) -> None:
 def test_missing_key_file(tmp_path: Path) -> None:
     with pytest.raises(PeerError, match="keygen"):
         load_keys(tmp_path / "none.key")
-    with pytest.raises(PeerError, match="keygen"):
+    with pytest.raises(ConfigError, match="keygen"):
         load_public(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 import yaml
 
-from byzmesh.config.schema import resolve
+from byzmesh.config.schema import TRAINING, resolve
 from byzmesh.errors import ConfigError, InfeasibleBound
+from byzmesh.files import CHECKPOINT_SECONDS
 from byzmesh.networks import Network
 from byzmesh.peers.identity import keygen, load_keys
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file
+from byzmesh.peers.node import bind_share
 from byzmesh.peers.plan import addresses, plan_network
+from byzmesh.rules.base import rules
 from tests.peers.networks import make_network, two_castle
 
 
@@ -48,7 +52,13 @@ def test_round_trip_through_yaml_without_secrets(tmp_path: Path) -> None:
         ({"f": {0: 1}}, "every peer"),
         ({"shares": 5}, "not below shares"),
         ({"step": {"name": "sqr"}}, "schedule"),
-        ({"local": {"decya": 1}}, "local"),
+        ({"local": {"decya": 1}}, "local has no option 'decya': did you mean 'decay'"),
+        ({"local": {"variance": "svrg"}}, "local variance must be none, saga or lsvrg"),
+        ({"local": 3}, "network file local must be a mapping"),
+        ({"rounds": "many"}, "network file rounds"),
+        ({"dtype": "float16"}, "network file dtype: must be float32 or float64, got 'float16'"),
+        ({"checkpoint_seconds": 0}, "checkpoint_seconds"),
+        ({"checkpoint_every": 100}, "checkpoint_every counted rounds and is gone; write checkpoint_seconds"),
         ({"timeouts": {"round": -1}}, "timeout"),
     ],
 )
@@ -143,3 +153,77 @@ def test_explicit_weights_and_edges(tmp_path: Path) -> None:
     weights = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
     file = make_network(tmp_path, 3, edges=[[0, 1], [1, 2]], weights=weights, problem="quadratic", rule="weimean")
     assert np.allclose(file.network.mixing, weights)
+
+
+def test_how_to_train_is_written_and_meant_as_in_a_config(tmp_path: Path) -> None:
+    told = {
+        "rule": "tm",
+        "step": 0.1,
+        "local": {"momentum": "heavy-ball"},
+        "measure": "class-accuracy",
+        "labels": {"a": 1},
+    }
+    file = make_network(tmp_path, 5, topology={"name": "ring", "n": 5}, **told)
+    run = resolve({"network": {"name": "ring", "n": 5}, **told})
+    assert {key: run[key] for key in TRAINING if key in run} == {
+        key: getattr(file, key) for key in TRAINING if key in run
+    }
+    assert file.checkpoint_seconds == CHECKPOINT_SECONDS
+
+
+def test_file_names_are_relative_to_the_file_and_the_run_is_the_same_in_every_folder(
+    tmp_path: Path, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two machines have the same file, each in a folder of its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "mine.npz").write_bytes(samples.read_bytes())
+    (home / "office.edges").write_text("0 1\n1 2\n")
+    (home / "planned.py").write_text(
+        "import byzmesh as bm\n\n@bm.register_rule('relative')\ndef relative():\n    return bm.rule('weimean')\n"
+    )
+    more = {"topology": {"file": "office.edges"}, "rule": "relative", "plugins": ["planned.py"]}
+    monkeypatch.chdir(tmp_path)
+    with rules.temporary():
+        file = make_network(home, 3, problem={"name": "softmax", "data": "mine.npz", "batch": 2}, **more)
+        assert str(home) not in (home / "network.yaml").read_text()
+        shutil.copytree(home, tmp_path / "other")
+        for folder in ("home", "other"):
+            read = load_network(Path(folder) / "network.yaml")
+            assert read.run == file.run and read.network.n == 3
+            assert read.made_problem.options["data"] == str(tmp_path / folder / "mine.npz")
+            assert bind_share(read, 0)[0].dimension == 84
+
+
+def test_data_of_a_peers_own_are_where_its_command_says(
+    tmp_path: Path, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = make_network(
+        tmp_path / "net", 2, edges=[[0, 1]], rule="weimean", problem={"name": "softmax", "data": "a.npz"}
+    )
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "a.npz").write_bytes(samples.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    assert bind_share(file, 1, "here")[1] == 1
+    assert bind_share(file, 1, "here/a.npz")[1] == 0
+
+
+def test_a_plan_names_files_beside_it_by_their_path_from_it(tmp_path: Path, samples: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mine.npz").write_bytes(samples.read_bytes())
+    for data, name in (("data/mine.npz", "data/mine.npz"), (str(samples), str(samples))):
+        run = resolve({"network": {"name": "ring", "n": 3}, "problem": {"name": "softmax", "data": data}}, tmp_path)
+        graph = Network.from_spec(run["network"])
+        keys = keygen(tmp_path / str(len(name)), 3)
+        file = plan_network(run, graph, addresses("127.0.0.1:7000", 3), keys, tmp_path)
+        assert file.problem["data"] == name
+        assert bind_share(file, 0)[0].workers == 3
+
+
+def test_a_key_given_twice_is_not_dropped(tmp_path: Path) -> None:
+    make_network(tmp_path, 2, edges=[[0, 1]], rule="weimean", problem="quadratic", f={0: 0, 1: 0})
+    path = tmp_path / "network.yaml"
+    assert load_network(path).f == {0: 0, 1: 0}
+    path.write_text(path.read_text() + "rounds: 7\nrounds: 8\n")
+    with pytest.raises(ConfigError, match="key 'rounds' is given twice"):
+        load_network(path)

@@ -152,6 +152,25 @@ def test_metrics_and_health(tmp_path: Path) -> None:
         node.peer.close(0)
 
 
+@pytest.mark.parametrize(("seconds", "saved"), [(1e-9, [1, 2, 3, 3]), (1e6, [3])])
+def test_checkpoints_are_seconds_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, saved: list[int]
+) -> None:
+    """And one is written at the end, whatever the time."""
+    file = make_network(tmp_path, 1, edges=[], rule="nocomm", problem="quadratic", rounds=3, checkpoint_seconds=seconds)
+    node = Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path / "out")
+    rounds: list[int] = []
+    former = node.save
+
+    def save() -> None:
+        rounds.append(node.peer.round)
+        former()
+
+    monkeypatch.setattr(node, "save", save)
+    node.run()
+    assert rounds == saved
+
+
 def test_own_data_of_a_peer(tmp_path: Path) -> None:
     file = make_network(tmp_path, 3, edges=[[0, 1], [1, 2]], rule="weimean", problem="softmax")
     labels = np.arange(60) % 3

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,13 +44,16 @@ def plan(
     from byzmesh.peers.identity import load_public
     from byzmesh.peers.network_file import save_network
     from byzmesh.peers.plan import addresses, plan_network
-    from byzmesh.plugins import load_plugins, seen_from
+    from byzmesh.plugins import load_plugins
 
     run = load_config(config, settings, load_plugins(plugin or ()))
     public = load_public(keys)
-    beside = {"plugins": seen_from(out.parent, run["plugins"])} if "plugins" in run else {}
-    file = plan_network(run, Network.from_spec(run["network"]), addresses(host_map, len(public)), public, **beside)
+    graph = Network.from_spec(run["network"])
+    file = plan_network(run, graph, addresses(host_map, len(public)), public, out.parent)
     print_plan(file, save_network(file, out))
+    if run["attack"]["name"] != "none":
+        words = drill_words(run["attack"], graph.byzantine.tolist())
+        typer.echo(f"the file does not say who lies, nor how: for a drill, add {words} to byzmesh peers launch")
 
 
 @app.command()
@@ -113,6 +117,22 @@ def parse_attack(text: str) -> dict[str, Any]:
 
     name, _, rest = text.partition(":")
     return {"name": name, **parse_settings("--attack", names(rest))}
+
+
+def drill_words(attack: Mapping[str, Any], liars: Sequence[int]) -> str:
+    """Options of `peers launch` for an attack.
+
+    >>> drill_words({"name": "gaussian", "std": 45, "mean": "plain"}, [7, 9])
+    '--byzantine 7,9 --attack gaussian:std=45,mean=plain'
+    """
+    from byzmesh.attacks.base import attacks
+
+    usual = attacks.entry(attack["name"]).options
+    chosen = {key: value for key, value in attack.items() if key in usual and value != usual[key]}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in chosen.items()}
+    options = ",".join(f"{key}={text}" for key, text in texts.items())
+    ids = ",".join(map(str, liars))
+    return f"--byzantine {ids} --attack {attack['name']}" + (f":{options}" if options else "")
 
 
 def require_local(local: bool) -> None:

@@ -6,7 +6,8 @@
     plugins                   scripts; or modules, if their file is there
     problem.module            a factory in a file: models.py:make, or models:make if models.py is there
 
-They become absolute: a stored run finds its files again from any folder, and is known by them.
+They become absolute: a stored run finds its files again from any folder, and is known by them. In a network file they
+stay as they are written, because other machines get that file too: there they are made absolute when they are used.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from byzmesh.networks.graph import as_mapping
 from byzmesh.plugins import full_name
 
 DATA_ENDINGS = (".npz", ".csv")
+_DATA = ("dataset", "data", "data_dir")
 
 
 def anchor(config: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
@@ -35,10 +37,55 @@ def anchor(config: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
         if isinstance(spec.get("file"), str):
             result["network"] = {**spec, "file": _absolute(spec["file"], base)}
     if isinstance(config.get("problem"), Mapping):
-        result["problem"] = _anchor_module(anchor_data(config["problem"], base), base)
+        result["problem"] = anchor_problem(config["problem"], base)
     plugins = config.get("plugins")
     if isinstance(plugins, str | list | tuple):
         result["plugins"] = [full_name(name, base) for name in ([plugins] if isinstance(plugins, str) else plugins)]
+    return result
+
+
+def anchor_problem(given: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
+    """The same for a problem with its options.
+
+    >>> anchor_problem({"name": "torch", "module": "models.py:make"}, "/lab")
+    {'name': 'torch', 'module': '/lab/models.py:make'}
+    """
+    return _anchor_module(anchor_data(given, folder), Path(folder).absolute())
+
+
+def problem_seen_from(folder: str | Path, problem: Mapping[str, Any]) -> dict[str, Any]:
+    """A problem whose files in a folder, or below it, are named by their path from there; others stay absolute.
+
+    >>> problem_seen_from("/lab", {"name": "softmax", "dataset": "/lab/data/mine.csv", "data_dir": "/data"})
+    {'name': 'softmax', 'dataset': 'data/mine.csv', 'data_dir': '/data'}
+    """
+    base = Path(folder).absolute()
+
+    def seen(name: str) -> str:
+        path = Path(name)
+        return str(path.relative_to(base)) if path.is_absolute() and path.is_relative_to(base) else name
+
+    result = {
+        option: seen(value) if option in _DATA and isinstance(value, str) else value
+        for option, value in problem.items()
+    }
+    module = result.get("module")
+    return {**result, "module": {**module, "name": seen(module["name"])}} if isinstance(module, Mapping) else result
+
+
+def problem_as_written(problem: Mapping[str, Any], written: Any) -> dict[str, Any]:
+    """A canonical problem with the file names that were written, instead of what `anchor_problem` made of them.
+
+    >>> problem_as_written({"name": "softmax", "dataset": "/lab/mine.csv", "batch": 32}, {"dataset": "mine.csv"})
+    {'name': 'softmax', 'dataset': 'mine.csv', 'batch': 32}
+    """
+    if not isinstance(written, Mapping):
+        return dict(problem)
+    result = {**problem, **{option: written[option] for option in _DATA if option in written and option in problem}}
+    module = written.get("module")
+    name = module.get("name") if isinstance(module, Mapping) else module
+    if isinstance(name, str) and ":" in name:  # a factory in a file
+        result["module"] = {**problem["module"], "name": name}
     return result
 
 

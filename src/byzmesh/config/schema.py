@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -41,16 +41,13 @@ from byzmesh.training.profiles import profile
 from byzmesh.training.schedules import as_spec, schedules
 
 
-class RunConfig(BaseModel):
-    """The fields of a config and their types; `resolve` fills in what depends on others."""
+class TrainingConfig(BaseModel):
+    """What a run and a network of peers have in common, in canonical form; `resolve_training` writes it out."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     problem: dict[str, Any]
-    network: dict[str, Any]
     rule: dict[str, Any]
-    attack: dict[str, Any]
-    f: int | str | list[int]
     rounds: int = Field(ge=0)
     evaluate_every: int = Field(ge=1)
     step: dict[str, Any]
@@ -62,6 +59,21 @@ class RunConfig(BaseModel):
     labels: dict[str, str | int | float | bool] = Field(default_factory=dict)
     plugins: list[str] = Field(default_factory=list)
 
+    @field_validator("dtype")
+    @classmethod
+    def _precision(cls, value: str) -> str:
+        if value not in ("float32", "float64"):
+            raise ValueError(f"must be float32 or float64, got {value!r}")
+        return value
+
+
+class RunConfig(TrainingConfig):
+    """The fields of a run's config and their types; `resolve` fills in what depends on others."""
+
+    network: dict[str, Any]
+    attack: dict[str, Any]
+    f: int | str | list[int]
+
     @field_validator("f")
     @classmethod
     def _bound(cls, value: Any) -> Any:
@@ -71,15 +83,10 @@ class RunConfig(BaseModel):
             raise ValueError(f"must be at least 0, got {value}")
         return value
 
-    @field_validator("dtype")
-    @classmethod
-    def _precision(cls, value: str) -> str:
-        if value not in ("float32", "float64"):
-            raise ValueError(f"must be float32 or float64, got {value!r}")
-        return value
 
-
+TRAINING = tuple(TrainingConfig.model_fields)
 KEYS = (*RunConfig.model_fields, "profile")
+M = TypeVar("M", bound=BaseModel)
 
 
 def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
@@ -97,57 +104,90 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
         if key not in KEYS:
             raise UnknownOption(f"config has no key {key!r}: {nearest(str(key), KEYS)}")
     given = anchor({key: value for key, value in raw.items() if value is not None}, folder)
-    plugins = load_plugins(_listed("plugins", given.get("plugins", [])))
-    defaults = profile(given.pop("profile", None))
+    name = given.pop("profile", None)
+    training = resolve_training(given, folder, name)
+    if "network" not in given:
+        raise ConfigError("config needs the key 'network'; give it a topology's name or a file")
+    attack = _variant(attacks, given.get("attack", "none"), bool(profile(name)["published"]), _split(training))
+    # in this order a config is shown
+    config = {
+        "problem": training.pop("problem"),
+        "network": canonical_network(given["network"]),
+        "rule": training.pop("rule"),
+        "attack": attack,
+        "f": given.get("f", "exact"),
+        **training,
+    }
+    checked = validated(RunConfig, plain(config), "config").model_dump(exclude_unset=True)
+    return {key: checked[key] for key in config}
+
+
+def resolve_training(
+    raw: Mapping[str, Any], folder: str | Path = ".", profile_name: str | None = None, where: str = "config"
+) -> dict[str, Any]:
+    """The keys of a config that say how to train, canonical: for a run's config and for a network file.
+
+    raw     may have other keys too
+    folder  what relative file names are relative to
+    where   what messages call the thing that has these keys
+
+    >>> resolve_training({"rule": "tm", "rounds": 5, "local": {"decay": 0}})["local"]
+    {'decay': 0, 'momentum': 'none', 'beta': 0.9}
+    """
+    given = anchor({key: raw[key] for key in TRAINING if raw.get(key) is not None}, folder)
+    plugins = load_plugins(_listed(where, "plugins", given.get("plugins", [])))
+    defaults = profile(profile_name)
     published = bool(defaults["published"])
     chosen = given.get("problem", "softmax")
     problem = problems.canonical(chosen, problems.entry_of(chosen).published if published else {})
     problem = anchor_data(problem, folder)
-    if not isinstance(given.get("problem"), Problem):  # such an object knows how it is written
+    if not isinstance(chosen, Problem):  # such an object knows how it is written
         if "module" in problem:
             problem["module"] = canonical_module(problem["module"])
         if "augment" in problem:
             problem["augment"] = canonical_augmentations(problem["augment"])
-    split = "iid"
     if "partition" in problem:
         problem["partition"] = partitions.canonical(problem["partition"])
-        split = problem["partition"]["name"]
-    if "network" not in given:
-        raise ConfigError("config needs the key 'network'; give it a topology's name or a file")
-    config: dict[str, Any] = plain(
-        _checked(
-            {
-                "problem": problem,
-                "network": canonical_network(given["network"]),
-                "rule": _variant(rules, given.get("rule", "IOS"), published, split),
-                "attack": _variant(attacks, given.get("attack", "none"), published, split),
-                "f": given.get("f", "exact"),
-                "rounds": given.get("rounds", defaults["rounds"]),
-                "evaluate_every": given.get("evaluate_every", defaults["evaluate_every"]),
-                "step": schedules.canonical(as_spec(given.get("step", defaults["step"]))),
-                "local": LocalOptions.of({**defaults["local"], **_mapping("local", given.get("local", {}))}).written(),
-                "seed": given.get("seed", 0),
-                "dtype": given.get("dtype", defaults["dtype"]),
-                "threads": given.get("threads", 1),
-                "measure": canonical_measures(_listed("measure", given.get("measure", []))),
-                **({"labels": _labels(given["labels"])} if given.get("labels") else {}),
-                **({"plugins": plugins} if plugins else {}),
-            }
-        )
-    )
-    return config
+    config = {
+        "problem": problem,
+        "rule": _variant(rules, given.get("rule", "IOS"), published, _split({"problem": problem})),
+        "rounds": given.get("rounds", defaults["rounds"]),
+        "evaluate_every": given.get("evaluate_every", defaults["evaluate_every"]),
+        "step": schedules.canonical(as_spec(given.get("step", defaults["step"]))),
+        "local": LocalOptions.of({**defaults["local"], **_mapping(where, "local", given.get("local", {}))}).written(),
+        "seed": given.get("seed", 0),
+        "dtype": given.get("dtype", defaults["dtype"]),
+        "threads": given.get("threads", 1),
+        "measure": canonical_measures(_listed(where, "measure", given.get("measure", []))),
+        **({"labels": _labels(where, given["labels"])} if given.get("labels") else {}),
+        **({"plugins": plugins} if plugins else {}),
+    }
+    return validated(TrainingConfig, plain(config), where).model_dump(exclude_unset=True)
 
 
-def _checked(config: dict[str, Any]) -> dict[str, Any]:
+def validated(model: type[M], content: Mapping[str, Any], where: str) -> M:
+    """The record that a mapping is; a mistake is one line that names the key.
+
+    >>> validated(TrainingConfig, {**resolve_training({}), "rounds": -3}, "config")
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: config rounds: input should be greater than or equal to 0, got -3
+    """
     try:
-        return RunConfig.model_validate(config).model_dump(exclude_unset=True)
+        return model.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("list[", "int", "str")))
+        types = ("list[", "dict[", "tuple[", "int", "str")
+        place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(types))
         reason = first["msg"].removeprefix("Value error, ")
         reason = reason[0].lower() + reason[1:]
         shown = "" if "got" in reason else f", got {first['input']!r}"
-        raise ConfigError(f"config {place}: {reason}{shown}") from None
+        raise ConfigError(f"{where} {place}: {reason}{shown}") from None
+
+
+def _split(config: Mapping[str, Any]) -> str:
+    """The name of the partition, `iid` for problems that have none."""
+    partition = config["problem"].get("partition")
+    return str(partition["name"]) if partition else "iid"
 
 
 def _variant(registry: Registry[Any], spec: Any, published: bool, split: str) -> dict[str, Any]:
@@ -159,23 +199,23 @@ def _variant(registry: Registry[Any], spec: Any, published: bool, split: str) ->
     return result
 
 
-def _mapping(key: str, value: Any) -> dict[str, Any]:
+def _mapping(where: str, key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise ConfigError(f"config {key} must be a mapping of options, got {value!r}")
+        raise ConfigError(f"{where} {key} must be a mapping of options, got {value!r}")
     return dict(value)
 
 
-def _labels(value: Any) -> dict[str, Any]:
-    labels = _mapping("labels", value)
+def _labels(where: str, value: Any) -> dict[str, Any]:
+    labels = _mapping(where, "labels", value)
     for name in labels:
         if name in KEYS:
-            raise ConfigError(f"config labels: {name!r} is a key of configs; choose another name")
+            raise ConfigError(f"{where} labels: {name!r} is a key of configs; choose another name")
     return labels
 
 
-def _listed(key: str, value: Any) -> list[str]:
+def _listed(where: str, key: str, value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"config {key} must be a list of names, got {value!r}")
+        raise ConfigError(f"{where} {key} must be a list of names, got {value!r}")
     return list(value)

@@ -13,15 +13,19 @@ import yaml
 
 from byzmesh.errors import ConfigError
 
+_TEXT, _WHOLE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
+
 
 class _Strict(yaml.SafeLoader):
     """The safe loader, but every key of a mapping is a string and stands there once."""
+
+    keys: tuple[str, ...] = (_TEXT,)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         self.flatten_mapping(node)
         seen: set[str] = set()
         for key, _ in node.value:
-            if key.tag != "tag:yaml.org,2002:str":
+            if key.tag not in self.keys:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key {key.value!r} is not text; put it in quotes", key.start_mark
                 )
@@ -36,6 +40,12 @@ class _Strict(yaml.SafeLoader):
 _Strict.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
+
+
+class _WithIds(_Strict):
+    """The same for files in which whole numbers are keys too: ids of peers."""
+
+    keys = (_TEXT, _WHOLE)
 
 
 def parse_value(text: str) -> Any:
@@ -73,8 +83,11 @@ def parse_settings(option: str, settings: Iterable[str] | None) -> dict[str, Any
     return values
 
 
-def read_yaml(path: str | Path) -> dict[str, Any]:
+def read_yaml(path: str | Path, *, ids: bool = False, way_out: str = "give the path of a YAML file") -> dict[Any, Any]:
     """The mapping that a YAML file holds.
+
+    ids      whether whole numbers may be keys: ids of peers
+    way_out  what to do if the file cannot be read
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -85,14 +98,14 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        held = yaml.load(path.read_text(encoding="utf-8"), _Strict)
+        content = yaml.load(path.read_text(encoding="utf-8"), _WithIds if ids else _Strict)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"cannot read {path}: {reason}; give the path of a YAML file") from error
+        raise ConfigError(f"cannot read {path}: {reason}; {way_out}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f", line {mark.line + 1}"
         raise ConfigError(f"{path}{place}: {getattr(error, 'problem', None) or error}") from error
-    if not isinstance(held, dict):
-        raise ConfigError(f"{path} must hold a mapping of keys to values, got {type(held).__name__}")
-    return held
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must hold a mapping of keys to values, got {type(content).__name__}")
+    return content

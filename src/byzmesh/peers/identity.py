@@ -120,13 +120,11 @@ def keygen(folder: str | Path, peers: int) -> dict[int, str]:
 
 def load_public(folder: str | Path) -> dict[int, str]:
     """The public keys by id of a folder made by `keygen`."""
-    import yaml
+    from byzmesh.config.yaml import read_yaml
 
     path = Path(folder) / "public.yaml"
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PeerError(f"cannot read {path}: {error}; make it with byzmesh keygen") from error
-    if not isinstance(content, dict):
-        raise PeerError(f"{path} must map ids to public keys; make it with byzmesh keygen")
-    return {int(peer): str(key) for peer, key in content.items()}
+    content = read_yaml(path, ids=True, way_out="make it with byzmesh keygen")
+    for peer, key in content.items():
+        if not isinstance(peer, int) or not is_public_key(str(key)):
+            raise PeerError(f"{path} must map ids to public keys, got {peer!r}: {key!r}; make it with byzmesh keygen")
+    return content

@@ -11,8 +11,10 @@
     rounds: 2000
     plugins: [mine.py]                   # scripts beside this file, or modules, with rules of one's own
 
-Unknown keys are errors. `share` of a peer says which part of the problem's data it holds (default: its id), `shares`
-into how many parts they are split (default: the number of peers).
+How to train (problem, rule, rounds, evaluate_every, step, local, seed, dtype, threads, measure, labels, plugins) is
+written as in the config of a run, with the same defaults. Unknown keys are errors. `share` of a peer says which part of
+the problem's data it has (default: its id), `shares` into how many parts they are split (default: the number of peers).
+File names are relative to the folder of this file, as in a config.
 """
 
 from __future__ import annotations
@@ -25,16 +27,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from byzmesh.errors import ConfigError, nearest
-from byzmesh.files import write
+from byzmesh.config.paths import anchor_problem, problem_as_written
+from byzmesh.config.schema import TrainingConfig, resolve_training, validated
+from byzmesh.config.yaml import read_yaml
+from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.files import CHECKPOINT_SECONDS, write
 from byzmesh.networks import Network
 from byzmesh.peers.codecs import codec
 from byzmesh.peers.identity import is_public_key
 from byzmesh.peers.rounds import Patience
 from byzmesh.peers.transport import Remote
-from byzmesh.plugins import load_plugins
 from byzmesh.problems import Problem, problems
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
@@ -42,6 +46,13 @@ from byzmesh.rules.base import Rule
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.metrics import Metric, canonical_measures, metrics
 from byzmesh.training.schedules import Schedule, schedule
+from byzmesh.training.variance import not_linear
+
+_NOT_AGREED = {
+    *("name", "peers", "rounds", "evaluate_every", "measure", "checkpoint_seconds", "timeouts"),
+    *("threads", "labels", "plugins"),
+}
+"""Keys in which the files of two peers of a run may differ; of `peers`, all but keys and shares."""
 
 
 class _Section(BaseModel):
@@ -67,33 +78,30 @@ class Timeouts(_Section):
     linger: float = 10.0
 
 
-class NetworkFile(_Section):
-    """A validated network file."""
+class NetworkFile(TrainingConfig):
+    """A validated network file, its training part canonical; made by `network_file` or `load_network`."""
+
+    model_config = ConfigDict(frozen=True, strict=False)
 
     name: str = "network"
     peers: list[PeerEntry] = Field(min_length=1)
     topology: str | dict[str, Any] | None = None
     edges: list[tuple[int, int]] | None = None
     weights: str | list[list[float]] = "metropolis-hastings"
-    rule: str | dict[str, Any] = "ios"
     f: int | dict[int, int] = 0
-    problem: str | dict[str, Any] = "softmax"
     shares: int | None = Field(None, ge=1)
-    step: float | str | dict[str, Any] = "inverse-sqrt"
-    """Step-size schedule."""
-    local: dict[str, Any] = Field(default_factory=dict)
-    """Local part of a round: options of `training.local.LocalOptions`."""
-    rounds: int = Field(1000, ge=1)
-    seed: int = 0
-    dtype: str = "float32"
+    rounds: int = Field(ge=1)
     wire: str = "raw"
-    evaluate_every: int = Field(100, ge=1)
-    measure: list[str] = Field(default_factory=list)
-    """Metrics to record beside what the task measures: those that a peer can compute from its own model."""
-    checkpoint_every: int = Field(100, ge=1)
+    checkpoint_seconds: float = Field(CHECKPOINT_SECONDS, gt=0)
+    """How often a peer writes its state, to go on from."""
     timeouts: Timeouts = Timeouts()
-    plugins: list[str] = Field(default_factory=list)
-    """Scripts, relative to the file's folder, or modules: `load_network` has imported them."""
+
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+
+    @property
+    def folder(self) -> Path:
+        """What file names in it are relative to."""
+        return self._folder
 
     @cached_property
     def network(self) -> Network:
@@ -103,7 +111,9 @@ class NetworkFile(_Section):
         if self.edges is not None:
             graph = Network.from_edges(self.edges, len(self.peers), weights=self.weights, name=self.name)
         else:
-            graph = Network.from_spec(self.topology, byzantine="none", weights=self.weights, seed=self.seed)
+            graph = Network.from_spec(
+                self.topology, byzantine="none", weights=self.weights, seed=self.seed, folder=self._folder
+            )
         if graph.n != len(self.peers):
             raise ConfigError(f"network file: {len(self.peers)} peers for a graph of {graph.n} nodes; make them equal")
         return graph
@@ -120,7 +130,7 @@ class NetworkFile(_Section):
 
     def problem_with(self, **changes: Any) -> Problem:
         """The problem with other options."""
-        return problems.build(self.problem, **changes)
+        return problems.build(anchor_problem({**self.problem, **changes}, self._folder))
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -141,10 +151,7 @@ class NetworkFile(_Section):
     @cached_property
     def run(self) -> int:
         """Hash of what the peers must agree on (not addresses, waiting times, or how long to go on)."""
-        agreed = self.model_dump(
-            mode="json",
-            exclude={"name", "rounds", "evaluate_every", "measure", "checkpoint_every", "timeouts", "plugins", "peers"},
-        )
+        agreed = self.model_dump(mode="json", exclude=_NOT_AGREED)
         agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
         text = json.dumps(agreed, sort_keys=True, default=str)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
@@ -156,7 +163,7 @@ class NetworkFile(_Section):
         for metric in made:
             if not metric.alone:
                 raise ConfigError(
-                    f"measure: {metric.name} needs every worker's model, a peer has its own only; take it out"
+                    f"network file measure: {metric.name} needs more than a peer's own model and data; take it out"
                 )
         return made
 
@@ -201,7 +208,9 @@ class NetworkFile(_Section):
         if bounds.min() < 0:
             raise ConfigError(f"network file: f must be at least 0, got {bounds.min()}")
         check_feasible(self.made_rule, bounds, self.network.degree, np.arange(len(ids)))
-        _ = self.made_problem, self.made_metrics, self.patience, self.schedule, self.made_local
+        if self.made_local.variance != "none" and self.made_problem.linear is False:
+            raise not_linear(self.made_local.variance)
+        _ = self.made_metrics, self.patience, self.schedule, self.made_local
         return self
 
 
@@ -211,50 +220,48 @@ def _check_address(entry: PeerEntry) -> None:
         raise ConfigError(f"network file: address of peer {entry.id} must be host:port, got {entry.address!r}")
 
 
-def network_file(content: Mapping[str, Any]) -> NetworkFile:
+def network_file(content: Mapping[str, Any], folder: str | Path = ".") -> NetworkFile:
     """A network file from its content, checked.
+
+    folder  what relative file names in it are relative to
 
     >>> network_file({"peers": [], "edges": []})
     Traceback (most recent call last):
-    byzmesh.errors.ConfigError: network file: peers: List should have at least 1 item after validation, not 0
+    byzmesh.errors.ConfigError: network file peers: list should have at least 1 item after validation, not 0, got []
     """
-    try:
-        return NetworkFile.model_validate(content).check()
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            known = _fields(first["loc"])
-            raise ConfigError(f"network file: unknown key {where!r}: {nearest(str(first['loc'][-1]), known)}") from None
-        raise ConfigError(f"network file: {where}: {first['msg']}") from None
+    if "checkpoint_every" in content:
+        raise ConfigError(
+            "network file: checkpoint_every counted rounds and is gone; write checkpoint_seconds instead, e.g. "
+            f"checkpoint_seconds: {CHECKPOINT_SECONDS:g}, or leave it out"
+        )
+    _known_keys("network file", content, NetworkFile)
+    for entry in content.get("peers") or ():
+        _known_keys("network file peers", entry, PeerEntry)
+    _known_keys("network file timeouts", content.get("timeouts"), Timeouts)
+    training = resolve_training(content, folder, where="network file")
+    written = {
+        "problem": problem_as_written(training["problem"], content.get("problem")),
+        "plugins": content.get("plugins") or [],
+    }
+    made = validated(NetworkFile, {**content, **training, **written}, "network file")
+    made._folder = Path(folder).absolute()
+    return made.check()
 
 
-def _fields(place: tuple[int | str, ...]) -> list[str]:
-    sections: dict[str, type[_Section]] = {"peers": PeerEntry, "timeouts": Timeouts}
-    section = sections.get(str(place[0]), NetworkFile) if len(place) > 1 else NetworkFile
-    return list(section.model_fields)
+def _known_keys(where: str, content: Any, section: type[BaseModel]) -> None:
+    for key in content if isinstance(content, Mapping) else ():
+        if key not in section.model_fields:
+            raise UnknownOption(f"{where} has no key {key!r}: {nearest(str(key), section.model_fields)}")
 
 
 def load_network(path: str | Path) -> NetworkFile:
     """The network file at `path`."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read network file {path}: {error}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} must hold a mapping with peers, rule, problem, ...; see docs/peers.md")
-    plugins = content.get("plugins")
-    load_plugins(plugins if isinstance(plugins, list) else [], Path(path).parent)
-    return network_file(content)
+    return network_file(read_yaml(path, ids=True, way_out="give the path of a network file"), Path(path).parent)
 
 
 def save_network(file: NetworkFile, path: str | Path) -> Path:
-    """Write a network file; defaults are left out."""
+    """Write a network file to the folder that it was made for: how to train in full, otherwise what was given."""
     import yaml
 
-    content = file.model_dump(mode="json", exclude_defaults=True)
+    content = file.model_dump(mode="json", exclude_unset=True)
     return write(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))

@@ -49,11 +49,12 @@ def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tu
         if holds not in problem.options:
             raise PeerError(f"--data: problem {problem.name} holds no data set; leave the option out")
         if Path(data).is_dir():
-            problem = file.problem_with(data_dir=str(data))
+            problem = file.problem_with(data_dir=str(Path(data).absolute()))
         else:
             # the file is all this peer's: nothing to share out
-            problem, shares, row = file.problem_with(**{holds: str(data), "partition": "iid"}), 1, 0
-    return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype), row
+            mine = {holds: str(Path(data).absolute()), "partition": "iid"}
+            problem, shares, row = file.problem_with(**mine), 1, 0
+    return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype, threads=file.threads), row
 
 
 def local_round(file: NetworkFile, task: Task, row: int) -> LocalRound:
@@ -90,6 +91,7 @@ class Node:
         self.latest: dict[str, float] = {}
         self.ended = time.monotonic()
         self._reported = 0.0
+        self._saved = time.monotonic()
         self._faults = None if faults is None else Path(faults)
         weights = file.network.mixing[me]
         remotes = file.remotes(me)
@@ -120,17 +122,8 @@ class Node:
     def run(self) -> None:
         """Train to the last round, or until `stop`; then checkpoint and leave."""
         try:
-            if self.peer.round == 0:
-                self._evaluate()
-            while self.peer.round < self.file.rounds and not self.stop:
-                self._inject()
-                self.step()
-                self.ended = time.monotonic()
-                if self.peer.round >= self.file.rounds or self.peer.round % self.file.evaluate_every == 0:
-                    self._evaluate()
-                if self.peer.round % self.file.checkpoint_every == 0:
-                    self.save()
-                self._report()
+            with limit_threads(self.file.threads):
+                self._train()
             self.save()
             self._report(force=True)
             self.peer.leave(self.file.timeouts.linger, lambda: self.stop)
@@ -141,6 +134,19 @@ class Node:
         finally:
             if self.page is not None:
                 self.page.close()
+
+    def _train(self) -> None:
+        if self.peer.round == 0:
+            self._evaluate()
+        while self.peer.round < self.file.rounds and not self.stop:
+            self._inject()
+            self.step()
+            self.ended = time.monotonic()
+            if self.peer.round >= self.file.rounds or self.peer.round % self.file.evaluate_every == 0:
+                self._evaluate()
+            if time.monotonic() - self._saved >= self.file.checkpoint_seconds:
+                self.save()
+            self._report()
 
     def step(self) -> None:
         """One round."""
@@ -232,6 +238,7 @@ class Node:
         if isinstance(peer.state, np.ndarray):
             arrays["state/rule"] = peer.state
         save_checkpoint(self._checkpoint, arrays, {"run": self.file.run, "peer": self.me, "round": peer.round})
+        self._saved = time.monotonic()
 
     def _restore(self) -> None:
         if not self._checkpoint.exists():
@@ -266,8 +273,7 @@ def run_peer(
 
     former = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        with limit_threads(1):
-            node.run()
+        node.run()
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.config.paths import problem_seen_from
+from byzmesh.config.schema import TRAINING
+from byzmesh.config.yaml import read_yaml
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
 from byzmesh.networks.weights import schemes
 from byzmesh.peers.network_file import NetworkFile, network_file
+from byzmesh.plugins import seen_from
 
 
 def addresses(host_map: str, peers: int) -> dict[int, str]:
@@ -21,10 +25,8 @@ def addresses(host_map: str, peers: int) -> dict[int, str]:
     {0: '127.0.0.1:7000', 1: '127.0.0.1:7001', 2: '127.0.0.1:7002'}
     """
     if Path(host_map).is_file():
-        import yaml
-
-        content = yaml.safe_load(Path(host_map).read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or sorted(content, key=str) != sorted(range(peers), key=str):
+        content = read_yaml(host_map, ids=True)
+        if sorted(content, key=str) != sorted(range(peers), key=str):
             raise ConfigError(f"host map {host_map} must map each id from 0 to {peers - 1} to host:port")
         return {int(peer): str(address) for peer, address in content.items()}
     host, _, port = host_map.rpartition(":")
@@ -34,13 +36,22 @@ def addresses(host_map: str, peers: int) -> dict[int, str]:
 
 
 def plan_network(
-    config: Mapping[str, Any], graph: Network, where: Mapping[int, str], public_keys: Mapping[int, str], **more: Any
+    config: Mapping[str, Any],
+    graph: Network,
+    where: Mapping[int, str],
+    public_keys: Mapping[int, str],
+    folder: str | Path = ".",
+    **more: Any,
 ) -> NetworkFile:
     """The network file of a simulator's canonical config and its graph.
 
     The peers train as the simulated workers would: the data are shared out among the honest ones, in their order, and
-    f is resolved. Lying workers get a share that an honest one has too, so the file does not tell them apart. `more`
-    are further keys of the file (wire, timeouts, checkpoint_every).
+    f is resolved. Lying workers get a share that an honest one has too, so the file does not tell them apart, and the
+    attack is not in it.
+
+    folder  where the file will be: files there, or below, are named by their path from it, so that the folder can be
+            copied to other machines
+    more    further keys of the file (wire, timeouts, checkpoint_seconds)
     """
     if config["attack"]["name"] == "none":
         graph = graph.honest_only()
@@ -64,11 +75,12 @@ def plan_network(
             "weights": graph.weights if graph.weights in schemes.names() else graph.mixing.tolist(),
             "f": _bounds(config["f"], graph),
             "shares": len(honest),
-            **{key: config[key] for key in ("rule", "problem", "step", "local", "rounds", "seed", "dtype")},
-            "evaluate_every": config["evaluate_every"],
-            "measure": config["measure"],
+            **{key: config[key] for key in TRAINING if key in config},
+            "problem": problem_seen_from(folder, config["problem"]),
+            "plugins": seen_from(folder, config.get("plugins", ())),
             **more,
-        }
+        },
+        folder,
     )
 
 

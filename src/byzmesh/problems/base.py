@@ -108,6 +108,8 @@ class Problem:
     binder: Callable[..., Task] = field(repr=False)
     images: bool = False
     """Whether liars can put a trigger into its samples."""
+    linear: bool | None = None
+    """Whether it binds to a `LinearTask`, a linear model of samples, which variance reduction needs; None: unknown."""
 
     def bind(
         self,

@@ -141,4 +141,4 @@ def quadratic(
             targets=centres,
         )
 
-    return Problem("quadratic", options, bind)
+    return Problem("quadratic", options, bind, linear=False)

@@ -23,7 +23,7 @@ def loss(at: Evaluation) -> float | None:
     return _mean(at, "loss")
 
 
-@register_metric("backdoor", direction="down")
+@register_metric("backdoor", direction="down", alone=False)
 def backdoor(at: Evaluation) -> float | None:
     """Fraction of stamped test images that are taken for the backdoor's target; recorded under that attack."""
     return _mean(at, "backdoor")

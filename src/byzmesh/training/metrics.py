@@ -51,7 +51,7 @@ class Metric:
     """A number of an evaluation and how it is shown.
 
     title     what an axis says; default: the name in words
-    alone     whether a real peer can compute it, which has its own model only
+    alone     whether a real peer can compute it, which has its own model and data only
     overview  whether a report shows its curve unasked
 
     >>> Metric(name="spread", compute=lambda at: float(np.ptp(at.models)), direction="down", scale="log").label

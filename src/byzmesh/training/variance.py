@@ -47,8 +47,13 @@ def estimator(
     if variance == "none":
         return _plain(task, rows)
     if not isinstance(task, LinearTask):
-        raise ConfigError(f"local variance {variance!r} needs a problem with samples and a linear model; give none")
+        raise not_linear(variance)
     return _saga(task, rows) if variance == "saga" else _lsvrg(task, rows, refresh, seed)
+
+
+def not_linear(variance: str) -> ConfigError:
+    """What to raise where a problem does not bind to a `LinearTask`."""
+    return ConfigError(f"local variance {variance!r} needs a problem with samples and a linear model; give none")
 
 
 def _plain(task: Task, rows: Integers) -> Estimator:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.config.paths import anchor_problem
 from byzmesh.errors import PeerError
 from byzmesh.peers.drill.chaos import Chaos, check_kinds
 from byzmesh.peers.drill.drill import Drill
@@ -110,10 +111,11 @@ def collect(drill: Drill) -> dict[str, Any]:
 
 
 def _store(path: str | Path, drill: Drill, result: Mapping[str, Any], chaos: list[str], began: float) -> str:
-    content = drill.file.model_dump(mode="json", exclude={"peers", "timeouts", "plugins"})
+    content = drill.file.model_dump(mode="json", exclude={"peers", "timeouts", "plugins", "checkpoint_seconds"})
     config = {
         "kind": "drill",
-        **{name: value for name, value in content.items() if value is not None},
+        **{name: value for name, value in content.items() if value not in (None, {})},
+        "problem": anchor_problem(drill.file.problem, drill.file.folder),
         "byzantine": drill.byzantine,
         "attack": drill.attack if drill.byzantine else {"name": "none"},
         "chaos": chaos,

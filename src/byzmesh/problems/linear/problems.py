@@ -100,7 +100,7 @@ def _problem(name: str, options: dict[str, Any], bind: Any) -> Problem:
     positive("scale", options["scale"])
     choice("batching", options["batching"], BATCHINGS)
     choice("init", options["init"], INITS)
-    return Problem(name, options, bind)
+    return Problem(name, options, bind, linear=True)
 
 
 def _everything(held: Dataset) -> tuple[Array, Array]:
