@@ -2,6 +2,11 @@
 
 A decorated function makes the thing, and its parameters are the options users write. In an installed package an entry
 point does the same (group `byzmesh.rules`, `byzmesh.attacks`, ...). docs/extending.md has a whole example of each.
+
+A run is stored under its config and the source of such functions (`byzmesh.config.identity`): edit one, and its runs
+are computed again. With `revision`, a number from 1 on, the source does not count: runs are computed again when the
+number is another. That is for code that Python cannot see into (a library opened with ctypes), and for edits that you
+know to change no result.
 """
 
 from __future__ import annotations
@@ -18,11 +23,13 @@ class Door(Protocol):
     def __call__(self, function: F, /) -> F: ...
 
 
-def register_rule(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_rule(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns a `Rule`, or that is one: (own, received, weights, f) -> vector.
 
     The parameters of the first are the rule's options, and so are those of the second after f. A function that is a
     rule is called receiver by receiver: good for trying an idea, slow for large runs.
+
+    `revision`, if given, says which results are of this code, instead of the source: see `byzmesh.doors`.
 
     >>> import byzmesh as bm, numpy as np
     >>> @bm.register_rule("half-and-half")
@@ -47,14 +54,16 @@ def register_rule(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     import byzmesh.rules.plain  # noqa: F401
     from byzmesh.rules.base import rules as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_attack(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns an `Attack`, or that is one: (own, received) -> vector.
 
     The second is told the victim's model and those of its honest neighbours, and returns what the liars tell that
     victim (None: nothing). Further parameters are options.
+
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, numpy as np
     >>> @bm.register_attack("away")
@@ -78,11 +87,13 @@ def register_attack(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     import byzmesh.attacks.plain  # noqa: F401
     from byzmesh.attacks.base import attacks as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_topology(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns a networkx graph on 0 .. n-1.
+
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, networkx
     >>> @bm.register_topology("wheel")
@@ -94,11 +105,13 @@ def register_topology(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """
     from byzmesh.networks.topologies import topologies as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_weights(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_weights(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function from the (n, n) adjacency to (n, n) mixing weights whose rows sum to 1.
+
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, numpy as np
     >>> @bm.register_weights("mostly-own")
@@ -110,11 +123,13 @@ def register_weights(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """
     from byzmesh.networks.weights import schemes as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_problem(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_problem(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns a `Problem`; what it binds is a `byzmesh.problems.base.Task`.
+
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm
     >>> @bm.register_problem("steep")
@@ -128,11 +143,13 @@ def register_problem(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """
     from byzmesh.problems.base import problems as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_partition(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_partition(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns (labels, workers, generator) -> one array of sample numbers per worker.
+
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, numpy as np
     >>> @bm.register_partition("interleaved")
@@ -144,11 +161,13 @@ def register_partition(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """
     from byzmesh.problems.data.partition import partitions as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_schedule(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_schedule(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns round -> step size.
+
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, math
     >>> @bm.register_schedule("cosine")
@@ -162,13 +181,15 @@ def register_schedule(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """
     from byzmesh.training.schedules import schedules as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_module(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_module(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns a fresh torch module.
 
     `shape` (of a sample) and `classes` are filled in from the data if the function has such parameters.
+
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm
     >>> @bm.register_module("bottleneck")
@@ -182,11 +203,13 @@ def register_module(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """
     from byzmesh.problems.neural.modules import modules as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_augmentation(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
+def register_augmentation(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns a `byzmesh.problems.neural.augment.Augmentation`.
+
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm
     >>> from byzmesh.problems.neural.augment import Augmentation
@@ -199,7 +222,7 @@ def register_augmentation(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """
     from byzmesh.problems.neural.augment import augmentations as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)
 
 
 def register_codec(name: str, *, aliases: tuple[str, ...] = ()) -> Door:

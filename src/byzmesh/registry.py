@@ -21,6 +21,7 @@ from importlib import import_module, metadata
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
+from byzmesh.checks import whole
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
 from byzmesh.source import remember
 
@@ -54,7 +55,7 @@ class Entry(Generic[T]):
     aliases: tuple[str, ...] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
     """Options that reproduce the published numbers where they differ from the text's definition."""
-    revision: int = 1
+    revision: int | None = None
     """Goes up when the results change: runs of another revision are other runs (see `config.code`)."""
 
     @property
@@ -170,15 +171,19 @@ class Registry(Generic[T]):
         *,
         aliases: tuple[str, ...] = (),
         published: Mapping[str, Any] | None = None,
-        revision: int = 1,
+        revision: int | None = None,
     ) -> Callable[[F], F]:
         """Decorator: make the factory available under `name` and `aliases`.
 
         A user's own may take the place of what a user registered before, not of what is built in.
 
         revision  one more whenever what it makes gives other results than before, so that stored runs are not taken for
-                  those of today. byzmesh's own parts need that; of a third party's, edits of the source are seen.
+                  those of today. byzmesh's own parts need that, from 2 on. Of a third party's, edits of the source are
+                  seen; with a revision the source no longer counts, which is for code that cannot be seen.
         """
+
+        if revision is not None:
+            whole("revision", revision, 1)
 
         def add(function: F) -> F:
             if not _is_ours(function):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import dis
 import functools
 import linecache
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.abc import ExecutionLoader
 from pathlib import Path
@@ -40,14 +41,15 @@ def remember(function: Callable[..., Any]) -> None:
             _TEXTS[file] = text
 
 
-def text_of(function: FunctionType) -> str | None:
-    """The text of the file or cell that a function is in; None where there is none, as in a plain REPL.
+def text_of(file: str, names: Mapping[str, Any], codes: Collection[CodeType]) -> str | None:
+    """The text of a file or cell that this code in memory comes from: as it was at registration, or as it is now.
 
-    The text at registration if the function's code comes from it, else the text now.
+    None where there is none: in a plain REPL, or if the file was edited after it was imported.
     """
-    file = function.__code__.co_filename
-    text = _TEXTS.get(file)
-    return text if text and function.__code__ in compiled(text) else text_in(file, function.__globals__) or text
+    for text in (_TEXTS.get(file), text_in(file, names)):
+        if text and compiled(text).issuperset(codes):
+            return text
+    return None
 
 
 def text_in(file: str, names: Mapping[str, Any]) -> str | None:
@@ -95,11 +97,13 @@ class Statement:
 
     first, last  its lines
     tree         normalised, in one line of text
-    binds        names that it gives a value
+    binds        names that it gives a value, other than by an import
     changes      names whose value it changes in place: `TABLE["x"] = 1`, `NAMES.append("x")`
+    sets         those among them that it changes by an assignment
     loads        names that it looks up
     attributes   dotted names that it looks up: `helpers.scale` in `helpers.scale(x)`
-    imports      whether it is an import
+    imports      what it imports, also inside of its functions: (name here, module, name there)
+    mutable      names that its functions rebind or change in place
     """
 
     first: int
@@ -107,9 +111,16 @@ class Statement:
     tree: str
     binds: frozenset[str]
     changes: frozenset[str]
+    sets: frozenset[str]
     loads: frozenset[str]
     attributes: frozenset[str]
-    imports: bool
+    imports: tuple[tuple[str, str, str], ...]
+    mutable: frozenset[str]
+
+
+def mutable(text: str) -> frozenset[str]:
+    """Names that functions of a text rebind or change in place: what they hold is no constant."""
+    return frozenset().union(*(part.mutable for part in statements(text)))
 
 
 @functools.lru_cache(maxsize=64)
@@ -141,17 +152,55 @@ def _statement(node: ast.stmt) -> Statement:
     last = node.end_lineno or node.lineno
     plain = ast.fix_missing_locations(_Plain().visit(node))
     code = compile(ast.Module([plain], []), "<statement>", "exec", dont_inherit=True)
-    steps = list(dis.get_instructions(code))
     return Statement(
         first=first,
         last=last,
         tree=dump(plain),
-        binds=frozenset(str(step.argval) for step in steps if step.opname == "STORE_NAME"),
-        changes=_changed(plain),
+        binds=frozenset(_bound(plain)),
+        changes=_bases(_changed(plain)),
+        sets=_bases(_assigned(plain)),
         loads=frozenset(global_names(code)),
         attributes=frozenset(_dotted(plain)),
-        imports=isinstance(node, (ast.Import, ast.ImportFrom)),
+        imports=tuple(_imports(plain)),
+        mutable=frozenset(_mutable(plain)),
     )
+
+
+class _NoImports(ast.NodeTransformer):
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        return ast.copy_location(ast.Pass(), node)
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    bare = _NoImports().visit(copy.deepcopy(node))
+    code = compile(ast.fix_missing_locations(ast.Module([bare], [])), "<statement>", "exec", dont_inherit=True)
+    return {str(step.argval) for step in dis.get_instructions(code) if step.opname == "STORE_NAME"}
+
+
+def _imports(node: ast.stmt) -> Iterator[tuple[str, str, str]]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Import):
+            for alias in part.names:
+                whole = alias.name if alias.asname else alias.name.partition(".")[0]
+                yield alias.asname or whole, whole, ""
+        elif isinstance(part, ast.ImportFrom):
+            for alias in part.names:
+                yield alias.asname or alias.name, "." * part.level + (part.module or ""), alias.name
+
+
+def _mutable(node: ast.stmt) -> Iterator[str]:
+    for function in ast.walk(node):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for part in ast.walk(function):
+                if isinstance(part, ast.Global):
+                    yield from part.names
+                elif isinstance(part, ast.stmt):
+                    yield from _bases(_changed(part))
+                elif isinstance(part, ast.keyword) and part.arg == "out" and isinstance(part.value, ast.Name):
+                    yield part.value.id
 
 
 class _Plain(ast.NodeTransformer):
@@ -184,14 +233,20 @@ class _Plain(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _changed(node: ast.stmt) -> frozenset[str]:
-    found: list[ast.expr] = []
+def _assigned(node: ast.stmt) -> list[ast.expr]:
     if isinstance(node, ast.Assign):
-        found = [target for target in node.targets if not isinstance(target, ast.Name)]
-    elif isinstance(node, ast.AugAssign):
-        found = [node.target]
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        found = [node.value.func] if isinstance(node.value.func, ast.Attribute) else []
+        return [target for target in node.targets if not isinstance(target, ast.Name)]
+    return [node.target] if isinstance(node, ast.AugAssign) else []
+
+
+def _changed(node: ast.stmt) -> list[ast.expr]:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        return [node.value.func]
+    return _assigned(node)
+
+
+def _bases(found: Iterable[ast.expr]) -> frozenset[str]:
+    """The names that attributes and items belong to."""
     bases = []
     for part in found:
         while isinstance(part, (ast.Attribute, ast.Subscript)):

@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 import yaml
 
+import byzmesh as bm
 from byzmesh.config.cell import Cell, make_cell
-from byzmesh.config.code import CodeReader, changes, check_code
+from byzmesh.config.changes import changes
+from byzmesh.config.code import CodeReader, check_code
 from byzmesh.config.grid import expand, read_grid
 from byzmesh.config.schema import resolve
-from byzmesh.errors import ChangedCode
+from byzmesh.errors import ChangedCode, ConfigError
 from byzmesh.reports.pivot import pivot
 from byzmesh.store import RunRecord, config_key, open_store
 from byzmesh.sweeps.estimate import plan
-from byzmesh.sweeps.reasons import reasons
+from byzmesh.sweeps.reasons import reasons, summary
 from byzmesh.sweeps.sweep import sweep
 from tests.cli.commands import as_json, run
 from tests.processes import command
@@ -175,7 +177,7 @@ def test_built_in_parts_leave_the_key_as_it_was_and_a_revision_does_not(monkeypa
         assert after.code == {"rule RTC": "revision 2"} and after.key != before.key
         assert changes(before.code, after.code) == ("rule RTC: revision 1 -> 2",)
     finally:
-        object.__setattr__(rules.entry("RTC"), "revision", 1)
+        object.__setattr__(rules.entry("RTC"), "revision", None)
     monkeypatch.setattr("byzmesh.config.code.REVISION", 3)
     assert changes({"byzmesh": "revision 2"}, make_cell(config).code) == ("byzmesh: revision 2 -> 3",)
 
@@ -235,6 +237,10 @@ def test_an_edited_plugin_is_computed_again(plugin_grid: Path, tmp_path: Path) -
         assert ("2 runs are computed again: rule from-plugin changed" in told.stderr) == bool(because)
     with open_store(tmp_path / "runs.db", readonly=True) as opened:
         assert len(opened.list()) == 4 and len(opened.list(current=True)) == 2
+    marks = [row["superseded"] for row in as_json("runs", "list", *store)]
+    assert sorted(marks, key=str) == [None, None, ["rule from-plugin changed"], ["rule from-plugin changed"]]
+    assert run("runs", "list", *store).stdout.count("rule from-plugin changed") == 2
+    assert "superseded" not in run("runs", "list", *store, "--limit", 2).stdout
 
 
 def test_a_sweep_goes_on_with_the_code_that_it_began_with(plugin_grid: Path, tmp_path: Path) -> None:
@@ -249,3 +255,62 @@ def test_a_sweep_goes_on_with_the_code_that_it_began_with(plugin_grid: Path, tmp
     with open_store(tmp_path / "runs.db", readonly=True) as store:
         first, second = (store.series(cell.key)["disagreement"] for cell in cells)
     assert (first == second).all()  # a quadratic without noise: the seed changes nothing, the code would
+
+
+@pytest.mark.parametrize(("first", "second", "again"), [(1, 1, 0), (1, 2, 2)])
+def test_with_a_revision_the_source_does_not_count(
+    plugin_grid: Path, tmp_path: Path, first: int, second: int, again: int
+) -> None:
+    for share, revision, computed in ((0.5, first, 2), (0.4, second, again)):
+        text = PLUGIN.replace('"from-plugin"', f'"from-plugin", revision={revision}')
+        (tmp_path / "mine.py").write_text(text.replace("SHARE = 0.5", f"SHARE = {share}"))
+        cells = read_grid(plugin_grid)
+        assert cells[0].code == {"rule from-plugin": f"revision {revision}"}
+        told = summary(row.because for row in plan(cells, tmp_path / "runs.db"))
+        assert told == (
+            ["2 runs are computed again: rule from-plugin: revision 1 -> 2"] if share < 0.5 and again else []
+        )
+        assert sweep([cell.config for cell in cells], tmp_path / "runs.db", workers=0).computed == computed
+
+
+def test_a_revision_is_a_whole_number() -> None:
+    with pytest.raises(ConfigError, match="revision"):
+        bm.register_rule("mine", revision=0)
+
+
+UNSEEN = """
+import ctypes
+import byzmesh as bm
+
+LIBRARY = ctypes.CDLL(None)
+
+
+def make(library):
+    def rule(own, received, weights, f):
+        return own + 0.1 * library.abs(-1) * (received.mean(axis=0) - own)
+    return rule
+
+
+bm.register_rule("from-plugin")(make(LIBRARY))
+"""
+
+
+def test_code_that_cannot_be_seen_is_computed_again_and_said(plugin_grid: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(UNSEEN)
+    store = ("--store", tmp_path / "runs.db")
+    for again in (False, True):
+        told = command("sweep", plugin_grid, *store, "--workers", 1)
+        assert told.returncode == 0 and "2 of them now" in told.stderr, told.stderr
+        assert ("what ctypes.CDLL does in rule from-plugin cannot be seen; register it" in told.stderr) == again
+    (tmp_path / "mine.py").write_text(UNSEEN.replace('"from-plugin"', '"from-plugin", revision=1'))
+    for now in (2, 0):
+        assert f"{now} of them now" in command("sweep", plugin_grid, *store, "--workers", 1).stderr
+
+
+def test_files_in_a_list_of_an_option_count(tmp_path: Path) -> None:
+    from byzmesh.config.code import _data
+
+    (tmp_path / "a.csv").write_text("1")
+    first = _data({"files": [str(tmp_path / "a.csv")]}, None)
+    (tmp_path / "a.csv").write_text("22")
+    assert first and _data({"files": [str(tmp_path / "a.csv")]}, None) != first

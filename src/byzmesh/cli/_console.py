@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -44,16 +45,28 @@ def words(value: Any) -> str:
     return str(value)
 
 
-def runs_table(store: Store, records: Sequence[RunRecord]) -> Table:
-    """A line per run: of the config what tells most runs apart, and the values that `byzmesh table` has."""
+def runs_table(
+    store: Store, records: Sequence[RunRecord], since: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> Table:
+    """A line per run: of the config what tells most runs apart, and the values that `byzmesh table` has.
+
+    since  key -> what changed since, of runs that others have taken the place of
+    """
     columns = ("rule", "attack", "network", "seed")
-    table = narrow_table("key", *columns, "rounds", "accuracy", "loss", "status")
+    table = narrow_table("key", *columns, "rounds", "accuracy", "loss", "status", *(("superseded",) if since else ()))
     for run in records:
         fields, series = flatten(run.config), store.series(run.key)
         rounds = run.rounds if run.rounds is not None else fields.get("rounds", "")
         values = [number_of(series, name) for name in ("accuracy", "loss")]
         cells = [shown(fields, column) for column in columns]
-        table.add_row(run.key[:12], *cells, f"{rounds}", *values, run.status)
+        table.add_row(
+            run.key[:12],
+            *cells,
+            f"{rounds}",
+            *values,
+            run.status,
+            *([", ".join(since.get(run.key, ()))] if since else ()),
+        )
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,21 +29,25 @@ def list_runs(
     limit: Annotated[int | None, typer.Option(help="The latest N; 0: all (default: 100 in a table).")] = None,
     as_json: Json = False,
 ) -> None:
-    """List runs.
+    """List runs; of those that were computed again by other code, what changed since.
 
     Example: byzmesh runs list --store runs.db --where rule=IOS --where seed=0 --status finished
     """
     from byzmesh.cli._console import as_object, print_objects
+    from byzmesh.config.changes import changes
     from byzmesh.config.filters import filters
     from byzmesh.store import open_store
+    from byzmesh.store.records import superseded
 
     most = (None if as_json else MOST_LINES) if limit is None else limit or None
     with open_store(store, readonly=True) as opened:
         found = opened.list(filters(opened, where), status, most)
+        later = superseded(opened.list())
+        since = {run.key: changes(run.code, later[run.key].code) for run in found if run.key in later}
         if as_json:
-            print_objects(as_object(run) for run in found)
+            print_objects({**as_object(run), "superseded": since.get(run.key)} for run in found)
         else:
-            print_runs(opened, found, most)
+            print_runs(opened, found, most, since)
 
 
 @app.command()
@@ -134,12 +138,14 @@ def whole_object(store: Store, run: RunRecord) -> str:
     return json.dumps({**as_object(run), **rest}, indent=2, allow_nan=False)
 
 
-def print_runs(store: Store, records: Sequence[RunRecord], limit: int | None) -> None:
+def print_runs(
+    store: Store, records: Sequence[RunRecord], limit: int | None, since: Mapping[str, Sequence[str]]
+) -> None:
     """The table of runs; says if there may be more of them."""
     from byzmesh.cli._console import runs_table, wide_console
 
     console = wide_console()
-    console.print(runs_table(store, records) if records else "no such runs")
+    console.print(runs_table(store, records, since) if records else "no such runs")
     if limit is not None and len(records) == limit:
         console.print(f"the latest {limit}; --limit 0 shows all, --where and --status choose", highlight=False)
 

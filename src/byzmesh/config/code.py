@@ -1,6 +1,7 @@
 """The code and data that compute a run, as far as they are part of its identity: part -> text.
 
-    rule mine               hash of its source, for a part that a user registered or gave as an object (config.identity)
+    rule mine               hash of its source, for a part that a user registered (config.identity); "revision 3" if
+                            that was given
     rule RTC                "revision 2", for a part of byzmesh whose results changed since the first release
     byzmesh                 "revision 2", likewise for what all runs share: rounds, draws, data sets, local steps
     data file flowers.csv   hash of the contents of a file that an option names
@@ -16,12 +17,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from byzmesh._version import REVISION
 from byzmesh.attacks.base import attacks
+from byzmesh.config.changes import UNSEEN, changes
 from byzmesh.config.identity import DIGITS, identity
 from byzmesh.errors import ByzmeshError, ChangedCode
 from byzmesh.networks.topologies import topologies
@@ -52,8 +54,8 @@ class CodeReader:
         self._parts: dict[tuple[str, str], str | None] = {}
         self._plugins: set[str] = set()
 
-    def of(self, config: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> dict[str, str]:
-        """The code of a canonical config; `objects` are ready-made parts (`rule`, `attack`, `problem`) used instead."""
+    def of(self, config: Mapping[str, Any]) -> dict[str, str]:
+        """The code of a canonical config."""
         missing = set(config.get("plugins", ())) - self._plugins
         self._plugins.update(load_plugins(sorted(missing)))
         code = {} if REVISION == 1 else {"byzmesh": f"revision {REVISION}"}
@@ -63,9 +65,6 @@ class CodeReader:
                 self._parts[place] = _entry_code(registry, name)
             if (known := self._parts[place]) is not None:
                 code[f"{registry.kind} {name}"] = known
-        for key, made in (objects or {}).items():
-            if (known := identity(made)) is not None:
-                code[f"{key} {config[key]['name']}"] = known
         for part in ("problem", "rule", "attack"):
             code |= _data(config[part], config[part].get("data_dir"))
         return dict(sorted(code.items()))
@@ -73,12 +72,17 @@ class CodeReader:
 
 def check_code(config: Mapping[str, Any], planned: Mapping[str, str]) -> None:
     """Raise `ChangedCode` unless this process would compute a run by the code that it was planned with."""
-    told = changes(planned, CodeReader().of(config))
+    told = changes(_seen(planned), _seen(CodeReader().of(config)))
     if told:
         raise ChangedCode(
             f"{', '.join(told)} between the planning of this run and its computing here; start the sweep again, "
             "with the same code and data on all machines"
         )
+
+
+def _seen(code: Mapping[str, str]) -> dict[str, str]:
+    """Without what is told apart by process alone."""
+    return {part: text.partition(UNSEEN)[0] for part, text in code.items()}
 
 
 def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
@@ -106,15 +110,14 @@ def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
 
 
 def _entry_code(registry: Registry[Any], name: str) -> str | None:
-    """The identity of a registered part; None for byzmesh's own at its first revision."""
+    """The identity of a registered part: its revision if it has one; None for byzmesh's own at the first."""
     if registry is modules and ":" in name:
         return _module_code(name)
     try:
         entry = registry.entry(name)
     except ByzmeshError:
         return None  # a ready-made object that is registered nowhere
-    revision = "" if entry.revision == 1 else f"revision {entry.revision}"
-    return " ".join(part for part in (identity(entry.factory), revision) if part) or None
+    return identity(entry.factory) if entry.revision is None else f"revision {entry.revision}"
 
 
 def _module_code(path: str) -> str | None:
@@ -124,11 +127,13 @@ def _module_code(path: str) -> str | None:
         return None  # a lambda or an inner function, given as an object
 
 
-def _data(options: Mapping[str, Any], folder: Any) -> dict[str, str]:
+def _data(options: Mapping[Any, Any], folder: Any) -> dict[str, str]:
     """The files that the options of a part name."""
     found: dict[str, str] = {}
     for value in options.values():
-        if isinstance(value, Mapping):
+        if isinstance(value, list):
+            found |= _data(dict(enumerate(value)), folder)
+        elif isinstance(value, Mapping):
             found |= _data(value, folder)
         elif isinstance(value, str) and "." in Path(value).name:
             found |= _file_code(value, folder)
@@ -157,34 +162,3 @@ def _digest(path: str, size: int, changed: int) -> str:
         while block := file.read(BLOCK):
             digest.update(block)
     return digest.hexdigest()[:DIGITS]
-
-
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """How the code of a run differs from the one before, in words.
-
-    >>> changes({"rule mine": "5f"}, {"rule mine": "7a", "data file flowers.csv": "01"})
-    ('rule mine changed', 'data file flowers.csv was not recorded')
-    >>> changes({}, {"rule RTC": "revision 2"})
-    ('rule RTC: revision 1 -> 2',)
-    """
-    return tuple(_change(part, before.get(part), after.get(part)) for part in _all(before, after))
-
-
-def _all(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
-    return [part for part in {**before, **after} if before.get(part) != after.get(part)]
-
-
-def _change(part: str, old: str | None, new: str | None) -> str:
-    numbers = [_revision(text) for text in (old, new)]
-    if all(number is not None for number in numbers):
-        return f"{part}: revision {numbers[0]} -> {numbers[1]}"
-    if old is None:
-        return f"{part} was not recorded"
-    return f"{part} is built in now" if new is None else f"{part} changed"
-
-
-def _revision(text: str | None) -> str | None:
-    """The revision of a part of byzmesh; None for other code."""
-    if text is None:
-        return "1"
-    return text.removeprefix("revision ") if text.startswith("revision ") else None

@@ -5,19 +5,23 @@ ready-made object holds):
 
     the statement at the top level of its file that it is in: the function with its decorators and defaults, or the
     class, or whatever it is defined within
-    the statements of that file that bind the names it looks up, and so on: helpers, classes, constants
-    helpers that come from other modules of the same package, or from a file in the same folder, likewise
-    what it captured from an enclosing call: numbers, texts, lists, mappings, arrays, functions
+    the statements of that file that bind the names it looks up, and so on: helpers, classes, constants; of constants
+    also the value in memory, which may come from a data file, an environment variable or another module
+    helpers that come from other files, likewise, unless those are of an installed package other than the part's own
+    what it captured from an enclosing call, and what an object holds: numbers, texts, arrays, functions, other objects
 
 Whitespace, comments, docstrings, annotations, the order of a file's statements and everything that the function does
 not reach leave the identity as it is. So does a new version of Python, where there is source text. Where there is none
-(functions typed into a plain REPL) the compiled code with its constants stands for it, which is another one in another
-version of Python.
+(functions typed into a plain REPL, or in a file that was edited after it was imported) the compiled code with its
+constants stands for it, which is another one in another version of Python.
 
 What is not seen: installed packages other than the part's own (the versions of the main ones are in a run's
-provenance); names that are looked up as texts (`getattr(module, "f" + "g")`, `importlib`, `exec`); values that a module
-computes from elsewhere (environment variables, files it reads when imported, unless an option of the config names the
-file); compiled extensions. For such a change use `--recompute`.
+provenance); names that are looked up as texts (`getattr(module, "f" + "g")`, `importlib`, `exec`); files that are read
+when a function is called, unless an option of the config names the file; what functions change while they run. For such
+a change use `--recompute`, or register the part with a `revision`.
+
+An object that does not tell what it holds (a library opened with ctypes, a generator) leaves its part unseen: the
+identity then is another one in every process, and its runs are computed again. A `revision` ends that.
 
 What changes the identity and need not: another name for a local variable, an alias or a fact in the decorator, another
 way to write the same number (0.1 and 1e-1 are the same, 2 and 2.0 are not), a change to a branch that is never taken.
@@ -25,24 +29,39 @@ way to write the same number (0.1 and 1e-1 are the same, 2 and 2.0 are not), a c
 
 from __future__ import annotations
 
+import collections
+import copyreg
 import functools
 import hashlib
 import sys
-import sysconfig
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from byzmesh.source import PACKAGE, global_names, statements, text_in, text_of
+from byzmesh.config.changes import UNSEEN
+from byzmesh.config.origin import file_of, innermost, is_installed, is_users, methods, top, users_module
+from byzmesh.source import global_names, mutable, statements, text_of
 
 DIGITS = 16
+_SESSION = uuid.uuid4().hex[:DIGITS]
 _HAS_DOCSTRING = 0x4000000
 _FUNCTION = 0x0002
+_PLAIN: tuple[type[Any], ...] = (bool, int, float, complex, str, bytes)
+_MAPPINGS = (dict, collections.OrderedDict, MappingProxyType)
+_CONTAINERS: tuple[type[Any], ...] = (dict, list, tuple, set, frozenset)
+_WITHOUT_STATE = ("_thread", "threading", "_io", "weakref", "_weakref")
+"""Modules of objects that no result depends on: locks, open files, references."""
+_OPAQUE = {"ctypes", "_ctypes", "cffi", "_cffi_backend"}
+"""Modules of objects that lead to code which is not Python's."""
 
 
 def identity(part: Any) -> str | None:
     """16 hexadecimal digits for what a part's code is; None if all of it is byzmesh's own.
+
+    Behind them, where something cannot be seen, what that is and a number of this process: see the module's text.
 
     >>> from byzmesh.rules.base import rules
     >>> identity(rules.entry("IOS").factory) is None
@@ -53,40 +72,30 @@ def identity(part: Any) -> str | None:
     """
     walk = _Walk()
     described = walk.describe(part, root=True)
-    if not walk.found:
+    if not walk.found and not walk.unseen:
         return None
-    return hashlib.sha256("\n".join([described, *sorted(walk.found)]).encode()).hexdigest()[:DIGITS]
-
-
-def _top(module: str) -> str:
-    """The name of a module's package; a script has one name where it is started and another in a worker process."""
-    return "__main__" if module == "__mp_main__" else module.partition(".")[0]
-
-
-@functools.cache
-def _installed(file: str) -> bool:
-    library = sysconfig.get_path("stdlib")
-    parts = Path(file).parts
-    return "site-packages" in parts or "dist-packages" in parts or file.startswith(library)
+    digest = hashlib.sha256("\n".join([described, *sorted(walk.found)]).encode()).hexdigest()[:DIGITS]
+    return f"{digest}{UNSEEN}{', '.join(sorted(walk.unseen))} {_SESSION}" if walk.unseen else digest
 
 
 class _Walk:
     """From a part to all that it rests on.
 
-    found  one text for each statement, or each compiled function where there is no source
+    found   one text for each statement, value, or compiled function where there is no source
+    unseen  types of objects whose state cannot be told
     """
 
     def __init__(self) -> None:
         self.found: set[str] = set()
+        self.unseen: set[str] = set()
         self._tops: set[str] = set()
-        self._folders: set[str] = set()
         self._followed: set[tuple[str, int]] = set()
         self._described: dict[int, Any] = {}
         self._open: dict[int, Any] = {}
 
     def describe(self, value: Any, *, root: bool = False) -> str:
         """A text for a value, the same in every process; code that it leads to goes to `found`."""
-        if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        if value is None or type(value) in _PLAIN:
             return f"{type(value).__name__} {value!r}"
         if id(value) in self._open:
             return "itself"
@@ -97,16 +106,17 @@ class _Walk:
             del self._open[id(value)]
 
     def _describe(self, value: Any, root: bool) -> str:
-        if isinstance(value, Mapping):
+        if type(value) in _MAPPINGS:
             pairs = (f"{self.describe(key)}: {self.describe(item)}" for key, item in value.items())
             return f"mapping {{{', '.join(pairs)}}}"
-        if isinstance(value, (list, tuple)):
+        if type(value) in (list, tuple):
             return f"{type(value).__name__} [{', '.join(self.describe(item) for item in value)}]"
-        if isinstance(value, (set, frozenset)):
+        if type(value) in (set, frozenset):
             return f"set {{{', '.join(sorted(self.describe(item) for item in value))}}}"
-        if type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
-            digest = hashlib.sha256(value.tobytes()).hexdigest()
-            return f"array {value.dtype} {value.shape} {digest}"
+        if _is_array(value):
+            if value.dtype.hasobject:
+                return f"array {value.shape} {self.describe(value.tolist())}"
+            return f"array {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
         if isinstance(value, functools.partial):
             return f"partial {self.describe(value.func, root=root)} {self.describe([value.args, value.keywords])}"
         if isinstance(value, MethodType):
@@ -118,46 +128,52 @@ class _Walk:
             return self._function(value, root)
         if isinstance(value, type):
             return self._class(value, root)
-        inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)
-        if isinstance(inner, FunctionType):  # compiled by Numba; cached or otherwise wrapped
+        if isinstance(value, ModuleType):
+            return self._module(value)
+        inner = innermost(value)
+        if inner is not value:  # compiled by Numba; cached, a property or otherwise wrapped
             return f"{type(value).__qualname__} around {self.describe(inner, root=root)}"
         return self._instance(value, root)
 
     def _own(self, thing: Any, file: str, root: bool) -> bool:
-        """Whether code is to be followed: the part's own, as against byzmesh and the libraries that it uses."""
+        """Whether code is to be followed: the user's, as against byzmesh and the libraries that it uses."""
         module = thing.__globals__.get("__name__") if isinstance(thing, FunctionType) else thing.__module__
-        top, folder = _top(module or ""), str(Path(file).parent)
-        if file.startswith(PACKAGE):
+        return self._is_own(module or "", file, root)
+
+    def _is_own(self, module: str, file: str, root: bool = False) -> bool:
+        package = top(module)
+        if package == "byzmesh" and is_installed(file):
             return False
         if root:
-            self._tops.add(top)
-            if not _installed(file) and not file.startswith("<"):
-                self._folders.add(folder)
-        return top in self._tops or folder in self._folders
+            self._tops.add(package)
+        return package in self._tops or (package == "__main__" if file.startswith("<") else not is_installed(file))
 
     def _function(self, function: FunctionType, root: bool) -> str:
         code = function.__code__
         name = f"function {code.co_qualname}"
-        captured = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
-        if not self._own(function, code.co_filename, root):
-            # a wrapper: what it was made with may be the user's
-            return f"{name} with {[self.describe(item, root=_users(item)) for item in captured]}"
-        text = text_of(function)
-        parts = () if text is None else statements(text)
-        start = [number for number, part in enumerate(parts) if part.first <= code.co_firstlineno <= part.last]
-        if text is not None and start:
-            self._follow(text, start, function.__globals__)
-        else:
-            self.found.add(_bytes_of(code))
-            defaults = self.describe([function.__defaults__, function.__kwdefaults__])
-            self.found.add(f"{name} defaults {defaults}")
-            for looked_up in sorted(global_names(code)):
-                self._global(looked_up, function.__globals__, code.co_names)
-        return f"{name} with {[self.describe(item, root=_users(item)) for item in captured]}"
+        own = self._own(function, code.co_filename, root)
+        if own:
+            text = text_of(code.co_filename, function.__globals__, [code])
+            parts = () if text is None else statements(text)
+            start = [number for number, part in enumerate(parts) if part.first <= code.co_firstlineno <= part.last]
+            if text is not None and start:
+                self._follow(text, start, function.__globals__)
+            else:
+                self.found.add(_bytes_of(code))
+                defaults = self.describe([function.__defaults__, function.__kwdefaults__])
+                self.found.add(f"{name} defaults {defaults}")
+                for looked_up in sorted(global_names(code)):
+                    self._global(looked_up, function.__globals__, code.co_names)
+        # of an inner function, or of a library's wrapper, the text does not say what it was made with
+        made_with = [_content(cell) for cell in function.__closure__ or ()]
+        if "<locals>" in code.co_qualname:
+            made_with += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        return f"{name} with {[self.describe(item, root=is_users(item)) for item in made_with]}"
 
     def _follow(self, text: str, start: Iterable[int], names: Mapping[str, Any]) -> None:
         """Add statements of a text and what they rest on."""
         parts = statements(text)
+        changing = mutable(text)
         waiting = list(start)
         while waiting:
             number = waiting.pop()
@@ -167,116 +183,167 @@ class _Walk:
             part = parts[number]
             self.found.add(part.tree)
             for name in sorted(part.loads):
-                here = [at for at, other in enumerate(parts) if name in other.binds and not other.imports]
-                if here:
-                    waiting += [*here, *(at for at, other in enumerate(parts) if name in other.changes)]
-                dotted = [path.split(".")[1:] for path in sorted(part.attributes) if path.startswith(f"{name}.")]
-                self._live(name, names.get(name), dotted, bound=bool(here))
+                value = names.get(name)
+                here = [at for at, other in enumerate(parts) if name in other.binds]
+                waiting += here
+                ours = here or (isinstance(value, ModuleType) and self._own_module(value))
+                waiting += [at for at, other in enumerate(parts) if name in (other.changes if ours else other.sets)]
+                sources = [item[1:] for other in parts for item in other.imports if item[0] == name]
+                for module, there in sources:
+                    self._imported(module, there, names)
+                known = here and not sources and not isinstance(innermost(value), (FunctionType, type, ModuleType))
+                if not known or (_is_constant(value) and name not in changing):
+                    self._live(name, value, _paths(name, part.attributes))
+            for name, module, there in part.imports:
+                self._imported(module, there, names, _paths(name, part.attributes))
 
-    def _live(self, name: str, value: Any, dotted: Iterable[list[str]], *, bound: bool) -> None:
-        """Add what a global name stands for, if its own statement does not say so already (`bound`)."""
+    def _imported(self, name: str, there: str, names: Mapping[str, Any], dotted: Iterable[Sequence[str]] = ()) -> None:
+        """Add what an import brings from a module of the user's own."""
+        module = users_module(name, names.get("__package__"))
+        if module is not None:
+            for path in [[there]] if there not in ("", "*") else dotted:
+                self._member(module, path)
+
+    def _live(self, name: str, value: Any, dotted: Iterable[Sequence[str]] = ()) -> None:
+        """Add what a global name stands for."""
         if isinstance(value, ModuleType):
             for path in dotted:
-                self._live(f"{name}.{'.'.join(path)}", self._attribute(value, path), [], bound=False)
-        elif isinstance(_innermost(value), (FunctionType, type)):
-            file = _file(value)
-            if file is not None and self._own(_innermost(value), file, False):
+                self._member(value, path)
+        elif isinstance(innermost(value), (FunctionType, type)):
+            file = file_of(value)
+            if file is not None and self._own(innermost(value), file, False):
                 self.describe(value)
-        elif not bound and value is not None:
+        elif value is not None:
             self.found.add(f"{name} = {self.describe(value)}")
 
-    def _attribute(self, module: ModuleType, path: Iterable[str]) -> Any:
-        """What a dotted name in a module stands for, as far as modules lead; None in a library."""
+    def _member(self, module: ModuleType, path: Sequence[str]) -> None:
+        """Add what a dotted name in a module stands for, as far as modules lead; nothing in a library."""
         value: Any = module
         for name in path:
+            if not isinstance(value, ModuleType) or not self._own_module(value):
+                return
+            module, value = value, getattr(value, name, None)
             if not isinstance(value, ModuleType):
-                break
-            value = getattr(value, name, None) if self._own_module(value) else None
-        return None if isinstance(value, ModuleType) else value
+                self._live(f"{module.__name__}.{name}", value)
+                if not isinstance(innermost(value), (FunctionType, type)) and not _is_constant(value):
+                    self._binding(module, name)
+
+    def _binding(self, module: ModuleType, name: str) -> None:
+        """Add the statements of a module that bind a name to an object."""
+        text = text_of(module.__file__ or "", vars(module), ())
+        start = [at for at, part in enumerate(statements(text or "")) if name in part.binds]
+        self._follow(text or "", start, vars(module))
+
+    def _module(self, module: ModuleType) -> str:
+        """A module that an object holds: all of it, since nothing says what of it is used."""
+        if self._own_module(module):
+            text = text_of(module.__file__ or "", vars(module), ()) or ""
+            self._follow(text, range(len(statements(text))), vars(module))
+        return f"module {module.__name__}"
 
     def _global(self, name: str, names: Mapping[str, Any], attributes: Iterable[str]) -> None:
-        """The same where there is no text to say which attributes of a module are used."""
-        self._live(name, names.get(name), [[attribute] for attribute in attributes], bound=False)
+        """What a name stands for where there is no text to say which attributes of a module are used."""
+        self._live(name, names.get(name), [[attribute] for attribute in attributes])
 
     def _own_module(self, module: ModuleType) -> bool:
         file = getattr(module, "__file__", None)
-        return _top(module.__name__) in self._tops or (file is not None and str(Path(file).parent) in self._folders)
+        return file is not None and self._is_own(module.__name__, file)
 
     def _class(self, kind: type, root: bool) -> str:
         name = f"class {kind.__qualname__}"
-        file = _file(kind)
+        file = file_of(kind)
         if file is None or not self._own(kind, file, root) or id(kind) in self._described:
             return name
         self._described[id(kind)] = kind
-        for function in _methods(kind):
+        self._extension(file)
+        functions = methods(kind)
+        for function in functions:
             self.describe(function)
         names = vars(sys.modules[kind.__module__])
-        text = text_in(file, names)
+        text = text_of(file, names, [item.__code__ for item in functions if item.__code__.co_filename == file])
         start = [at for at, part in enumerate(statements(text or "")) if kind.__qualname__.split(".")[0] in part.binds]
         if text and start:
             self._follow(text, start, names)
-        else:
-            for key, member in vars(kind).items():
-                if not key.startswith("__"):
-                    self.found.add(f"{name} {key} = {self.describe(member)}")
+        changing = mutable(text or "")
+        for key, member in vars(kind).items():
+            constant = _is_constant(member) and not {kind.__name__, "cls"} & changing
+            if not key.startswith("__") and (constant or not start):
+                self.found.add(f"{name} {key} = {self.describe(member)}")
         for base in kind.__bases__:
             self.describe(base)
         return name
 
+    def _extension(self, file: str) -> None:
+        """Add the content of a compiled module of the user's own."""
+        if file.endswith(tuple(EXTENSION_SUFFIXES)) and not is_installed(file):
+            self.found.add(f"{Path(file).name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}")
+
     def _instance(self, value: Any, root: bool) -> str:
-        """An object: its class, and what it holds if that class is the user's or byzmesh's."""
+        """An object: its class and what it holds."""
         kind = type(value)
-        name = f"{kind.__module__ if _top(kind.__module__) == 'byzmesh' else ''} {kind.__qualname__}"
-        file = _file(kind)
-        own = file is not None and self._own(kind, file, root)
-        if own:
+        file = file_of(kind)
+        if file is not None and self._own(kind, file, root):
             self.describe(kind)
-        if own or _top(kind.__module__) == "byzmesh":
-            held = vars(value) if hasattr(value, "__dict__") else {}
-            shown = (f"{key}={self.describe(item, root=_users(item))}" for key, item in sorted(held.items()))
-            return f"{name}({', '.join(shown)})"
-        return name
+        elif top(kind.__module__) != "byzmesh":
+            return self._reduced(value)
+        state = dict(vars(value)) if hasattr(value, "__dict__") else {}
+        slots = (name for base in kind.__mro__ for name in _slots(base) if hasattr(value, name))
+        state |= {name: getattr(value, name) for name in slots if name not in ("__dict__", "__weakref__")}
+        shown = [f"{key}={self.describe(item, root=is_users(item))}" for key, item in sorted(state.items())]
+        shown += [self.describe(base(value)) for base in (*_CONTAINERS, *_PLAIN[1:]) if isinstance(value, base)]
+        return f"{kind.__module__ if top(kind.__module__) == 'byzmesh' else ''} {kind.__qualname__}({', '.join(shown)})"
+
+    def _reduced(self, value: Any) -> str:
+        """An object of a library, by what would be needed to make it again."""
+        kind = type(value)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        file = file_of(value) if callable(value) else None
+        if file is not None:
+            self._extension(file)
+        if kind.__module__ in _WITHOUT_STATE:
+            return name
+        try:
+            if _OPAQUE & {top(base.__module__) for base in kind.__mro__}:
+                raise TypeError(f"{name} does not say what it leads to")
+            reduce = copyreg.dispatch_table.get(kind)
+            told = value.__reduce_ex__(4) if reduce is None else reduce(value)
+            if isinstance(told, str):
+                return f"{name} {getattr(value, '__module__', '')} {told}"
+            parts = [*told[:3], *(list(items) for items in told[3:5] if items is not None)]
+            return f"{name} {[self.describe(item, root=is_users(item)) for item in parts]}"
+        except (Exception, RecursionError):
+            self.unseen.add(name)
+            return name
 
 
-def _filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:  # not yet
+def _is_array(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and hasattr(value, "tobytes")
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether it is a number, a text, an array or a tuple of such; not the path of a file, which differs by machine."""
+    if isinstance(value, tuple):
+        return all(_is_constant(item) for item in value)
+    if isinstance(value, str) and Path(value).is_absolute():
         return False
+    return isinstance(value, _PLAIN) or _is_array(value)
 
 
-def _innermost(value: Any) -> Any:
-    """The function inside of a wrapper."""
-    for name in () if isinstance(value, type) else ("__func__", "fget", "func", "py_func", "__wrapped__"):
-        inner = getattr(value, name, None)
-        if isinstance(inner, FunctionType):
-            return inner
-    return value
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet filled
+        return None
 
 
-def _methods(kind: type) -> list[FunctionType]:
-    """The functions that a class defines, without those that are made for it (dataclasses)."""
-    functions = [_innermost(member) for member in vars(kind).values()]
-    return [item for item in functions if isinstance(item, FunctionType) and item.__code__.co_filename != "<string>"]
+def _slots(kind: type) -> tuple[str, ...]:
+    names = vars(kind).get("__slots__", ())
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _file(value: Any) -> str | None:
-    """The file that a function or class is in, by its code or its module; None for what is compiled."""
-    if isinstance(value, type):
-        functions = [item for item in _methods(value) if item.__module__ == value.__module__]
-    else:
-        functions = [item for item in (_innermost(value),) if isinstance(item, FunctionType)]
-    if functions:
-        return functions[0].__code__.co_filename
-    module = getattr(value, "__module__", None) or ""
-    return "<input>" if module == "__main__" else getattr(sys.modules.get(module), "__file__", None)
-
-
-def _users(value: Any) -> bool:
-    """Whether code that a wrapper or an object holds is nobody's library."""
-    function = _innermost(value)
-    file = _file(function if isinstance(function, (FunctionType, type)) else type(value))
-    return file is not None and not _installed(file)
+def _paths(name: str, attributes: Iterable[str]) -> list[list[str]]:
+    """The dotted names that begin with a name, without it."""
+    return [path.split(".")[1:] for path in sorted(attributes) if path.startswith(f"{name}.")]
 
 
 def _bytes_of(code: CodeType) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -134,12 +134,19 @@ def record(row: tuple[Any, ...]) -> RunRecord:
 
 def newest(runs: list[RunRecord]) -> list[RunRecord]:
     """Of runs that differ in nothing but the code that computes them only the one last asked for, in the same order."""
+    former = superseded(runs)
+    return [run for run in runs if run.key not in former]
+
+
+def superseded(runs: Iterable[RunRecord]) -> dict[str, RunRecord]:
+    """Key -> the run that was asked for later, with the same config and other code."""
+    runs = list(runs)
     last: dict[str, RunRecord] = {}
     for run in runs:
         other = last.get(run.config_json)
         if other is None or (run.asked or 0.0) >= (other.asked or 0.0):
             last[run.config_json] = run
-    return [run for run in runs if last[run.config_json] is run]
+    return {run.key: last[run.config_json] for run in runs if last[run.config_json] is not run}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from byzmesh._version import __version__
 from byzmesh.config.cell import Cell
-from byzmesh.config.code import changes
+from byzmesh.config.changes import changes
 from byzmesh.naming import without_names
 from byzmesh.store import RunRecord, Store
 from byzmesh.store.keys import canonical

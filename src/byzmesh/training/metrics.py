@@ -113,10 +113,12 @@ def register_metric(
     title: str = "",
     alone: bool = True,
     overview: bool = False,
+    revision: int | None = None,
 ) -> Callable[[C], C]:
     """Decorator: a function of an `Evaluation` becomes a metric, to be recorded by `measure: [name]`.
 
     It then is in the run's output and in the store, and `table`, `plot`, `report` and the peers' pages know it.
+    `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, numpy as np
     >>> @bm.register_metric("model_norm", direction="down", scale="log", title="norm of the average model")
@@ -149,7 +151,7 @@ def register_metric(
             return metric
 
         setattr(factory, "__signature__", Signature())  # noqa: B010 (a metric has no options)
-        metrics.register(name, aliases=aliases)(factory)
+        metrics.register(name, aliases=aliases, revision=revision)(factory)
         return compute
 
     return add
