@@ -55,6 +55,9 @@ def test_round_trip_through_yaml_without_secrets(tmp_path: Path) -> None:
         ({"local": {"decya": 1}}, "local has no option 'decya': did you mean 'decay'"),
         ({"local": {"variance": "svrg"}}, "local variance must be none, saga or lsvrg"),
         ({"local": 3}, "network file local must be a mapping"),
+        ({"peers": 3}, "network file peers"),
+        ({"peers": None}, "network file peers"),
+        ({"peers": [{"id": 0, "adress": "a:1"}]}, "did you mean 'address'"),
         ({"rounds": "many"}, "network file rounds"),
         ({"dtype": "float16"}, "network file dtype: must be float32 or float64, got 'float16'"),
         ({"checkpoint_seconds": 0}, "checkpoint_seconds"),
@@ -161,6 +164,7 @@ def test_how_to_train_is_written_and_meant_as_in_a_config(tmp_path: Path) -> Non
         "step": 0.1,
         "local": {"momentum": "heavy-ball"},
         "measure": "class-accuracy",
+        "seed": None,
         "labels": {"a": 1},
     }
     file = make_network(tmp_path, 5, topology={"name": "ring", "n": 5}, **told)
@@ -182,7 +186,7 @@ def test_file_names_are_relative_to_the_file_and_the_run_is_the_same_in_every_fo
     (home / "planned.py").write_text(
         "import byzmesh as bm\n\n@bm.register_rule('relative')\ndef relative():\n    return bm.rule('weimean')\n"
     )
-    more = {"topology": {"file": "office.edges"}, "rule": "relative", "plugins": ["planned.py"]}
+    more = {"topology": {"file": "office.edges"}, "rule": "relative", "plugins": "planned.py"}
     monkeypatch.chdir(tmp_path)
     with rules.temporary():
         file = make_network(home, 3, problem={"name": "softmax", "data": "mine.npz", "batch": 2}, **more)

@@ -235,15 +235,17 @@ def network_file(content: Mapping[str, Any], folder: str | Path = ".") -> Networ
             f"checkpoint_seconds: {CHECKPOINT_SECONDS:g}, or leave it out"
         )
     _known_keys("network file", content, NetworkFile)
-    for entry in content.get("peers") or ():
+    for entry in content["peers"] if isinstance(content.get("peers"), list) else ():
         _known_keys("network file peers", entry, PeerEntry)
     _known_keys("network file timeouts", content.get("timeouts"), Timeouts)
-    training = resolve_training(content, folder, where="network file")
+    given = {key: value for key, value in content.items() if value is not None}
+    training = resolve_training(given, folder, where="network file")
+    plugins = given.get("plugins", [])
     written = {
-        "problem": problem_as_written(training["problem"], content.get("problem")),
-        "plugins": content.get("plugins") or [],
+        "problem": problem_as_written(training["problem"], given.get("problem")),
+        "plugins": [plugins] if isinstance(plugins, str) else plugins,
     }
-    made = validated(NetworkFile, {**content, **training, **written}, "network file")
+    made = validated(NetworkFile, {**given, **training, **written}, "network file")
     made._folder = Path(folder).absolute()
     return made.check()
 

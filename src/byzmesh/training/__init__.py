@@ -1,1 +1,1 @@
-"""What simulator and peers share: schedules, local updates, variance reduction, metrics, checkpoint files."""
+"""What simulator and peers share: the local part of a round, schedules, metrics, checkpoint files."""

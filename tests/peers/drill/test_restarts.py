@@ -143,7 +143,7 @@ def test_every_kind_of_chaos_is_survived(tmp_path: Path, nursery: Nursery) -> No
 
 
 def test_launch_stores_its_results_like_a_simulation(tmp_path: Path) -> None:
-    two_castle(tmp_path, rounds=40, evaluate_every=20, timeouts={"start_grace": 0.5})
+    two_castle(tmp_path, rounds=40, evaluate_every=20, timeouts={"start_grace": 0.5}, labels={"case": "drilled"})
     seen = []
     result = launch(
         tmp_path / "network.yaml",
@@ -158,6 +158,7 @@ def test_launch_stores_its_results_like_a_simulation(tmp_path: Path) -> None:
     with open_store(tmp_path / "runs.db") as store:
         run = store.get(result["key"])
         assert run.status == "finished" and run.config["attack"]["name"] == "isolation"
+        assert run.config["labels"] == {"case": "drilled"}
         assert run.final["accuracy"] == result["metrics"]["accuracy"][-1]
         assert run.final["consensus_error"] > 0
         edges = store.edges(result["key"])
