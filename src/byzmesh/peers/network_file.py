@@ -30,7 +30,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from byzmesh.config.paths import anchor_problem, problem_as_written
-from byzmesh.config.schema import TrainingConfig, resolve_training, validated
+from byzmesh.config.schema import TRAINING, TrainingConfig, resolve_training, validated
 from byzmesh.config.yaml import read_yaml
 from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.files import CHECKPOINT_SECONDS, write
@@ -262,8 +262,9 @@ def load_network(path: str | Path) -> NetworkFile:
 
 
 def save_network(file: NetworkFile, path: str | Path) -> Path:
-    """Write a network file to the folder that it was made for: how to train in full, otherwise what was given."""
+    """Write a network file to the folder that it was made for: what was given, then how to train in full."""
     import yaml
 
-    content = file.model_dump(mode="json", exclude_unset=True)
+    given = file.model_dump(mode="json", exclude_unset=True)
+    content = dict(sorted(given.items(), key=lambda item: item[0] in TRAINING))
     return write(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
