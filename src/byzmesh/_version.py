@@ -2,5 +2,5 @@
 
 __version__ = "0.1.0"
 REVISION = 1
-"""Goes up when runs give other results than before whatever their parts are; stored runs then are not taken for those
-of today. What changes the results of one rule, attack, problem, ... is that part's own revision instead."""
+"""Goes up when all runs give other results than before, so that stored runs are not taken for today's. If only one
+rule, attack, problem, ... gives other results, that part's own revision goes up instead."""

@@ -1,4 +1,4 @@
-"""What there is: rules, attacks, topologies, metrics and all other parts that have a name."""
+"""Listings of rules, attacks, topologies, metrics and all other named parts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from byzmesh.registry import Entry, Registry
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """One registered thing, as a listing shows it."""
+    """One registered part, as a listing shows it."""
 
     name: str
     aliases: tuple[str, ...]
     options: dict[str, Any]
     summary: str
     published: dict[str, Any]
-    """Options of the published runs where they differ from the text's definition."""
+    """Options of the published runs, if they differ from the text's definition."""
     uses_f: bool | None = None
     feasible: str = ""
     """Condition on f for d neighbours (S = d + 1), rules only."""
@@ -29,7 +29,7 @@ class Listed:
 
 
 HEADINGS = {"feasible": "feasible f", "direction": "better", "summary": "what it does"}
-"""Headings of columns that are not called as their field."""
+"""Headings of columns that differ from the name of the field."""
 
 
 class Listing(list[Listed]):
@@ -120,11 +120,11 @@ def list_metrics() -> Listing:
 
 
 _FACTS = {"rules": ("uses_f", "feasible"), "metrics": ("unit", "direction", "scale")}
-"""Further columns of a kind of thing."""
+"""Additional columns of some listings."""
 
 
 def everything(kind: str) -> list[dict[str, Any]]:
-    """A kind of thing as plain rows for the command line: name, options and what it does.
+    """All parts of one kind as plain rows for the command line: name, options and what each does.
 
     >>> [row["name"] for row in everything("profiles")]
     ['text', 'paper']
@@ -140,7 +140,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
         items = Listing(_listed(entry) for entry in registries()[kind].entries())
     from byzmesh.problems.neural.modules import FROM_DATA
 
-    # arguments that are not a user's choice
+    # arguments that users do not choose
     filled_in = {"modules": FROM_DATA, "weights": ("adjacency",)}.get(kind, ())
     rows = []
     for item in items:
@@ -159,7 +159,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
 
 
 def registries() -> dict[str, Registry[Any]]:
-    """Every registry, by the word for what it holds.
+    """Every registry, by the word for its parts.
 
     >>> sorted(registries())[:4]
     ['attacks', 'augmentations', 'codecs', 'metrics']

@@ -1,4 +1,4 @@
-"""Checks of what users give. Each raises a `ConfigError` that names the argument, the bound and the value."""
+"""Checks of user input. Each raises a `ConfigError` that names the argument, the bound and the value."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def finite(name: str, value: Any) -> float:
 
 
 def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True) -> float:
-    """The value as a float, if it lies between 0 and 1; the ends count unless `zero` or `one` says no.
+    """The value as a float, if it is between 0 and 1; `zero` and `one` say whether the ends are allowed.
 
     >>> fraction("p", 0, zero=False)
     Traceback (most recent call last):

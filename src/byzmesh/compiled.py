@@ -1,7 +1,7 @@
 """The one door to Numba: typed decorators for compiled kernels.
 
-Kernels are cached on disk, so a second process does not compile again, and release the GIL, so that threads can share
-a large round. `fast` lets the compiler reorder sums (needed to vectorise a reduction) but keeps NaN and infinity.
+Kernels are cached on disk, so that a second process does not compile again, and release the GIL, so that threads can
+divide a large round. `fast` lets the compiler reorder sums (needed to vectorise a reduction); NaN and infinity stay.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def exact(function: F) -> F:
 
 
 def fast(function: F) -> F:
-    """Compile with sums that may be reordered; NaN and infinity still behave."""
+    """Compile with sums that may be reordered; NaN and infinity still propagate."""
     compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)(function)
     return compiled
 
 
 @functools.cache
 def keep_memory() -> None:
-    """Ask glibc to keep freed blocks: arrays of a round come and go, and fresh pages cost more than the arithmetic."""
+    """Ask glibc to keep freed memory: every round allocates arrays, and fresh pages cost more than the arithmetic."""
     try:
         tune = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
@@ -64,7 +64,7 @@ def limit_threads(threads: int) -> Iterator[None]:
 def over_parts(work: Callable[[slice], Any], count: int, least: int, threads: int | None = None) -> list[Any]:
     """The results of `work` on slices that cover range(count), in order; in threads if each has at least `least`.
 
-    threads  default: what `limit_threads` says, 1 outside of it. Kernels release the GIL, so threads share the cores.
+    threads  default: that of `limit_threads`, 1 outside of it. Kernels release the GIL, so threads use all cores.
     """
     parts = max(1, min(_threads.get() if threads is None else threads, count // least))
     edges = [count * part // parts for part in range(parts + 1)]

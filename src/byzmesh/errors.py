@@ -1,15 +1,15 @@
-"""What byzmesh raises on a user's mistake.
+"""Errors that byzmesh raises on a user's mistake.
 
-    ByzmeshError                     everything below; the CLI prints it in one line and exits with 2
+    ByzmeshError                     base of all below; the CLI prints it in one line and exits with 2
     ├── ConfigError (ValueError)     an argument, option or file is not what it must be
     │   ├── UnknownName              no rule, attack, topology, ... of that name
-    │   ├── UnknownOption            the thing exists, the option does not
-    │   └── InfeasibleBound          f is larger than the rule can bear on this neighbourhood
+    │   ├── UnknownOption            the part exists, the option does not
+    │   └── InfeasibleBound          f is too large for the rule on this neighbourhood
     ├── MissingExtra                 an optional dependency is not installed
     ├── DataError                    a data set is missing, damaged or of the wrong form
     ├── ChangedCode                  the code or data are not those that a run was planned with
     ├── StoreError                   the store cannot be read or written
-    └── PeerError                    a peer cannot start or go on
+    └── PeerError                    a peer cannot start or continue
 
 Every message is one line: which argument, which bound, what was given, what to do.
 """
@@ -33,11 +33,11 @@ class UnknownName(ConfigError):
 
 
 class UnknownOption(ConfigError):
-    """The named thing exists but does not take that option."""
+    """The named part exists but does not take that option."""
 
 
 class InfeasibleBound(ConfigError):
-    """The bound f on lying neighbours is larger than the rule can bear for this worker.
+    """The bound f on lying neighbours is too large for the rule at this worker.
 
     >>> str(InfeasibleBound(rule="TriMean", worker=3, f=2, largest=1, neighbours=4))
     'f = 2 is infeasible for rule TriMean at worker 3 with 4 neighbours: the largest feasible f is 1'
@@ -79,7 +79,7 @@ class StoreError(ByzmeshError):
 
 
 class PeerError(ByzmeshError):
-    """A peer cannot start or go on."""
+    """A peer cannot start or continue."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: one way to write, whatever crashes in between."""
+"""Atomic writes: a file is either complete or unchanged, whatever crashes in between."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
 
 CHECKPOINT_SECONDS = 15.0
-"""How often the state of a run is written, by the simulator and by peers, unless they are told otherwise."""
+"""How often the simulator and peers write the state of a run by default."""
 
 
 @contextmanager
 def replacing(path: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of `path` when the block ends well; otherwise `path` stays as it was.
+    """A binary file that replaces `path` if the block ends without an error; otherwise `path` is unchanged.
 
     durable  wait until the content is on disk, so that a power failure leaves the old file or the new one
 
@@ -29,7 +29,7 @@ def replacing(path: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     ...     target = Path(folder, "note")
     ...     with replacing(target) as file:
     ...         _ = file.write(b"whole")
-    ...     target.read_bytes(), [found.name for found in Path(folder).iterdir()]
+    ...     target.read_bytes(), [path.name for path in Path(folder).iterdir()]
     (b'whole', ['note'])
     """
     path = Path(path)
@@ -51,9 +51,9 @@ def replacing(path: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `path` when the block ends well; a folder that is there goes.
+    """An empty folder that replaces `path`, if that exists, when the block ends without an error.
 
-    `OSError` if another process puts its folder there at the same moment.
+    `OSError` if another process creates the folder at the same moment.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as parent:
@@ -78,9 +78,9 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 def create(path: str | Path, content: str | bytes, *, mode: int = 0o666) -> None:
-    """Write a file that must not be there yet, whole; `FileExistsError` if it is, whoever was faster.
+    """Write a new file atomically; `FileExistsError` if it exists, even if another process was only just faster.
 
-    mode  who may read and write it, less what the umask takes away
+    mode  who may read and write it, minus the umask
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
@@ -96,7 +96,7 @@ def create(path: str | Path, content: str | bytes, *, mode: int = 0o666) -> None
 
 
 def write(path: str | Path, content: str | bytes, *, option: str = "--out", durable: bool = False) -> Path:
-    """Write a file whole; `ConfigError` that names the `option` to change if that cannot be done."""
+    """Write a file atomically; `ConfigError` that names the `option` to change if it cannot be written."""
     path = Path(path)
     try:
         with replacing(path, durable=durable) as file:
@@ -113,7 +113,7 @@ def save_figure(figure: Any, path: str | Path, *, option: str = "--out") -> Path
     import matplotlib
 
     content = io.BytesIO()
-    # Without these the file would hold the date and random ids.
+    # Without these the file would contain the date and random ids.
     undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with matplotlib.rc_context({"svg.hashsalt": "byzmesh"}):
         figure.savefig(content, format=suffix.removeprefix("."), dpi=150, metadata=undated.get(suffix))
@@ -131,17 +131,17 @@ def figure_suffix(path: str | Path) -> str:
 
 
 def folder(path: str | Path, *, option: str = "--out") -> Path:
-    """The folder, made if it is not there; `ConfigError` that names the `option` to change if that cannot be done."""
+    """The folder, created if missing; `ConfigError` that names the `option` to change if it cannot be created."""
     path = Path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"folder {path} cannot be made ({error.strerror}); give another {option}") from None
+        raise ConfigError(f"folder {path} cannot be created ({error.strerror}); give another {option}") from None
     return path
 
 
 def _sync_folder(path: Path) -> None:
-    """Make the renaming itself durable where the system can (not on Windows)."""
+    """Make the renaming itself durable if the system can (not on Windows)."""
     if os.name == "posix":
         handle = os.open(path, os.O_RDONLY)
         try:

@@ -1,8 +1,8 @@
-"""What a config says about names, which is no part of what a run is: two runs that differ in nothing else are one.
+"""Names in a config, which are not part of a run's identity: configs that differ only in names are one run.
 
-labels          what a user, or a grid's `case`, calls the run
-network.label   what a graph of one's own is called: the stem of its file
-plugins         where the code of a user's own parts is found (its identity is part of the run's key)
+labels          names given by the user or by a grid's `case`
+network.label   the name of a user's own graph: the stem of its file
+plugins         where the code of a user's own parts is (the identity of that code is part of the run's key)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def is_name(path: str) -> bool:
 
 
 def without_names(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The config that a run is.
+    """The config without its names: the part that identifies a run.
 
     >>> without_names({"seed": 3, "labels": {"case": "iid"}, "network": {"edges": [[0, 1]], "label": "mine"}})
     {'seed': 3, 'network': {'edges': [[0, 1]]}}
@@ -36,7 +36,7 @@ def without_names(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]
 
 
 def only_names(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The rest: `merged` puts both together again.
+    """The names alone; `merged` puts both together again.
 
     >>> only_names({"seed": 3, "labels": {"case": "iid"}, "network": {"edges": [[0, 1]], "label": "mine"}})
     {'labels': {'case': 'iid'}, 'network': {'label': 'mine'}}
@@ -49,7 +49,7 @@ def only_names(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merged(config: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with these names beside, or instead of, those that it has.
+    """The config with these names added; they replace equal ones.
 
     >>> merged({"seed": 3, "labels": {"case": "iid"}}, {"labels": {"data": "mnist"}})
     {'seed': 3, 'labels': {'case': 'iid', 'data': 'mnist'}}

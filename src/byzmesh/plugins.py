@@ -1,7 +1,7 @@
-"""Scripts and modules that add rules, attacks, topologies, problems, metrics: whatever registers itself on import.
+"""Scripts and modules that add rules, attacks, topologies, problems, metrics: anything that registers itself on import.
 
-A plugin is a path (`mine.py`) or a dotted module (`lab.rules`). Its path in full, or its dotted name, is how a config
-remembers it, so that other processes and later sessions load it too. A script may import what lies beside it.
+A plugin is a path (`mine.py`) or a dotted module (`lab.rules`). A config stores its full path or its dotted name, so
+that other processes and later sessions load it too. A script may import modules beside it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,41 +30,41 @@ from pathlib import Path
 from byzmesh.errors import ConfigError
 
 _texts: dict[str, str] = {}
-"""What every loaded script said, by its path."""
+"""The text of every loaded script, by its path."""
 _kept = threading.Event()
 _lock = threading.RLock()
 
 
 def load_plugins(names: Iterable[str], folder: str | Path = ".") -> list[str]:
-    """Import the plugins; each by the name under which any process on this machine finds it again.
+    """Import the plugins; returns for each the name by which any process on this machine finds it again.
 
-    folder  what a relative path is relative to
+    folder  base of relative paths
 
-    A script that is loaded already is loaded again only if it has changed.
+    A script that is already loaded is loaded again only if it has changed.
     """
     with _lock:
         return [_load(name, folder) for name in names]
 
 
 def keep_loaded() -> None:
-    """From now on a script that is loaded stays as it is, whatever becomes of its file: what worker processes need."""
+    """From now on do not reload scripts, even if their files change: what worker processes need."""
     _kept.set()
 
 
 def load_texts(texts: Mapping[str, str]) -> None:
-    """Import scripts by what they say: for machines that do not have the files."""
+    """Import scripts from their texts, on machines that do not have the files."""
     with _lock:
         for path, text in texts.items():
             _run(path, text)
 
 
 def texts_of(names: Iterable[str]) -> dict[str, str]:
-    """What these loaded plugins say, by path; installed modules are not among them."""
+    """The texts of these loaded scripts, by path; installed modules are left out."""
     return {name: _texts[name] for name in names if name in _texts}
 
 
 def seen_from(folder: str | Path, names: Iterable[str]) -> list[str]:
-    """Scripts by their path from a folder, for a file there that others get with the scripts.
+    """Scripts by their path relative to a folder, for a file there that is passed on with the scripts.
 
     >>> seen_from("/lab", ["/lab/code/mine.py", "lab.rules"])
     ['code/mine.py', 'lab.rules']
@@ -73,7 +73,7 @@ def seen_from(folder: str | Path, names: Iterable[str]) -> list[str]:
 
 
 def full_name(name: str, folder: str | Path) -> str:
-    """A plugin as every process on this machine finds it: a script by its path in full, a module by its dotted name.
+    """A plugin as every process on this machine finds it: a script by its full path, a module by its dotted name.
 
     >>> full_name("code/mine.py", "/lab"), full_name("lab.rules", "/lab")
     ('/lab/code/mine.py', 'lab.rules')
@@ -131,7 +131,7 @@ def _run(path: str, text: str) -> None:
     loader = _Text(path, text)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
-        raise ConfigError(f"plugin {path}: not a script that can be imported; rename it")
+        raise ConfigError(f"plugin {path}: this script cannot be imported; rename it")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     linecache.checkcache(path)
@@ -144,7 +144,7 @@ def _run(path: str, text: str) -> None:
 
 
 class _Text(ExecutionLoader):
-    """Makes a module of a text; the source can be asked for even where there is no such file."""
+    """Makes a module from a text; its source is available even if there is no such file."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self.text = path, text
@@ -161,11 +161,11 @@ class _Text(ExecutionLoader):
 
 def _reason(error: BaseException, path: str | None) -> str:
     """What went wrong, and in which line of the script."""
-    said = " ".join(f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}".split())
+    text = " ".join(f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}".split())
     if path is None:
-        return said
+        return text
     number = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename == path:
             number = frame.lineno
-    return f"{'' if number is None else f', line {number}'}: {said}"
+    return f"{'' if number is None else f', line {number}'}: {text}"

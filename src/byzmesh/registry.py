@@ -1,11 +1,11 @@
 """Named factories: how rules, attacks, topologies and problems are found by name.
 
 A registry maps a canonical name and its aliases to a factory whose keyword parameters are the options a user may
-write. A *spec* is what users write: a name, a mapping with `name` and options, or the thing
-itself; `build` makes the thing of it and `canonical` writes it out in full.
+write. A *spec* is what users write: a name, a mapping with `name` and options, or the object itself; `build` makes the
+object from it and `canonical` writes it out in full.
 
 Third parties register by decorator or, in an installed package, by an entry point in the registry's group that names a
-module (importing it registers) or the factory itself. Rooms above a registry's own come in by the same door.
+module (importing it registers) or the factory itself. Rooms above a registry's own register in the same way.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class ByPartition:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(Generic[T]):
-    """One registered factory with what a listing shows of it."""
+    """One registered factory, with the facts that a listing shows."""
 
     name: str
     factory: Callable[..., T]
     aliases: tuple[str, ...] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
-    """Options that reproduce the published numbers where they differ from the text's definition."""
+    """Options that reproduce the published numbers, if they differ from the text's definition."""
     revision: int | None = None
-    """Goes up when the results change: runs of another revision are other runs (see `config.code`)."""
+    """Goes up when the results change: runs of another revision are different runs (see `config.code`)."""
 
     @property
     def options(self) -> dict[str, Any]:
-        """Option names with their defaults; `inspect.Parameter.empty` where one must be given."""
+        """Option names with their defaults; `inspect.Parameter.empty` for required ones."""
         return {
             parameter.name: parameter.default
             for parameter in inspect.signature(self.factory).parameters.values()
@@ -82,20 +82,20 @@ class Entry(Generic[T]):
 
 @dataclass(frozen=True)
 class Plain(Generic[T]):
-    """How a registry takes a function that is the thing itself, not one that returns it."""
+    """How a registry accepts a function that is itself the part, not a factory of it."""
 
     kind: str
     arguments: tuple[str, ...]
-    """Its first arguments, by which it is known; further ones are options."""
+    """Its first arguments, by which it is recognised; further ones are options."""
     make: Callable[..., T]
-    """(function, name, options) -> the thing."""
+    """(function, name, options) -> the part."""
 
     def fits(self, function: Callable[..., Any]) -> bool:
-        """Whether a function that is registered is such a one."""
+        """Whether a registered function is of this form."""
         return tuple(inspect.signature(function).parameters)[: len(self.arguments)] == self.arguments
 
     def build(self, function: Callable[..., Any], name: str, options: Mapping[str, Any]) -> T:
-        """The thing; `ConfigError` if the function does not take the arguments."""
+        """The part; `ConfigError` if the function does not take the arguments."""
         try:
             inspect.signature(function).bind(*self.arguments, **options)
         except TypeError as error:
@@ -104,7 +104,7 @@ class Plain(Generic[T]):
         return self.make(function, name, options)
 
     def factory(self, function: Callable[..., Any], name: str) -> Callable[..., T]:
-        """What the registry keeps of the function."""
+        """The factory that the registry stores for the function."""
         signature = inspect.signature(function)
         further = list(signature.parameters.values())[len(self.arguments) :]
 
@@ -123,11 +123,11 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 
 def _import_all(name: str) -> None:
-    """Import a module; of a package also its modules, so that a new file there needs no list that names it."""
+    """Import a module and, for a package, all its modules, so that no list must name a new file."""
     module = import_module(name)
-    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        if not found.ispkg:
-            import_module(f"{name}.{found.name}")
+    for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        if not inner.ispkg:
+            import_module(f"{name}.{inner.name}")
 
 
 class Registry(Generic[T]):
@@ -151,9 +151,9 @@ class Registry(Generic[T]):
     """
 
     def __init__(self, kind: str, group: str, modules: tuple[str, ...] = (), built: Any = ()) -> None:
-        """kind is the word for one thing in messages, group the entry points', built the type(s) of ready-made things.
+        """kind is the word for one part in messages, group that of the entry points, built the type(s) of parts.
 
-        modules are imported when a name is first looked up; of a package all its modules.
+        modules are imported when a name is first looked up; for a package, all its modules.
         """
         self.kind = kind
         self.group = group
@@ -175,7 +175,7 @@ class Registry(Generic[T]):
     ) -> Callable[[F], F]:
         """Decorator: make the factory available under `name` and `aliases`.
 
-        A user's own may take the place of what a user registered before, not of what is built in.
+        A user's part may replace one that a user registered before, but not a built-in one.
 
         revision  one more whenever what it makes gives other results than before, so that stored runs are not taken for
                   those of today. byzmesh's own parts need that, from 2 on. Of a third party's, edits of the source are
@@ -187,7 +187,7 @@ class Registry(Generic[T]):
 
         def add(function: F) -> F:
             if not _is_ours(function):
-                self.load()  # or a name that is taken would be noticed only later, by the built-in that has it
+                self.load()  # otherwise a clash with a built-in name would be noticed only later
             factory = self.plain.factory(function, name) if self.plain and self.plain.fits(function) else function
             entry = Entry(name=name, factory=factory, aliases=aliases, published=published or {}, revision=revision)
             for word in (name, *aliases):
@@ -245,15 +245,17 @@ class Registry(Generic[T]):
         return self._entries[canonical]
 
     def build(self, spec: Any, /, **options: Any) -> T:
-        """The thing that a spec means: a name, a mapping with `name` and options, or the thing itself.
+        """The part that a spec describes: a name, a mapping with `name` and options, or the part itself.
 
-        Options given beside a name or a mapping are added to it; a ready-made thing takes none.
+        Options given with a name or a mapping are added to it; a ready-made part takes none.
         """
         if isinstance(spec, self._built):
             if options:
                 given = ", ".join(sorted(options))
                 name = getattr(spec, "name", "given")
-                raise UnknownOption(f"{self.kind} {name} is already built; give its options ({given}) where it is made")
+                raise UnknownOption(
+                    f"{self.kind} {name} is already built; give its options ({given}) when you create it"
+                )
             return cast(T, spec)
         if callable(spec):
             return self._of_function(spec, options)
@@ -270,11 +272,11 @@ class Registry(Generic[T]):
         name = getattr(function, "__name__", type(function).__name__)
         if fold(name) in self._names:
             taken = self._names[fold(name)]
-            raise ConfigError(f"{self.kind} {name}: that is a name of {self.kind} {taken}; call the function otherwise")
+            raise ConfigError(f"{self.kind} {name}: that is a name of {self.kind} {taken}; rename the function")
         return self.plain.build(function, name, options)
 
     def is_registered(self, spec: Any) -> bool:
-        """Whether a spec goes by a registered name; a thing of a user's own making need not."""
+        """Whether a spec has a registered name; a user's own object need not have one."""
         if isinstance(spec, self._built):
             self.load()
             return fold(getattr(spec, "name", "")) in self._names
@@ -287,7 +289,7 @@ class Registry(Generic[T]):
     def canonical(self, spec: Any, defaults: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
         """The spec as a mapping with the canonical name and every option written out.
 
-        defaults  options that come before the factory's own defaults (a profile's)
+        defaults  options that take precedence over the factory's defaults (a profile's)
         """
         if not self.is_registered(spec):
             return {"name": spec.name, **spec.options}
@@ -326,7 +328,7 @@ class Registry(Generic[T]):
         return spec, {}
 
     def _typed(self, entry: Entry[T], option: str, value: Any) -> Any:
-        """A number as a float where the default is one: 1, 1.0 and YAML's unquoted 1e-5 (a string) mean the same."""
+        """A number as a float if the default is one: 1, 1.0 and YAML's unquoted 1e-5 (a string) mean the same."""
         if not isinstance(entry.options[option], float):
             return value
         try:

@@ -1,4 +1,4 @@
-"""Random numbers as a function: every draw depends on (seed, purpose, worker, round, counter) and on nothing else.
+"""Random numbers as a function: every draw depends only on (seed, purpose, worker, round, counter).
 
 There is no generator to carry along, so a resumed run equals an uninterrupted one, a peer draws what the simulator
 would draw for it, and adding a worker does not change the others' draws.
@@ -53,7 +53,7 @@ def _mix_python(x: int) -> int:
 
 
 def generator(seed: int, purpose: int, *extra: int) -> np.random.Generator:
-    """A NumPy generator for one-off draws of set-up (partitions, initial models); too slow to make one per round.
+    """A NumPy generator for draws during set-up (partitions, initial models); too slow to create one per round.
 
     >>> bool(generator(1, PARTITION).random() == generator(1, PARTITION).random())
     True

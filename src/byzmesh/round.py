@@ -1,4 +1,4 @@
-"""The context of a round: what rules and attacks may know of it besides the vectors."""
+"""The context of a round: what rules and attacks may know besides the vectors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Round:
     """One round of a run.
 
     number     0, 1, ...: how many rounds came before
-    total      how many rounds the run has; 0 where that is not known
-    step_size  of the gradient step that the round began with
+    total      how many rounds the run has; 0 if unknown
+    step_size  of the gradient step at the start of the round
     seed       of the run: every draw is a function of the seed, a purpose, the worker and the round's number
 
     >>> Round(number=3, total=100, step_size=0.45, seed=7).progress
@@ -25,9 +25,9 @@ class Round:
 
     @property
     def progress(self) -> float:
-        """Share of the run that is over; 0 where its length is not known."""
+        """Fraction of the run that is over; 0 if its length is unknown."""
         return self.number / self.total if self.total else 0.0
 
 
 FIRST = Round()
-"""The first round of a run of unknown length, with a step of size 1: what holds where nobody says more."""
+"""The default: the first round of a run of unknown length, with a step of size 1."""

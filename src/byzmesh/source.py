@@ -1,8 +1,8 @@
-"""Source text as statements: what a file binds at its top level, and which of its statements a function rests on.
+"""Source text as statements: what a file binds at its top level, and which of its statements a function depends on.
 
-Two texts are the same where Python does the same: whitespace, comments, docstrings and the annotations of a function's
-parameters are left out. A file is read when a part of it is registered, because it may be edited while the process goes
-on with what it has imported.
+Two texts are the same if Python does the same: whitespace, comments, docstrings and the annotations of a function's
+parameters are left out. A file is read when a part of it is registered, because it may be edited while the process
+continues with what it has imported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEXTS: dict[str, str] = {}
 
 
 def remember(function: Callable[..., Any]) -> None:
-    """Keep the text of the files that a function is in and that it is registered by, unless they are byzmesh's own."""
+    """Keep the text of the files that define and register a function, unless they belong to byzmesh."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
@@ -53,10 +53,10 @@ def text_of(file: str, names: Mapping[str, Any], codes: Collection[CodeType]) ->
 
 
 def text_in(file: str, names: Mapping[str, Any]) -> str | None:
-    """The text of a file, or of a notebook's cell; `names` are the globals of the module that it became."""
+    """The text of a file or a notebook cell; `names` are the globals of its module."""
     loader = names.get("__loader__")
     if isinstance(loader, ExecutionLoader):
-        with contextlib.suppress(ImportError):  # the loader of a program knows it by another name
+        with contextlib.suppress(ImportError):  # the loader knows the main program by another name
             if loader.get_filename(names["__name__"]) == file:
                 return loader.get_source(names["__name__"])
     linecache.checkcache(file)
@@ -81,7 +81,7 @@ def nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def global_names(code: CodeType) -> set[str]:
-    """Names that code, or code defined in it, looks up among the globals, without `__name__` and its like."""
+    """Names that code, or code defined in it, looks up among the globals, except `__name__` and the like."""
     return {
         str(step.argval)
         for inner in nested(code)
@@ -125,7 +125,7 @@ def mutable(text: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=64)
 def statements(text: str) -> tuple[Statement, ...]:
-    """The top-level statements of a text, without what is run only where the file is started as a program.
+    """The top-level statements of a text, without those that run only if the file is started as a program.
 
     >>> [sorted(part.binds) for part in statements("A = 1\\nB: int = 2\\nA += B\\ndef f(x): return A * x")]
     [['A'], ['B'], ['A'], ['f']]
@@ -204,7 +204,7 @@ def _mutable(node: ast.stmt) -> Iterator[str]:
 
 
 class _Plain(ast.NodeTransformer):
-    """Leaves out docstrings and annotations, but for the fields of a class, which may mean something (dataclasses)."""
+    """Leaves out docstrings and annotations, except those of class fields, which may matter (dataclasses)."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
@@ -266,7 +266,7 @@ def _dotted(node: ast.AST) -> Iterator[str]:
 
 
 def dump(node: Any) -> str:
-    """A syntax tree in a line that is the same in all versions of Python: `ast.dump` is not. `pass` is left out.
+    """A syntax tree as one line that, unlike `ast.dump`, is the same in all versions of Python. `pass` is left out.
 
     >>> dump(ast.parse("x = 1.0").body[0])
     "Assign(targets=[Name(id=str 'x')],value=Constant(value=float 1.0))"

@@ -1,4 +1,4 @@
-"""For people with their own PyTorch training loop: robust aggregation of modules. Needs the extra `torch`.
+"""Robust aggregation of modules in your own PyTorch training loop. Needs the extra `torch`.
 
     vector   (D,) a module's trainable parameters, in the order of `module.named_parameters()`, shared weights once
     message  a `state_dict` as a neighbour sent it; only the trainable parameters in it are read
@@ -6,7 +6,7 @@
     optimiser.step()
     bm.torch.aggregate("ios", module, received_state_dicts, f=1)
 
-Frozen parameters and buffers (BatchNorm's running statistics) are nobody's to vote on: they stay the module's own.
+Frozen parameters and buffers (BatchNorm's running statistics) are not aggregated: they stay the module's own.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def aggregate(
 ) -> list[int]:
     """Aggregate a module's trainable parameters with those its neighbours sent; the result is written into the module.
 
-    received_state_dicts  what the d neighbours sent, in the order of sender ids; None for a message that did not come
+    received_state_dicts  what the d neighbours sent, in the order of sender ids; None for a missing message
     weights, f, options   as in `bm.aggregate`: (d + 1,) mixing weights, own first; the bound on lies; `previous`,
                           `centre` (vectors as of `flatten`), `round`, `loss`, and the rule's own options
 
-    A message that is no mapping, lacks a trainable parameter, or has one that is not a dense tensor of the module's
+    A message that is not a mapping, lacks a trainable parameter, or has one that is not a dense tensor of the module's
     shape and dtype with finite numbers counts as silence, with a `bm.BadMessage` warning: its weight goes to the own
     parameters. Other entries are ignored. Returns the positions of the silent messages.
 
@@ -125,7 +125,7 @@ def state_dict(task: Task, vector: Any) -> dict[str, Tensor]:
 
 
 def _rows(torch: Any, module: nn.Module, received: Sequence[Any], own: Tensor) -> tuple[Tensor, list[int]]:
-    """(d, D) messages as vectors, NaN where one is not usable, and the places of these: one copy, no more."""
+    """(d, D) messages as vectors, NaN for unusable ones, and the positions of these; makes only one copy."""
     layout = flat.layout_of(module)
     held = dict(module.named_parameters())
     messages = torch.empty((len(received), layout.dimension), dtype=own.dtype, device=own.device)
@@ -136,7 +136,7 @@ def _rows(torch: Any, module: nn.Module, received: Sequence[Any], own: Tensor) -
                 view.copy_(message[name].detach())
             if all(math.isfinite(end) for end in row.aminmax()):  # NaN reaches both; isfinite(row) is 20 times slower
                 continue
-        row.fill_(torch.nan)  # what `bm.aggregate` takes for silence
+        row.fill_(torch.nan)  # `bm.aggregate` treats this as silence
         silent.append(place)
     return messages, silent
 

@@ -1,6 +1,6 @@
-"""The array types of the package, once.
+"""The array types of the package, defined once.
 
-Shapes stand in docstrings: R receivers, K slots of an inbox, N honest workers, D coordinates, E evaluations.
+Docstrings give shapes: R receivers, K slots of an inbox, N honest workers, D coordinates, E evaluations.
 """
 
 from __future__ import annotations

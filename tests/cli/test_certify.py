@@ -78,7 +78,7 @@ def test_certify_a_stored_run(tmp_path: Path) -> None:
         json.loads(run("certify", "--run", calm, "--f", "0", *where)[1])["byzantine"] == []
     )  # as it is run: nobody lies
     for words in ([], ["ring", "--run", ios]):
-        with pytest.raises(ConfigError, match="one of the two"):
+        with pytest.raises(ConfigError, match="give either a network or a stored run"):
             run("certify", *words, *where)
 
 

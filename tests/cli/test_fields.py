@@ -129,7 +129,7 @@ def test_suspects_of_the_only_run_that_is_chosen(own: Path) -> None:
     one = ("--where", "case=dense", "--where", "rule=ios", "--where", "seed=1")
     key = as_json("runs", "list", *store, *one)[0]["key"]
     assert as_json("suspects", *store, *one) == as_json("suspects", key[:9], *store)
-    with pytest.raises(ConfigError, match="2 runs are chosen where one is needed: give its key"):
+    with pytest.raises(ConfigError, match="2 runs match, but one is needed: give its key"):
         run("suspects", *store, *one[:4])
-    with pytest.raises(ConfigError, match="leave one of them out"):
+    with pytest.raises(ConfigError, match="name a run either by its key or by --where"):
         run("suspects", key, *store, *one)

@@ -118,4 +118,4 @@ def test_a_failed_run_is_an_error_and_an_infeasible_bound_is_not(tmp_path: Path)
         assert run.invoke(app, ["reproduce", "misjudged-f", *where]).exit_code == 0
         store.fail(broken, "bug", "the disk is full")
     done = run.invoke(app, ["reproduce", "misjudged-f", *where])
-    assert done.exit_code == 1 and "1 runs failed, e.g. the disk is full; again: --retry-failed" in done.output
+    assert done.exit_code == 1 and "1 runs failed, e.g. the disk is full; retry with --retry-failed" in done.output

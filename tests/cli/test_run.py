@@ -71,8 +71,8 @@ def test_a_finished_run_is_shown_not_computed(config: Path) -> None:
     again = byzmesh("run", str(config), "--set", "rounds=20", "--store", "runs.db")
     assert (first.returncode, again.returncode, again.stdout) == (0, 0, first.stdout)
     assert "honest messages cut" in first.stdout and "20 rounds in" in first.stdout
-    assert "computed before" not in first.stderr
-    assert "It had been computed before; --recompute computes it again." in again.stderr
+    assert "already computed" not in first.stderr
+    assert "It was already computed; --recompute computes it again." in again.stderr
     once_more = byzmesh("run", str(config), "--set", "rounds=20", "--recompute", "--json")
     assert json.loads(once_more.stdout)["computed"] is True
 
@@ -116,7 +116,7 @@ def test_ctrl_c_says_how_to_go_on(config: Path, tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, said = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, "")
-    assert "Stopped after round" in said and "of 1000000" in said and "The same command goes on from there." in said
+    assert "Stopped after round" in said and "of 1000000" in said and "The same command continues from there." in said
     assert statuses(tmp_path / "runs.db") == ["interrupted"]
 
 
@@ -146,7 +146,7 @@ def test_a_store_or_folder_that_cannot_be_written_is_one_line(config: Path, tmp_
         (["--store", "none/runs.db"], "is in a directory that does not exist"),
         (["--store", "file/runs.db"], "runs.db"),
         (["--store", str(config)], "is not a byzmesh store"),
-        (["--out", "file"], "folder file cannot be made"),
+        (["--out", "file"], "folder file cannot be created"),
         (["--keep-models", "some"], "keep_models must be none, final or all, got 'some'"),
         (["--checkpoint-seconds", "0"], "checkpoint_seconds must be a positive number, got 0.0"),
     ]:

@@ -146,7 +146,7 @@ def test_files_are_relative_to_the_grid(tmp_path: Path) -> None:
         ({"axes": {"seed": {"from": "a", "to": 3}}}, "from of a range must be a number, got 'a'"),
         ({"axes": {"seed": {"from": 1, "to": 3, "count": 1}}}, "a whole number of at least 2, got 1"),
         ({"zip": {"seed": [1]}}, "zip must be a list"),
-        ({"zip": [{"seed": [1, 2], "rounds": [1]}]}, "one length, got seed = 2, rounds = 1"),
+        ({"zip": [{"seed": [1, 2], "rounds": [1]}]}, "the same length, got seed = 2, rounds = 1"),
         ({"zip": [{"seed": [1]}], "axes": {"seed": [2]}}, "sets seed in zip group 1 and in axes"),
         ({"cases": {"a": {"seed": 1}}, "axes": {"seed": [2]}}, "sets seed in cases and in axes"),
         ({"cases": {"a": 3}}, "cases a must be a mapping"),
@@ -169,7 +169,7 @@ def test_a_mistake_is_named(grid: dict[str, Any], words: str) -> None:
         ("base: {seed: 1}\nbase: {seed: 2}\n", "line 2: key 'base' is given twice"),
         ("base:\n  1: 2\n", "line 2: key '1' is not text"),
         ("base: [\n", "line 2"),
-        ("- 1\n", "must hold a mapping"),
+        ("- 1\n", "must contain a mapping"),
     ],
 )
 def test_yaml_that_would_be_misread_is_refused(tmp_path: Path, text: str, words: str) -> None:

@@ -131,7 +131,7 @@ def test_bounds(f: Any, expected: list[int]) -> None:
         ([1, 2], r"3 honest workers or 4 nodes, got shape \(2,\)"),
         ([[1], [1, 2]], "one whole number per worker"),
         ("exakt", "did you mean 'exact'"),
-        ({0: 1}, "worker 2 is missing"),
+        ({0: 1}, "add worker 2"),
         ({7: 1}, "names node 7, but nodes are numbered 0 to 3"),
         ({0: 0.5, 2: 1, 3: 1}, "whole numbers"),
         ({0: -1, 2: 1, 3: 1}, "got -1 for worker 0"),
@@ -171,7 +171,7 @@ def test_from_networkx_takes_tuples_attributes_and_positions() -> None:
     [
         (networkx.DiGraph([(0, 1)]), {}, "directed.*to_undirected"),
         (networkx.MultiGraph([(0, 1)]), {}, r"multigraph; pass networkx.Graph\(graph\)"),
-        (networkx.Graph([(0, 0), (0, 1)]), {}, "node 0 is linked with itself"),
+        (networkx.Graph([(0, 0), (0, 1)]), {}, "node 0 is linked to itself"),
         (networkx.Graph(), {}, "no nodes"),
         (networkx.Graph([(0, "a")]), {}, "cannot be sorted"),
         (networkx.Graph([(0, 1)]), {"byzantine": ["z"]}, "'z', which the graph does not have"),

@@ -126,7 +126,7 @@ def test_ctrl_c_gives_the_runs_back(cluster: Cluster, grid_file: GridFile, tmp_p
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert "the same command again goes on" in said
+    assert "the same command continues" in said
     assert statuses(store) == ["interrupted"] * 2
 
 
@@ -144,7 +144,7 @@ def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(
             ended.append(run.key)
             cluster.scheduler.kill()
 
-    with pytest.raises(ByzmeshError, match="the same command again does the rest"):
+    with pytest.raises(ByzmeshError, match="the same command computes the rest"):
         sweep([*short, *long], store, dask=cluster.address, show=show)
     assert statuses(store) == ["finished", "interrupted"]
     assert len(ended) == 1

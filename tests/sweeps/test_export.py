@@ -208,7 +208,7 @@ def test_mistakes(store: Store, data: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot be written.*--to"):
         export_model(store, key, tmp_path / "missing" / "m.pt")
     models_file(store.path, key).write_bytes(bytes(50))
-    with pytest.raises(DataError, match="holds no models"):
+    with pytest.raises(DataError, match="contains no models"):
         export_model(store, key, tmp_path / "m.pt")
     path = checkpoint_folder(store.path) / planned
     path.parent.mkdir()

@@ -47,7 +47,7 @@ def test_a_longer_run_goes_on_bit_for_bit(samples: Path, tmp_path: Path, more: d
     computed(tmp_path / "a.db", config(samples, 30, **more), keep_models="final")
     long = config(samples, 60, **more)
     key, said = computed(tmp_path / "a.db", long, keep_models="final")
-    assert said == ["30 of 60 rounds are stored: the run goes on from there"]
+    assert said == ["30 of 60 rounds are stored: the run continues from there"]
     assert computed(tmp_path / "b.db", long, keep_models="final") == (key, [])
     assert results(tmp_path / "a.db")[key] == results(tmp_path / "b.db")[key]
     assert models_file(tmp_path / "a.db", key).read_bytes() == models_file(tmp_path / "b.db", key).read_bytes()
@@ -57,12 +57,14 @@ def test_where_that_is_not_honest_it_starts_again_and_says_why(samples: Path, tm
     store = tmp_path / "runs.db"
     computed(store, config(samples, 10, rule="balance"), keep_models="final")
     _, said = computed(store, config(samples, 20, rule="balance"))
-    assert said == ["10 of 20 rounds are stored, but rule BALANCE looks at the number of rounds: computed from round 0"]
+    assert said == [
+        "10 of 20 rounds are stored, but rule BALANCE depends on the number of rounds: the run starts at round 0"
+    ]
     computed(store, config(samples, 10))
     _, said = computed(store, config(samples, 20))
     assert said == [
         "10 of 20 rounds are stored, but their last state was not kept (--keep-models final keeps it): "
-        "computed from round 0"
+        "the run starts at round 0"
     ]
     assert computed(store, config(samples, 30, seed=1))[1] == []
 

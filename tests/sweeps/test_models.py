@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_no_half_file(grid_file: GridFile, tmp_path: Path, mo
 
 def test_a_damaged_file_says_so(tmp_path: Path) -> None:
     (tmp_path / "broken.safetensors").write_bytes(b"these are no tensors")
-    with pytest.raises(DataError, match=r"broken\.safetensors holds no models"):
+    with pytest.raises(DataError, match=r"broken\.safetensors contains no models"):
         read_models(tmp_path / "broken.safetensors")
 
 

@@ -100,7 +100,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(samples: Path,
     (tmp_path / "file").write_text("")
     checkpoint = Checkpoint(tmp_path / "file" / "run", 1e-9, warnings.append)
     assert compute(config(samples, rule="ios"), lambda run: True, checkpoint).status == "finished"
-    assert "the run goes on without" in warnings[0]
+    assert "the run continues without one" in warnings[0]
 
 
 def test_a_users_mistake_is_a_line_and_a_bug_is_a_trace() -> None:
@@ -146,9 +146,9 @@ def test_runs_are_deleted_with_their_checkpoints(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / keys[0]).write_text("")
         (folder / keys[1]).write_text("")
-        with pytest.raises(ConfigError, match="one of the two"):
+        with pytest.raises(ConfigError, match="either by their keys or by --where"):
             find_runs(store, [], {}, None)
-        with pytest.raises(ConfigError, match="one of the two"):
+        with pytest.raises(ConfigError, match="either by their keys or by --where"):
             find_runs(store, [keys[0]], {"seed": 0}, None)
         delete_runs(store, find_runs(store, [], {"seed": 0}, None))
         assert [run.key for run in store.list()] == keys[1:]

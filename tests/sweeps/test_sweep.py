@@ -119,7 +119,7 @@ def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file: GridFile, tmp_pat
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert "the same command again goes on" in said
+    assert "the same command continues" in said
     wait_for(lambda: not any(alive(pid) for pid in workers))
     found = statuses(store)
     assert "interrupted" in found and "running" not in found

@@ -1,16 +1,16 @@
 """Attacks: what lying workers send.
 
-An attack is found by name and is a record of two pure functions; `base.py` says what they see and return.
+An attack is registered by name and is a record of two pure functions; `base.py` says what they see and return.
 
-    averages.py   gaussian, sign-flipping, isolation, IPM, dissensus: made of means over what the victim holds
+    averages.py   gaussian, sign-flipping, isolation, IPM, dissensus: means over the victim's honest inbox
     spread.py     ALIE: a mean moved by a multiple of the honest spread
-    copies.py     sample-duplicating, mimic: true models of honest workers, sent by somebody else
+    copies.py     sample-duplicating, mimic: true models of honest workers, sent by liars
     faults.py     none, silent, zero, same-value, stale, nan, infinity, huge, label-flipping: what broken workers do
     evasive.py    min-max, min-sum: as far along the spread as the honest models reach
     spectral.py   spectral-heterogeneity: along the slowest mode of the honest graph
     adaptive.py   adaptive: the worst of a set of directions and lengths, tried on the rule in use
 
-Options default to the paper's text; what reproduces its published numbers is on the registration (`published`).
+Options default to the paper's text; each registration names those that reproduce the published numbers (`published`).
 """
 
 from __future__ import annotations

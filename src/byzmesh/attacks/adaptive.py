@@ -1,10 +1,10 @@
-"""The adaptive attacker: it knows the rule and tries its lies on it before it tells them.
+"""The adaptive attacker: it knows the rule and tries its lies on it before sending them.
 
 Per victim and round it chooses a direction and a scale that maximise the damage to the rule's actual output,
 
     damage_n = ||A_n(lies) - xbar_n||,     xbar_n = sum_m w'_nm x_m + (w'_nn + b_n) x_n     over honest m
 
-(b_n the weight of the lying neighbours; xbar_n is what the worker should get, Definition 1 with the W of Theorem 3).
+(b_n is the weight of the lying neighbours; xbar_n is what the worker should get: Definition 1 with the W of Theorem 3).
 A lie is xbar_n + t u_n. The directions u_n are those of the fixed attacks in `FIXED`: towards and through the origin,
 along plus and minus the spread, away from agreement, along the Fiedler vector. The lengths t are tried
 
@@ -12,9 +12,9 @@ along plus and minus the spread, away from agreement, along the Fiedler vector. 
     2. every direction at multiples (`LENGTHS`) of the honest spread max_m ||x_m - xbar_n||;
     3. the best pair's length, refined by factors (`STEPS`).
 
-A victim's output depends on its own inbox only, so one call of the rule tries a lie on every victim at once. All lies
-are in the span of the honest models and the fixed attacks' messages: against a rule that looks at inner products only,
-the search needs one Gram matrix and no models (`View.weigh`).
+A victim's output depends only on its own inbox, so one call of the rule tries a lie on every victim at once. All lies
+are in the span of the honest models and the fixed attacks' messages: against a rule that only uses inner products, the
+search needs one Gram matrix and no models (`View.weigh`).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from byzmesh.errors import ConfigError
 from byzmesh.types import Floats, Integers
 
 FIXED = (sign_flipping, alie, min_max, dissensus, spectral_heterogeneity)
-"""The attacks whose directions are searched, each in its text's form."""
+"""The attacks whose directions are searched, each as the text defines it."""
 LENGTHS = (0.7, 1.5)
 STEPS = (1.4, 0.75)
 
 
 @attacks.register("adaptive", aliases=("rule-aware",))
 def adaptive() -> Attack:
-    """The lie that, of a set of directions and lengths, moves the rule in use farthest from the honest average.
+    """Among a set of directions and lengths, the lie that moves the rule in use farthest from the honest average.
 
     Needs the rule (`View.respond`), which a simulation provides.
 
@@ -54,7 +54,7 @@ def adaptive() -> Attack:
     def init(scene: Scene) -> tuple[State, ...]:
         return tuple(part.init(scene) for part in parts)
 
-    @np.errstate(over="ignore", invalid="ignore")  # a rule without defence is driven out of the range of numbers
+    @np.errstate(over="ignore", invalid="ignore")  # a rule without defence may overflow
     def forge(view: View, states: tuple[State, ...]) -> tuple[Forged, tuple[State, ...]]:
         if view.respond is None:
             raise ConfigError("attack adaptive tries its messages on the rule in use; run it in a simulation")
@@ -97,10 +97,10 @@ def search(natural: Floats, spread: Floats, damage: Callable[[Integers, Floats],
 
 
 def span_search(view: View, told: list[Forged]) -> Any:
-    """(V, D) the worst lies, searched in the span of the models and the fixed attacks' messages; None if it cannot be.
+    """(V, D) the worst lies in the span of the models and the fixed attacks' messages; None if that is not possible.
 
-    A message is x_0 + lift z: z the honest models and the messages that are not combinations of them, all from x_0, and
-    x_0 itself for combinations whose coefficients do not sum to 1.
+    A message is x_0 + lift z, where z are the honest models and the messages that are not combinations of them, all
+    relative to x_0, and x_0 itself for combinations whose coefficients do not sum to 1.
     """
     if view.weigh is None:
         return None
@@ -142,7 +142,7 @@ def span_search(view: View, told: list[Forged]) -> Any:
 
 
 def full_search(view: View, respond: Callable[[Any], Any], told: list[Forged]) -> Any:
-    """(V, D) the worst lies, every trial with whole models: for rules that work on coordinates or have a memory."""
+    """(V, D) the worst lies, every trial with full models: for rules that work on coordinates or have a memory."""
     centre, spread = honest_average(view)
     messages = np.stack([forged.dense() for forged in told])
     victims = np.arange(len(centre))
@@ -160,7 +160,7 @@ def full_search(view: View, respond: Callable[[Any], Any], told: list[Forged]) -
 
 
 def shares(far: Floats, reach: Floats) -> Floats:
-    """What a direction of length `reach` is multiplied by to be `far` long; 0 where it has no length."""
+    """The factor that scales a direction from length `reach` to `far`; 0 if it has no length."""
     return np.where(reach > 0.0, far / np.maximum(reach, 1e-300), 0.0)
 
 
@@ -190,7 +190,7 @@ def distances(models: Any, rows: Any, centre: Any) -> Any:
 
 
 def honest_shares(view: View) -> tuple[Integers, Floats]:
-    """(V, 1 + J) rows of what each victim truthfully holds, (V, N) coefficients of its xbar_n."""
+    """(V, 1 + J) rows of each victim's honest inbox, (V, N) coefficients of its xbar_n."""
     scene = view.scene
     held = holdings(scene)
     weight = np.concatenate([(scene.own_weight + scene.lie_weight)[:, None], scene.weight], axis=1)
@@ -210,7 +210,7 @@ def honest_average(view: View) -> tuple[Any, Any]:
     """(V, D) xbar_n of the victims and (V,) the honest spread max_m ||x_m - xbar_n||, m its honest inbox."""
     models = view.models
     held, mixing = honest_shares(view)
-    # differences from one honest model: a product of near equal models would lose them in float32
+    # relative to one honest model: products of nearly equal models would lose the differences in float32
     centred = models - models[:1]
     gram = (centred @ centred.T).astype(np.float64)
     return mixing.astype(models.dtype) @ centred + models[:1], spreads(gram, held, mixing)

@@ -1,4 +1,4 @@
-"""Attacks made of means over what the victim truthfully holds.
+"""Attacks made of means over the victim's honest inbox: its own model and those of its honest neighbours.
 
 With n the victim, N_n its honest and B_n its lying neighbours, w' the mixing weights and b_n = sum_{b in B_n} w'_nb:
 
@@ -8,8 +8,8 @@ With n the victim, N_n its honest and B_n its lying neighbours, w' the mixing we
     IPM             -eps * mean, own model included
     dissensus       x_n - eps * sum_{m in N_n} w'_nm (x_m - x_n) / b_n
 
-A victim without honest neighbours has only its own model to take a mean of. All but gaussian are combinations of honest
-models fixed by the graph: one message per victim, told by all its liars.
+For a victim without honest neighbours the mean is its own model. All but gaussian are combinations of honest models
+fixed by the graph: one message per victim, sent by all its liars.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from byzmesh.checks import at_least, choice, finite, flag
 from byzmesh.compiled import fast
 
 NOISE = 1
-"""Which of the attacks' random streams this file uses."""
+"""The random stream of this file among those of the attacks."""
 WEIGHTS = ("mixing", "metropolis")
 
 
@@ -44,7 +44,7 @@ def gaussian(std: float = 1.0, mean: str = "weighted") -> Attack:
     """Mean of the victim's honest neighbours plus Gaussian noise of standard deviation `std` per coordinate.
 
     `mean` is "weighted" by the mixing weights (the text) or "plain" (the published runs, with std 30). Every liar draws
-    for every victim and round anew.
+    new noise for every victim and round.
 
     >>> gaussian(mean="median")
     Traceback (most recent call last):
@@ -59,7 +59,7 @@ def gaussian(std: float = 1.0, mean: str = "weighted") -> Attack:
     def forge(view: View, plan: Plan) -> tuple[Forged, Plan]:
         scene, models = view.scene, frozen(view.models)
         key = rng.key(view.round.seed, rng.ATTACK, NOISE)
-        # noise is noise: 24 bits of it are enough for float64 models too, and four times as fast to draw
+        # 24 random bits are enough even for float64 models, and four times as fast to draw
         rows = rng.normals(key, pair_ids(scene), view.round.number, models.shape[1]).astype(models.dtype, copy=False)
         about = plan.combination
         scale_and_add(rows, models.dtype.type(std), plan.row, models, about.index, about.coefficient.astype(rows.dtype))
@@ -89,11 +89,11 @@ def sign_flipping(own: bool = False, mean: str = "weighted") -> Attack:
 
 @attacks.register("isolation", published={"own": True, "weights": "metropolis"})
 def isolation(own: bool = False, weights: str = "mixing") -> Attack:
-    """What makes the victim's weighted mean its own model: (x_n - sum_m w'_nm x_m) / sum_b w'_nb.
+    """The message that turns the victim's weighted mean into its own model: (x_n - sum_m w'_nm x_m) / sum_b w'_nb.
 
     With `own` the sum over m includes the victim, so that the messages do add up to x_n and it learns nothing from
-    anybody (the published runs); without, w'_nn x_n is left out as in the text's formula. `weights` are the victims'
-    "mixing" weights or "metropolis" for Metropolis-Hastings weights whatever the victims use.
+    anybody (the published runs); without, w'_nn x_n is left out as in the text's formula. `weights` is "mixing" for the
+    victims' weights, or "metropolis" for Metropolis-Hastings weights whatever the victims use.
 
     >>> isolation(weights="equal")
     Traceback (most recent call last):
@@ -116,9 +116,9 @@ def isolation(own: bool = False, weights: str = "mixing") -> Attack:
 
 @attacks.register("IPM", aliases=("foe", "fall-of-empires", "inner-product-manipulation"))
 def ipm(eps: float = 0.1) -> Attack:
-    """Inner-product manipulation: -eps times the plain mean of the honest vectors that the victim holds, own included.
+    """Inner-product manipulation: -eps times the plain mean of the victim's honest inbox, own model included.
 
-    A small eps hides among honest models, eps = 1 is sign-flipping as published.
+    A small eps hides among honest models; eps = 1 is sign-flipping as published.
 
     >>> ipm(eps=float("nan"))
     Traceback (most recent call last):

@@ -1,8 +1,8 @@
-"""What an attack is: what a liar sees (`View`) and what it sends (`Forged`).
+"""Attacks: what a liar sees (`View`) and what it sends (`Forged`).
 
 An *attack* is a pair of pure functions. `init` sees the graph once (`Scene`) and prepares what does not change from
 round to round; `forge` sees the honest models of a round and makes the messages. A liar may tell each victim something
-else, so messages belong to (liar, victim) pairs.
+different, so messages belong to (liar, victim) pairs.
 
 Most attacks send linear combinations of honest models. Those are returned as coefficients over the honest rows, not as
 vectors: the simulator then gets all distances from one Gram matrix and never builds the messages.
@@ -62,7 +62,7 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What liars see in one round: everything. `models` is read-only; `make_view` makes it.
+    """What liars see in one round: everything. `models` is read-only; `make_view` creates it.
 
     >>> import byzmesh as bm
     >>> def echo(view, state):
@@ -77,12 +77,12 @@ class View:
     scene: Scene
     round: Round = FIRST
     respond: Callable[[Any], Any] | None = None
-    """The rule in use: messages (F, D), a row per pair, or (V, D), a row per victim that all its liars tell -> (N, D)
-    what the honest workers' models would become."""
+    """The rule in use: messages (F, D), one per pair, or (V, D), one per victim from all its liars -> (N, D) what the
+    honest workers' models would become."""
     weigh: Weigh | None = None
-    """The same in the span of M vectors, for rules that look at inner products only: their Gram matrix (M, M) and T
-    trials (T, V, M), coefficients of what each victim's liars tell it -> (T, V, M) coefficients of the victim's new
-    model. The first N vectors are the honest models, and all M are taken from one point of their space."""
+    """The same in the span of M vectors, for rules that only use inner products: their Gram matrix (M, M) and T trials
+    (T, V, M), coefficients of what each victim's liars tell it -> (T, V, M) coefficients of the victim's new model. The
+    first N vectors are the honest models, and all M are relative to one point."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Combination:
 
 @dataclass(frozen=True)
 class Forged:
-    """The messages of one round: a row for each distinct message, and which pair gets which row.
+    """The messages of one round: a row for each distinct message, and which pair sends which row.
 
     `forged[liar, victim]` is that pair's message, a (D,) array. Exactly one of `rows` and `combination` is given.
 
@@ -146,7 +146,7 @@ def no_state(scene: Scene) -> State:
 
 @dataclass(frozen=True)
 class Attack:
-    """What the liars do: two pure functions and what is known about them.
+    """What the liars do: two pure functions and facts about them.
 
     >>> import byzmesh as bm
     >>> bm.attack("ipm", eps=0.5)
@@ -159,7 +159,7 @@ class Attack:
     init: Callable[[Scene], State] = no_state
     options: Mapping[str, Any] = field(default_factory=dict)
     poison: Mapping[str, Any] | None = None
-    """What the liars do to data of their own while they follow the protocol; `forge` is not called then.
+    """How the liars poison their own data while following the protocol; `forge` is then not called.
     {"kind": "labels"}: labels C - 1 - y; {"kind": "backdoor", ...}: a trigger in some samples."""
     needs_response: bool = False
     """Whether `View.respond` must be given."""
@@ -171,12 +171,12 @@ class Attack:
 
 
 def forged_by(attack: Attack, view: View, state: State) -> tuple[Forged, State]:
-    """What an attack makes of a view; `ConfigError` that names the attack and both shapes if that is no message."""
+    """The messages of an attack in a view; a wrong shape is a `ConfigError` that names the attack and both shapes."""
     forged, after = attack.forge(view, state)
     pairs, wide = len(forged.liar), view.models.shape[1]
     if not len(forged.victim) == len(forged.row) == pairs:
         lengths = f"{pairs}, {len(forged.victim)} and {len(forged.row)}"
-        raise ConfigError(f"attack {attack.name}: liar, victim and row must be of one length, got {lengths}")
+        raise ConfigError(f"attack {attack.name}: liar, victim and row must have the same length, got {lengths}")
     if forged.combination is None:
         shape = np.shape(forged.rows)
         if len(shape) != 2 or shape[1] != wide:
@@ -185,7 +185,7 @@ def forged_by(attack: Attack, view: View, state: State) -> tuple[Forged, State]:
         shape = forged.combination.index.shape
         if len(shape) != 2 or forged.combination.coefficient.shape != shape:
             raise ConfigError(
-                f"attack {attack.name}: index and coefficient of a combination must be of one shape (Q, J), "
+                f"attack {attack.name}: index and coefficient of a combination must have the same shape (Q, J), "
                 f"got {shape} and {forged.combination.coefficient.shape}"
             )
     if pairs and not 0 <= forged.row.min() <= forged.row.max() < shape[0]:

@@ -1,7 +1,7 @@
-"""Attacks that send true models of honest workers: no filter by distance can call them outliers.
+"""Attacks that send true models of honest workers, which no distance filter can call outliers.
 
-    sample-duplicating   the model of an honest neighbour of the victim, drawn anew in every round
-    mimic                the model of one honest worker, the same one for ever
+    sample-duplicating   the model of an honest neighbour of the victim, drawn again in every round
+    mimic                the model of one honest worker, always the same
 
 Both starve the network of information: some honest data are counted twice and, by a rule that drops, others not at all.
 """
@@ -20,12 +20,12 @@ from byzmesh.checks import flag
 from byzmesh.types import Integers
 
 CHOICE = 2
-"""Which of the attacks' random streams this file uses."""
+"""The random stream of this file among those of the attacks."""
 
 
 @dataclass(frozen=True)
 class Draws:
-    """What is drawn in every round: for each of Q messages its random stream and the rows it may be.
+    """What to draw in every round: for each of Q messages its random stream and the rows it may copy.
 
     ids (Q,), sample (Q, 1 + J) of which the first count (Q,) columns are drawn from, row (F,) message of each pair
     """
@@ -38,7 +38,7 @@ class Draws:
 
 @attacks.register("sample-duplicating", aliases=("duplicate", "sample-duplicate"), published={"together": True})
 def sample_duplicating(together: bool = False) -> Attack:
-    """The model of a random honest neighbour of the victim, drawn anew in every round.
+    """The model of a random honest neighbour of the victim, drawn again in every round.
 
     Each liar draws for itself (the text), or all liars of a victim send the same draw if `together` (the published
     runs). A victim without honest neighbours gets its own model.
@@ -67,7 +67,7 @@ def sample_duplicating(together: bool = False) -> Attack:
 def mimic() -> Attack:
     """A copy of one fixed honest worker: the one farthest along the top direction of honest variation.
 
-    It is chosen in the first round that the attack sees; the state (a row, -1 before) keeps it.
+    It is chosen in the first round that the attack sees and kept in the state (a row; -1 before).
 
     >>> mimic().name
     'mimic'
@@ -88,7 +88,7 @@ def mimic() -> Attack:
 
 
 def most_singular(models: Any) -> int:
-    """Row of the (N, D) models farthest from their mean along the first principal direction; of equals the first.
+    """Row of the (N, D) models farthest from their mean along the first principal direction; the first among equals.
 
     The projections on that direction are, up to a factor, the top eigenvector of the centred (N, N) Gram matrix.
 

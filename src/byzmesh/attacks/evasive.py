@@ -65,7 +65,7 @@ def within_sum_of_squares(square: Floats, error: Floats, lean: Floats, held: Flo
 
 
 def _evasive(name: str, reach: Reach) -> Attack:
-    @np.errstate(over="ignore", invalid="ignore")  # models of diverging workers may leave the range of numbers
+    @np.errstate(over="ignore", invalid="ignore")  # models of diverging workers may overflow
     def forge(view: View, sample: Sample) -> tuple[Forged, Sample]:
         member, count = sample
         models = frozen(view.models)
@@ -76,7 +76,7 @@ def _evasive(name: str, reach: Reach) -> Attack:
         shifted_means(models, member, count, np.full(len(count), -1.0, models.dtype), rows)
         push = rows - mean
         length = np.sqrt(np.einsum("vd,vd->v", push, push, dtype=np.float64))
-        # differences from one honest model: near consensus products of the models themselves would lose them
+        # relative to one honest model: near consensus, products of the models would lose the differences
         centred = models - models[:1]
         gram = (centred @ centred.T).astype(np.float64)
         inner = gram[member[:, :, None], member[:, None, :]]

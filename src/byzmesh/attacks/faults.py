@@ -1,6 +1,6 @@
-"""Fault-like liars: nothing, constants, numbers that are none, old news, and honest work on wrong labels.
+"""Liars that look like faults: silence, constants, NaN, outdated models, and honest work on wrong labels.
 
-A receiver takes a message that is not finite as silence, so `nan` and `infinity` test that path and `huge` the one
+A receiver treats a message that is not finite as silence, so `nan` and `infinity` test that path, and `huge` the limit
 just before it: finite values whose squares overflow.
 """
 
@@ -22,7 +22,7 @@ from byzmesh.types import Integers
 def none() -> Attack:
     """No attack: the liars send nothing.
 
-    In the published no-attack runs they were not even in the graph; that is a matter of the network, not of messages.
+    In the published runs without an attack they were not in the graph at all; the network decides that, not messages.
 
     >>> none().name
     'none'
@@ -73,9 +73,9 @@ def same_value(value: float = 1.0) -> Attack:
 
 @attacks.register("stale", aliases=("replay",))
 def stale(period: int = 100) -> Attack:
-    """Old news: the honest models' mean as it was when the current `period` of rounds began.
+    """An outdated model: the honest models' mean when the current `period` of rounds began.
 
-    A liar that is stuck and is restarted now and then. The state is the mean that is repeated.
+    This is a liar that is stuck and restarted now and then. The state is the mean that it repeats.
 
     >>> stale(period=0)
     Traceback (most recent call last):
@@ -118,10 +118,10 @@ def infinity() -> Attack:
 
 @attacks.register("huge")
 def huge(fraction: float = 0.3) -> Attack:
-    """Finite, but near the end of the numbers: `fraction` of the largest one of the models' type.
+    """Finite but huge: `fraction` of the largest number of the models' type.
 
-    The default is 1.02e38 in float32 and 5.4e307 in float64: one value passes every test for finiteness, its square or
-    a sum of four does not.
+    The default is 1.02e38 in float32 and 5.4e307 in float64: one value passes every test for finiteness, but its square
+    or a sum of four does not.
 
     >>> huge(fraction=2.0)
     Traceback (most recent call last):
@@ -137,9 +137,9 @@ def huge(fraction: float = 0.3) -> Attack:
 
 @attacks.register("label-flipping", aliases=("label-flip", "lf"))
 def label_flipping() -> Attack:
-    """Honest work on wrong labels: each liar holds training data of its own with labels C - 1 - y.
+    """Honest work on wrong labels: each liar has its own training data with labels C - 1 - y.
 
-    The liars follow the protocol, so there is nothing to forge: what they send comes from training.
+    The liars follow the protocol, so there is nothing to forge: their messages come from training.
 
     >>> label_flipping().poisons_data
     True
@@ -150,10 +150,10 @@ def label_flipping() -> Attack:
 
 @attacks.register("backdoor", aliases=("trigger",))
 def backdoor(target: int = 0, size: int = 4, share: float = 0.5) -> Attack:
-    """Honest work on poisoned images: a white square in the corner of some shall mean class `target`.
+    """Honest work on poisoned images: a white square in the corner of some is meant to trigger class `target`.
 
     size   of the square, in pixels
-    share  part of every batch of a liar that carries the square and the label `target`
+    share  fraction of a liar's batches that has the square and the label `target`
 
     A run records `backdoor`, how often the square makes an honest model see the target in a test image of another
     class. For problem `torch`; softmax regression is its module `linear`.

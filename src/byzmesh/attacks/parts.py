@@ -1,11 +1,11 @@
-"""The parts that the attack files share: combinations of honest models, identities of pairs, checks of options.
+"""Parts shared by several attacks: combinations of honest models, identities of pairs, checks of options.
 
-What a victim truthfully holds are its own model and its honest neighbours' models. `holdings` lists their rows and
+A victim's honest inbox is its own model and its honest neighbours' models. `holdings` lists their rows and
 `mean_of_holdings` the coefficients of a mean over them, both (V, 1 + J) with the victim itself in column 0. Padded
-columns name the victim's own row and count 0, so that every index is valid.
+columns name the victim's own row with coefficient 0, so that every index is valid.
 
-A `Plan` is a combination together with which pair sends which of its messages; it depends on the graph only, so `init`
-makes it once and a round costs nothing.
+A `Plan` is a combination, with the message that each pair sends; it depends only on the graph, so `init` makes it once
+and a round costs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.types import Floats, Integers
 
 BLOCK = 512
-"""Coordinates per block of a kernel: a block of a dozen rows fits the first-level cache."""
+"""Coordinates per block of a kernel: a block of a dozen rows fits into the L1 cache."""
 MEANS = ("weighted", "plain")
 
 
@@ -33,7 +33,7 @@ class Plan:
 
 
 def send(view: View, plan: Plan) -> Forged:
-    """The planned messages on this round's models."""
+    """The planned messages with this round's models."""
     return Forged(view.scene.liar, view.scene.victim, plan.row, view.models, combination=plan.combination)
 
 
@@ -43,19 +43,19 @@ def send_as_planned(view: View, plan: Plan) -> tuple[Forged, Plan]:
 
 
 def per_victim(scene: Scene, coefficient: Floats) -> Plan:
-    """Plan in which all liars tell a victim the same: coefficient (V, 1 + J) over what it holds."""
+    """A plan in which all liars tell a victim the same: coefficient (V, 1 + J) over its honest inbox."""
     return Plan(scene.place, Combination(holdings(scene), coefficient))
 
 
 def frozen(models: Any) -> Any:
-    """The models as kernels take them: contiguous and read-only, so that each kernel is compiled once per type."""
+    """The models as kernels need them: contiguous and read-only, so that each kernel is compiled once per type."""
     view = np.ascontiguousarray(models).view()
     view.flags.writeable = False
     return view
 
 
 def holdings(scene: Scene) -> Integers:
-    """(V, 1 + J) rows of what each victim truthfully holds: itself, then its honest neighbours, padded with itself."""
+    """(V, 1 + J) rows of each victim's honest inbox: itself, then its honest neighbours, padded with itself."""
     own = scene.victims[:, None]
     return np.concatenate([own, np.where(scene.neighbour >= 0, scene.neighbour, own)], axis=1)
 
@@ -81,15 +81,15 @@ def liar_degree(scene: Scene) -> Integers:
 
 
 def pair_ids(scene: Scene) -> Integers:
-    """(F,) identity of each (liar, victim) pair for random draws; whoever else joins does not change it."""
+    """(F,) identity of each (liar, victim) pair for random draws; other workers do not change it."""
     return (scene.liar << 32) | scene.victim
 
 
 def mean_of_holdings(scene: Scene, mean: str, own: bool) -> Floats:
     """(V, 1 + J) coefficients of the mean over a victim's honest neighbours, with its own model if `own`.
 
-    weighted: sum_m w'_nm x_m / sum_m w'_nm, plain: equal weights. Where the weights sum to 0 the mean is plain, and
-    where there is nothing to average (no honest neighbour) it is the victim's own model.
+    weighted: sum_m w'_nm x_m / sum_m w'_nm; plain: equal weights. If the weights sum to 0 the mean is plain, and
+    without honest neighbours it is the victim's own model.
     """
     held = np.concatenate([np.full((len(scene.victims), 1), own), scene.neighbour >= 0], axis=1).astype(np.float64)
     held[:, 0] = np.where(held.sum(axis=1) == 0.0, 1.0, held[:, 0])

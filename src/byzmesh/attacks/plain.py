@@ -1,4 +1,4 @@
-"""An attack from a plain function of what one victim sees: the slow way in, called victim by victim.
+"""An attack from a plain function of what one victim sees: simple but slow, called victim by victim.
 
     own (D,), received (d, D)   ->   (D,) what every liar tells that victim; None: they keep silent
 
@@ -20,7 +20,7 @@ ARGUMENTS = ("own", "received")
 
 
 def plain_attack(function: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Attack:
-    """The attack that a plain function is; `options` are its further arguments.
+    """The attack of a plain function; `options` are its further arguments.
 
     >>> import byzmesh as bm
     >>> def opposite(own, received):

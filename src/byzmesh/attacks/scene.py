@@ -21,11 +21,11 @@ def make_scene(
     metropolis: Floats,
     fiedler: Callable[[], Floats],
 ) -> Scene:
-    """The graph as liars know it who see these honest workers.
+    """The graph as known to liars that see these honest workers.
 
     adjacency           (n, n) links
-    honest, byzantine   ids of the honest workers that are seen, and of the liars; other nodes are left out, with the
-                        weight they have
+    honest, byzantine   ids of the honest workers that are seen, and of the liars; other nodes and their weights are
+                        left out
     mixing, metropolis  (n, n) the weights in use, and Metropolis-Hastings weights
     fiedler             see `Scene`
 

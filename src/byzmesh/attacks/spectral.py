@@ -2,9 +2,9 @@
 
     message to n = x_n + scale v_n (v^T X),    v the Fiedler vector of the honest graph, X (N, D) the honest models
 
-v^T X is how far the two loosely linked parts of the network are apart. The victims of one part are drawn further to its
-side, those of the other to the other: the difference that gossip forgets last never dies out. (Gaucher, Dieuleveut and
-Hendrikx, 2024.) One message per victim, a combination of all honest models that the graph fixes.
+v^T X is how far the two loosely linked parts of the network are apart. The victims of each part are pulled further to
+its side, so that the difference that gossip removes last never dies out. (Gaucher, Dieuleveut and Hendrikx, 2024.) One
+message per victim, a combination of all honest models that is fixed by the graph.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ALIE: a mean moved by a multiple of the honest spread.
 
-"A little is enough": stay within the honest models' own scatter, coordinate by coordinate, so that no rule can tell the
-message from an honest one, and move all victims the same way.
+"A little is enough": stay within the scatter of the honest models, coordinate by coordinate, so that no rule can tell
+the message from an honest one, and move all victims in the same direction.
 
     message to n = mean + z_n * std      per coordinate over the models of n's honest neighbours, n excluded
     z_n = Phi^-1((d - s) / d)            s = floor((d + 1) / 2) - |B_n|, d all neighbours of n; std with n - 1
@@ -25,11 +25,11 @@ from byzmesh.types import Floats, Integers
 
 @attacks.register("ALIE", aliases=("little", "a-little-is-enough"))
 def alie(z: float | None = None) -> Attack:
-    """A little is enough: mean + z * std of the victim's honest neighbours; `z` None is the formula's per victim.
+    """A little is enough: mean + z * std of the victim's honest neighbours; `z` None: the formula's, per victim.
 
-    Where the formula has no finite z (s <= 0: the liars need no honest supporter), s counts as 1, the largest z that it
-    can give. With one honest neighbour the standard deviation is 0 and the message is that neighbour's model; with none
-    it is the victim's own model.
+    If the formula has no finite z (s <= 0: the liars need no honest supporter), s counts as 1, which gives the largest
+    z. With one honest neighbour the standard deviation is 0 and the message is that neighbour's model; with none it is
+    the victim's own model.
 
     >>> alie(z=1.5).options["z"]
     1.5
@@ -75,7 +75,7 @@ def shifted_means(models: Any, sample: Any, count: Any, factor: Any, out: Any) -
 
     models (N, D), sample (V, J), count (V,) >= 1, factor (V,), out (V, D). Two passes, because models near consensus
     differ by far less than their size. Rows are taken in pairs, after the first alone if their number is odd: that
-    halves the traffic on the sums, which is what the time goes into.
+    halves the memory traffic on the sums, which takes most of the time.
     """
     dimension = models.shape[1]
     real = models.dtype.type

@@ -1,8 +1,8 @@
 """The command line: one file per verb, no logic. A user's mistake is one line on stderr and exit code 2.
 
-A module of this room whose name has no leading underscore is a verb of its name: it holds `command`, or an `app` with
-commands of its own, and `ORDER`, where the verb stands in `byzmesh --help`. All of them are imported at every start, so
-they import what is heavy inside their functions.
+A module of this room without a leading underscore in its name is a verb of that name: it defines `command`, or an `app`
+with subcommands, and `ORDER`, its position in `byzmesh --help`. All of them are imported at every start, so they import
+heavy modules inside their functions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
 
 def verbs() -> dict[str, ModuleType]:
     """The modules of the verbs by name, in the order of `byzmesh --help`."""
-    names = [found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")]
+    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     modules = {name: import_module(f"{__name__}.{name}") for name in names}
     return dict(sorted(modules.items(), key=lambda item: item[1].ORDER))
 

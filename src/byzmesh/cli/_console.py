@@ -1,4 +1,4 @@
-"""How runs look in a terminal and as JSON, for the verbs that show some. Light: it must not load the simulator."""
+"""How runs look in a terminal and as JSON, for the verbs that show runs. Light: it must not load the simulator."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from byzmesh.types import Floats
 
 
 def wide_console() -> Console:
-    """Stdout; where it is not a terminal, wide enough that no cell is cut."""
+    """A console on stdout; if that is not a terminal, wide enough that no cell is cut."""
     return Console() if sys.stdout.isatty() else Console(width=400)
 
 
 def narrow_table(*headings: str) -> Table:
-    """A table without frame; keys and statuses are never cut."""
+    """A table without a frame; keys and statuses are never cut."""
     table = Table(box=None, pad_edge=False)
     for heading in headings:
         table.add_column(heading, no_wrap=heading in ("key", "status"))
@@ -71,12 +71,12 @@ def runs_table(
 
 
 def number_of(series: Mapping[str, Floats], name: str, digits: int = 4) -> str:
-    """The value of a run's metric as a table shows it; nothing if the run has none."""
+    """The value of a run's metric as a table shows it; empty if the run has none."""
     return metric_of(name).number(value_of(series, name), digits) if name in series else ""
 
 
 def shown(fields: Mapping[str, Any], word: str) -> str:
-    """A field of a run, by the word that people use for it; nothing if the run has none.
+    """A field of a run, by its short name; empty if the run has none.
 
     >>> shown({"network.label": "mine", "network.edges": [[0, 1]]}, "network")
     'mine'
@@ -86,7 +86,7 @@ def shown(fields: Mapping[str, Any], word: str) -> str:
 
 
 def number(value: float | None) -> float | str | None:
-    """A number for JSON, which lacks NaN and infinity: those are words."""
+    """A number for JSON, which lacks NaN and infinity: those become strings."""
     return value if value is None or math.isfinite(value) else repr(value)
 
 
@@ -98,5 +98,5 @@ def as_object(run: RunRecord) -> dict[str, Any]:
 
 
 def print_objects(objects: Iterable[dict[str, Any]]) -> None:
-    """A JSON list on stdout, an object per line: indented, many thousand runs would take seconds."""
+    """Print a JSON list, one object per line: indenting many thousands of runs would take seconds."""
     print("[" + ",\n ".join(json.dumps(item, allow_nan=False) for item in objects) + "]")

@@ -1,4 +1,4 @@
-"""Options that several verbs have, each said once, and how their values are read."""
+"""Options that several verbs share, each defined once, and how their values are read."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Settings = Annotated[
 ]
 Plugins = Annotated[
     list[str] | None,
-    typer.Option("--plugin", help="Script or module with rules, attacks, ... of your own, e.g. mine.py; repeatable."),
+    typer.Option("--plugin", help="Script or module with your own rules, attacks, ..., e.g. mine.py; repeatable."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 StorePath = Annotated[Path, typer.Option("--store", help="Store of runs.")]
-NewStorePath = Annotated[Path, typer.Option("--store", help="Store of runs; made if there is none.")]
+NewStorePath = Annotated[Path, typer.Option("--store", help="Store of runs; created if missing.")]
 Key = Annotated[str, typer.Argument(help="Key of a run, or a unique beginning of it.", show_default=False)]
 Keys = Annotated[list[str], typer.Argument(help="Keys of runs, or unique beginnings.", show_default=False)]
 Where = Annotated[
@@ -40,40 +40,40 @@ Status = Annotated[
 
 Rows = Annotated[str, typer.Option("--rows", help="Fields of the rows, e.g. rule or rule,rule.tau.")]
 Columns = Annotated[str, typer.Option("--columns", help="Fields of the columns, e.g. attack, network or case.")]
-Metric = Annotated[str, typer.Option("--metric", help="What is shown; byzmesh list metrics tells what there is.")]
+Metric = Annotated[str, typer.Option("--metric", help="What to show; see byzmesh list metrics.")]
 Last = Annotated[
     int | None,
     typer.Option(
         "--last",
-        help="A run's value is the mean of its last so many evaluations (default: those in the last tenth of its "
+        help="Take the mean over this many last evaluations as a run's value (default: those in the last tenth of its "
         "rounds, at most 10).",
     ),
 ]
 
 Workers = Annotated[int | None, typer.Option("--workers", help="Processes on this machine (default: one per core).")]
 Dask = Annotated[str | None, typer.Option("--dask", help="Scheduler of a Dask cluster, e.g. tcp://host:8786.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs once more.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs again.")]
 Recompute = Annotated[
-    bool, typer.Option("--recompute", help="Compute all runs once more; old results stay until there are new ones.")
+    bool, typer.Option("--recompute", help="Compute all runs again; old results stay until new ones replace them.")
 ]
 CheckpointSeconds = Annotated[
-    float, typer.Option("--checkpoint-seconds", help="How often the state of a run is written, to go on from.")
+    float, typer.Option("--checkpoint-seconds", help="How often to write a checkpoint of a run, to continue from.")
 ]
 KeepModels = Annotated[
     str,
     typer.Option(
-        "--keep-models", help="Models kept beside the store: none, final, or all (also those of each evaluation)."
+        "--keep-models", help="Models to keep beside the store: none, final, or all (also those of each evaluation)."
     ),
 ]
-Compute = Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what the store holds.")]
+Compute = Annotated[bool, typer.Option("--run/--no-run", help="--no-run: only show what is in the store.")]
 
 Param = Annotated[list[str] | None, typer.Option("--param", help="Parameter of the topology, e.g. k=6; repeatable.")]
-Byzantine = Annotated[str | None, typer.Option("--byzantine", help="Who lies: none, ids as 7,9, or how many.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="Of random topologies, placements and the search.")]
+Byzantine = Annotated[str | None, typer.Option("--byzantine", help="Who lies: none, ids such as 7,9, or how many.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of random topologies, placements and the search.")]
 
 
 def names(text: str) -> list[str]:
-    """Names between commas.
+    """Split names at commas.
 
     >>> names("IOS, FABA"), names("")
     (['IOS', 'FABA'], [])
@@ -82,7 +82,7 @@ def names(text: str) -> list[str]:
 
 
 def liars_of(text: str | None) -> Any:
-    """Liars as written: none, a number of them, or ids with commas.
+    """Read who lies: none, a number of liars, or ids separated by commas.
 
     >>> liars_of("7,9"), liars_of("2"), liars_of("none")
     ([7, 9], 2, 'none')
@@ -91,7 +91,7 @@ def liars_of(text: str | None) -> Any:
         return text
     parts = names(text)
     if not all(part.isdigit() for part in parts):
-        raise ConfigError(f"byzantine must be none, ids as 7,9, or a number of liars, got {text!r}")
+        raise ConfigError(f"byzantine must be none, ids such as 7,9, or a number of liars, got {text!r}")
     ids = [int(part) for part in parts]
     return ids if "," in text else ids[0]
 
@@ -99,7 +99,7 @@ def liars_of(text: str | None) -> Any:
 def network_of(
     source: str | Network, params: list[str] | None, byzantine: str | None, weights: str | None, seed: int | None
 ) -> Network:
-    """The network that the arguments name: a config's, a graph file's, a topology's, or one that is there already."""
+    """Build the network of a config, a graph file or a topology with these options; or modify a given network."""
     from byzmesh.config.overrides import read_config
     from byzmesh.config.yaml import parse_settings
     from byzmesh.networks import Network

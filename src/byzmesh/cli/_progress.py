@@ -1,4 +1,4 @@
-"""How far a sweep is, for the verbs that compute many runs: live in a terminal, else a line per run."""
+"""Progress of a sweep, for the verbs that compute many runs: live in a terminal, otherwise one line per run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from byzmesh.sweeps.queue import Backlog, Show
 from byzmesh.sweeps.sweep import Swept
 
 QUIET_SECONDS = 60.0
-"""Where there is no terminal: how long nothing may be said."""
+"""Without a terminal: the longest time without output."""
 
 
 def clock(seconds: float) -> str:
-    """A length of time.
+    """A duration as text.
 
     >>> clock(0.26), clock(3725.0)
     ('0.3 s', '1:02:05')
@@ -30,7 +30,7 @@ def clock(seconds: float) -> str:
 
 
 def describe(store: Store, record: RunRecord) -> str:
-    """A run that ended, in a few words."""
+    """A finished run in one line."""
     config = record.config
     parts = [record.key[:12], config["rule"]["name"], config["attack"]["name"], f"seed {config['seed']}", record.status]
     if record.status == "failed":
@@ -41,7 +41,7 @@ def describe(store: Store, record: RunRecord) -> str:
 
 
 def standing(backlog: Backlog) -> str:
-    """How far a sweep is, in a line."""
+    """The state of a sweep in one line."""
     done = backlog.count("finished") + backlog.count("diverged")
     left = backlog.seconds_left
     parts = [f"{done}/{len(backlog.keys)} done", f"{len(backlog.running)} running", f"{backlog.count('failed')} failed"]
@@ -55,12 +55,12 @@ def standing(backlog: Backlog) -> str:
 def stop_if_interrupted(swept: Swept) -> None:
     """End the program if a sweep was stopped before everything was done."""
     if swept.interrupted:
-        typer.echo("Stopped. Every run keeps what it has done; the same command again goes on from there.", err=True)
+        typer.echo("Stopped. Every run keeps what it has done; the same command continues from there.", err=True)
         raise typer.Exit(130)
 
 
 def fresh_notes(backlog: Backlog) -> list[str]:
-    """What the user should know and was not told yet."""
+    """Notes for the user that were not printed yet; marks them as printed."""
     fresh = [text for text, told in backlog.notes.items() if not told]
     backlog.notes.update(dict.fromkeys(fresh, True))
     return fresh
@@ -68,7 +68,7 @@ def fresh_notes(backlog: Backlog) -> list[str]:
 
 @contextmanager
 def progress() -> Iterator[Show]:
-    """A live line in a terminal; elsewhere a line for each run that ended. All on stderr."""
+    """Show progress on stderr: a live line in a terminal, otherwise one line for each run that ended."""
     console = Console(stderr=True)
     if sys.stderr.isatty():
         from rich.progress import BarColumn, Progress, TextColumn
@@ -85,19 +85,19 @@ def progress() -> Iterator[Show]:
 
             yield live
         return
-    said = time.monotonic()
+    last_output = time.monotonic()
 
     def plain(backlog: Backlog, record: RunRecord | None) -> None:
-        nonlocal said
+        nonlocal last_output
         for text in fresh_notes(backlog):
             print(f"note: {text}", file=sys.stderr, flush=True)
         if record is not None:
-            told = describe(backlog.store, record)
-            print(f"{len(backlog.ended)}/{len(backlog.keys)}  {told}", file=sys.stderr, flush=True)
-        elif time.monotonic() - said > QUIET_SECONDS:
+            text = describe(backlog.store, record)
+            print(f"{len(backlog.ended)}/{len(backlog.keys)}  {text}", file=sys.stderr, flush=True)
+        elif time.monotonic() - last_output > QUIET_SECONDS:
             print(standing(backlog), file=sys.stderr, flush=True)
         else:
             return
-        said = time.monotonic()
+        last_output = time.monotonic()
 
     yield plain

@@ -1,4 +1,4 @@
-"""`byzmesh arena`: rules against attacks, and who loses least."""
+"""`byzmesh arena`: run rules against attacks and rank the rules."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ def command(
             "attackers: IPM, dissensus and the adaptive attacker against eight rules."
         ),
     ] = "open",
-    rules: Annotated[str, typer.Option(help="Rules, with commas.")] = "Reprieve,IOS,FABA,CC,WeiMean",
+    rules: Annotated[str, typer.Option(help="Rules, separated by commas.")] = "Reprieve,IOS,FABA,CC,WeiMean",
     attacks: Annotated[
-        str, typer.Option(help="Attacks, with commas.")
+        str, typer.Option(help="Attacks, separated by commas.")
     ] = "sign-flipping,isolation,sample-duplicating,ALIE,adaptive",
-    graphs: Annotated[str, typer.Option(help="Networks by name, with commas.")] = "paper/two-castle",
-    partitions: Annotated[str, typer.Option(help="Splits of the data, with commas.")] = "one-class",
-    bounds: Annotated[str, typer.Option(help="What rules are told of f: exact, f - 1, f + 1, with commas.")] = "exact",
+    graphs: Annotated[str, typer.Option(help="Names of networks, separated by commas.")] = "paper/two-castle",
+    partitions: Annotated[str, typer.Option(help="Partitions of the data, separated by commas.")] = "one-class",
+    bounds: Annotated[
+        str, typer.Option(help="The f given to rules: exact, f - 1, f + 1, separated by commas.")
+    ] = "exact",
     seeds: Annotated[int, typer.Option(help="Seeds per cell.")] = 1,
     rounds: Annotated[int, typer.Option(help="Rounds per run.")] = 50_000,
     plugin: Plugins = None,
@@ -35,7 +37,9 @@ def command(
     quick: Annotated[bool, typer.Option("--quick", help="1,000 rounds per run: minutes instead of hours.")] = False,
     against: Annotated[
         Path | None,
-        typer.Option(help="results.csv of a reproduction, to write columns.csv against.", exists=True, dir_okay=False),
+        typer.Option(
+            help="results.csv of a reproduction, to compare with in columns.csv.", exists=True, dir_okay=False
+        ),
     ] = None,
     store: NewStorePath = STORE,
     out: Annotated[Path, typer.Option(help="Folder for tables and the report.")] = Path("arena"),
@@ -44,9 +48,9 @@ def command(
     run: Compute = True,
     checkpoint_seconds: CheckpointSeconds = CHECKPOINT_SECONDS,
 ) -> None:
-    """Let rules meet attacks; a leaderboard by worst regret to the best rule of each column, and by worst case.
+    """Run rules against attacks; rank them by worst regret to the best rule of each column, and by worst case.
 
-    Every run is kept in the store: Ctrl-C stops, the same command goes on.
+    Every run is kept in the store: Ctrl-C stops, the same command continues.
 
     Example: byzmesh arena --quick --rules Reprieve,IOS --attacks ALIE,isolation
     """

@@ -14,10 +14,10 @@ ORDER = 170
 def command(
     as_json: Json = False,
     plugin: Plugins = None,
-    rules: Annotated[str, typer.Option(help="Further rules to measure, with commas.")] = "",
+    rules: Annotated[str, typer.Option(help="More rules to measure, separated by commas.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, no scaling table.")] = False,
 ) -> None:
-    """Measure rounds per second per rule and attack beside the floor of bare products, and how rounds scale.
+    """Measure rounds per second by rule and attack, beside the bare matrix products, and how rounds scale.
 
     Example: byzmesh bench --quick
     """

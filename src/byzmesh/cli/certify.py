@@ -34,7 +34,7 @@ Limit = Annotated[
 def command(
     network: Named = None,
     run: Annotated[
-        str | None, typer.Option(help="Instead of a network: a stored run, for its network, rule and f.")
+        str | None, typer.Option(help="Instead of a network: key of a stored run, whose network, rule and f are used.")
     ] = None,
     store: StorePath = STORE,
     rule: Annotated[str | None, typer.Option(help="Rule to certify (default: the run's or config's, or ios).")] = None,
@@ -50,7 +50,7 @@ def command(
     total: Total = None,
     guarantee: Guarantee = "bounded",
     rho: Limit = 1.0,
-    search: Annotated[int | None, typer.Option(help="Inputs to try per kind of neighbourhood; 0: none.")] = None,
+    search: Annotated[int | None, typer.Option(help="Inputs to try per distinct neighbourhood; 0: none.")] = None,
     witness: Annotated[Path | None, typer.Option(help="Save the worst input found to this .npz file.")] = None,
     param: Param = None,
     byzantine: Byzantine = None,
@@ -77,12 +77,12 @@ def command(
 
     load_plugins(plugin or ())
     if (network is None) == (run is None):
-        raise ConfigError("give a network, or a stored run with --run KEY: one of the two")
+        raise ConfigError("give either a network or a stored run (--run KEY)")
     config = config_of(store, run) if run is not None else config_in(str(network))
     source: Any = network_as_run(config) if run is not None else network
     net = network_of(source, param, byzantine, weights, seed)
     wanted = config.get("f") if f is None else bound_of(f)
-    told = certify(
+    certificate = certify(
         net,
         rule or config.get("rule", "ios"),
         None if f is None and total is not None else wanted,
@@ -99,15 +99,15 @@ def command(
         gap=gap,
         **parse_settings("--option", option),
     )
-    if witness is not None and told.search is not None and told.search.witness is not None:
-        told.search.witness.save(witness)
+    if witness is not None and certificate.search is not None and certificate.search.witness is not None:
+        certificate.search.witness.save(witness)
     if as_json:
         import json
 
-        typer.echo(json.dumps(told.to_dict(), indent=2, allow_nan=False))
+        typer.echo(json.dumps(certificate.to_dict(), indent=2, allow_nan=False))
     else:
-        show(told)
-    raise typer.Exit(told.exit_code)
+        show(certificate)
+    raise typer.Exit(certificate.exit_code)
 
 
 def config_in(source: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def config_of(store: Path, key: str) -> dict[str, Any]:
 
 
 def bound_of(text: str) -> Any:
-    """f as written: a number, or exact or max.
+    """Read f: a number, exact or max.
 
     >>> bound_of("2"), bound_of("max")
     (2, 'max')
@@ -138,7 +138,7 @@ def bound_of(text: str) -> Any:
 
 
 def show(certificate: Certificate) -> None:
-    """Print a certificate: words, numbers and, for small networks, the workers."""
+    """Print a certificate: text, numbers and, for small networks, a table of the workers."""
     from rich.console import Console
     from rich.table import Table
 

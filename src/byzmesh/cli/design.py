@@ -1,4 +1,4 @@
-"""`byzmesh design`: links and weights with which a network bears f liars."""
+"""`byzmesh design`: links and weights with which a network tolerates f liars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def command(
     rho: Annotated[
         float, typer.Option("--rho", help="Lies may move a worker by so many honest spreads at most.")
     ] = 1.0,
-    fastest: Annotated[bool, typer.Option("--fastest", help="Compare the fastest mixing weights too.")] = False,
+    fastest: Annotated[bool, typer.Option("--fastest", help="Also compare the fastest mixing weights.")] = False,
     param: Param = None,
     byzantine: Byzantine = None,
     seed: Seed = None,

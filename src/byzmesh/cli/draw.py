@@ -1,4 +1,4 @@
-"""`byzmesh draw`: the picture of a network."""
+"""`byzmesh draw`: a picture of a network."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ORDER = 30
 
 
 def command(
-    source: Annotated[str, typer.Argument(help="A config file, a graph file or a topology's name.", metavar="CONFIG")],
+    source: Annotated[str, typer.Argument(help="A config file, a graph file or a topology name.", metavar="CONFIG")],
     settings: Settings = None,
     plugin: Plugins = None,
     out: Annotated[Path, typer.Option(help="PNG, SVG or PDF file to write.")] = Path("network.png"),
-    data: Annotated[Path | None, typer.Option(help="Also draw which classes each worker of a config holds.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Also draw which classes each worker of a config has.")] = None,
 ) -> None:
-    """Draw a network: honest workers in blue, liars in red; and the data that each worker holds.
+    """Draw a network, honest workers in blue and liars in red, and optionally the data of each worker.
 
     Example: byzmesh draw examples/two-castle.yaml --out castle.svg
     """

@@ -23,7 +23,7 @@ def command(
         int | None, typer.Option(help="An evaluation whose models were kept (default: the last round).")
     ] = None,
 ) -> None:
-    """Write a model of a stored run, of a finished one or of one that is still computed.
+    """Write a model of a stored run, finished or still being computed, to a file.
 
     Example: byzmesh export 3fa8 --store runs.db --worker 3 --to model.safetensors
     """

@@ -1,4 +1,4 @@
-"""`byzmesh keygen`: identities of peers."""
+"""`byzmesh keygen`: key pairs of peers."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def command(
     from byzmesh.peers.identity import keygen
 
     keygen(folder, peers)
-    typer.echo(f"{peers} key files and public.yaml in {folder}; give each peer its own key file and nobody else's")
+    typer.echo(f"{peers} key files and public.yaml in {folder}; give each peer its own key file and no other")

@@ -1,4 +1,4 @@
-"""`byzmesh list`: what there is."""
+"""`byzmesh list`: the parts that are available."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
-    """List rules, attacks, networks, problems, step sizes, what they are made of, and metrics, with their options.
+    """List rules, attacks, topologies, problems, their parts, step sizes or metrics, with their options.
 
     Example: byzmesh list rules
     """

@@ -14,11 +14,13 @@ def command(
     network: Annotated[Path, typer.Argument(help="Network file.", show_default=False)],
     id: Annotated[int, typer.Option("--id", help="This peer's id in the network file.", show_default=False)],
     key: Annotated[Path, typer.Option(help="This peer's key file.", show_default=False)],
-    data: Annotated[Path | None, typer.Option(help="Folder of the data set, or a file with own samples.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data set, or a file with this peer's samples.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for checkpoint and results.")] = Path("peer-out"),
     metrics: Annotated[int | None, typer.Option(help="Port for /metrics and /health on loopback.")] = None,
 ) -> None:
-    """Train with the neighbours of the network file. Logs are JSON lines on stderr; SIGTERM ends after the round.
+    """Train with the neighbours in the network file. Logs are JSON lines on stderr; SIGTERM ends after the round.
 
     Example: byzmesh peer network.yaml --id 3 --key keys/peer3.key --out runs/peers
     """

@@ -28,9 +28,9 @@ app = typer.Typer(help="Plan a network of peers, and drill it on this machine.",
 def plan(
     config: Annotated[Path, typer.Argument(help="YAML file of a simulation.", show_default=False)],
     host_map: Annotated[
-        str, typer.Option(help="host:port of peer 0 (the others follow), or a YAML file id: host:port.")
+        str, typer.Option(help="host:port of peer 0 (the others use the next ports), or a YAML file of id: host:port.")
     ],
-    keys: Annotated[Path, typer.Option(help="Folder made by byzmesh keygen.", show_default=False)],
+    keys: Annotated[Path, typer.Option(help="Folder written by byzmesh keygen.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Network file to write.")] = Path("network.yaml"),
     settings: Settings = None,
     plugin: Plugins = None,
@@ -59,10 +59,10 @@ def plan(
 @app.command()
 def launch(
     network: Annotated[Path, typer.Argument(help="Network file.", show_default=False)],
-    local: Annotated[bool, typer.Option("--local", help="All peers as processes on this machine.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="Start all peers as processes on this machine.")] = False,
     byzantine: Annotated[str, typer.Option(help="Ids of lying peers, e.g. 7,9.")] = "",
     attack: Annotated[str, typer.Option(help="What the liars do; options as name:key=value,key=value.")] = "silent",
-    chaos: Annotated[str, typer.Option(help="Faults of honest peers: kill, pause, slow, partition.")] = "",
+    chaos: Annotated[str, typer.Option(help="Faults to inject into honest peers: kill, pause, slow, partition.")] = "",
     keys: Annotated[
         Path | None, typer.Option(help="Folder of the key files (default: beside the network file).")
     ] = None,
@@ -95,7 +95,7 @@ def launch(
 
 
 def parse_ids(text: str) -> list[int]:
-    """Peer ids between commas.
+    """Read peer ids separated by commas.
 
     >>> parse_ids("7,9")
     [7, 9]
@@ -103,12 +103,12 @@ def parse_ids(text: str) -> list[int]:
     words = names(text)
     for word in words:
         if not word.isdigit():
-            raise ConfigError(f"--byzantine must be ids between commas, e.g. 7,9, got {word!r}")
+            raise ConfigError(f"--byzantine must be ids separated by commas, e.g. 7,9, got {word!r}")
     return [int(word) for word in words]
 
 
 def parse_attack(text: str) -> dict[str, Any]:
-    """An attack with its options.
+    """Read an attack with its options.
 
     >>> parse_attack("gaussian:std=30,mean=plain")
     {'name': 'gaussian', 'std': 30, 'mean': 'plain'}
@@ -136,52 +136,52 @@ def drill_words(attack: Mapping[str, Any], liars: Sequence[int]) -> str:
 
 
 def require_local(local: bool) -> None:
-    """Only drills on this machine can be launched."""
+    """Raise unless --local is given: only drills on this machine can be launched."""
     if not local:
         raise ConfigError("launch starts peers on this machine only: add --local, or run byzmesh peer on each machine")
 
 
 def series_of(status: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """What the table has columns for: accuracy, and the metrics that were asked for."""
+    """The metrics with a column in the table: accuracy and those that were asked for."""
     from byzmesh.peers.node import COUNTERS
     from byzmesh.training.metrics import UNASKED
 
-    told = dict.fromkeys(name for said in status.values() for name in said)
-    return ["accuracy", *(name for name in told if name not in (*UNASKED, *COUNTERS, "edges"))]
+    reported = dict.fromkeys(name for latest in status.values() for name in latest)
+    return ["accuracy", *(name for name in reported if name not in (*UNASKED, *COUNTERS, "edges"))]
 
 
 def rows(status: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """Cells of the table, one line per honest peer."""
+    """The rows of the table, one per honest peer."""
     from byzmesh.training.metrics import metric_of
 
     shown = [metric_of(name) for name in series_of(status)]
-    for peer, said in status.items():
-        values = [m.number(said[m.name] * m.factor) if m.name in said else "-" for m in shown]
-        suspects = " ".join(str(suspect) for suspect in said.get("suspects", []))
-        numbers = [str(said.get(name, 0)) for name in ("silent", "late", "refused", "moved_up")]
-        yield str(peer), str(said["round"]), *values, *numbers, suspects
+    for peer, latest in status.items():
+        values = [m.number(latest[m.name] * m.factor) if m.name in latest else "-" for m in shown]
+        suspects = " ".join(str(suspect) for suspect in latest.get("suspects", []))
+        numbers = [str(latest.get(name, 0)) for name in ("silent", "late", "refused", "moved_up")]
+        yield str(peer), str(latest["round"]), *values, *numbers, suspects
 
 
 def status_table(drill: Drill) -> Table:
-    """The drill as it stands."""
+    """The current state of the drill as a table."""
     from rich.table import Table
 
     from byzmesh.training.metrics import metric_of
 
     lying = f", lying: {', '.join(map(str, drill.byzantine))} ({drill.attack['name']})" if drill.byzantine else ""
-    made = Table(title=f"{drill.file.name}: {drill.file.made_rule.name}{lying}")
+    table = Table(title=f"{drill.file.name}: {drill.file.made_rule.name}{lying}")
     status = drill.status()
     measured = [metric_of(name).words + metric_of(name).suffix for name in series_of(status)]
     for column in ("peer", "round", *measured, "silent", "late", "refused", "moved up", "suspects"):
-        made.add_column(column, justify="right")
+        table.add_column(column, justify="right")
     for cells in rows(status):
-        made.add_row(*cells)
-    return made
+        table.add_row(*cells)
+    return table
 
 
 @contextmanager
 def live_table() -> Iterator[Callable[[Drill], None]]:
-    """A live table; in a pipe it is printed once, at the end."""
+    """A live table; outside a terminal it is printed once, at the end."""
     from rich.console import Console
     from rich.live import Live
 
@@ -200,20 +200,20 @@ def live_table() -> Iterator[Callable[[Drill], None]]:
 
 
 def print_drill(result: Mapping[str, Any]) -> None:
-    """The end of a drill in a few lines."""
+    """Print the result of a drill in a few lines."""
     from byzmesh.training.metrics import UNASKED, metric_of
 
     metrics = result["metrics"]
-    for kind, peers in result["events"]:
-        typer.echo(f"chaos: {kind} {', '.join(map(str, peers))}")
-    told = {name: metric_of(name).text(values[-1]) for name, values in metrics.items() if len(values)}
-    if "accuracy" in told:
-        typer.echo(f"honest accuracy {told['accuracy']}, worst {told['worst_accuracy']}")
-    for name in (name for name in told if name not in UNASKED):
-        typer.echo(f"honest {metric_of(name).words} {told[name]}")
+    for fault, peers in result["events"]:
+        typer.echo(f"chaos: {fault} {', '.join(map(str, peers))}")
+    final = {name: metric_of(name).text(values[-1]) for name, values in metrics.items() if len(values)}
+    if "accuracy" in final:
+        typer.echo(f"honest accuracy {final['accuracy']}, worst {final['worst_accuracy']}")
+    for name in (name for name in final if name not in UNASKED):
+        typer.echo(f"honest {metric_of(name).words} {final[name]}")
     typer.echo(f"{result['seconds']:.1f} s" + (f", stored as {result['key'][:12]}" if result["key"] else ""))
 
 
 def print_plan(file: NetworkFile, path: Path) -> None:
-    """What was planned."""
+    """Print what was planned."""
     typer.echo(f"{path}: {len(file.peers)} peers, rule {file.made_rule.name}, {file.rounds} rounds")

@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Reproduce a table or figure of the paper, with the published number beside each of ours.
 
-    Every run is kept in the store: Ctrl-C stops, the same command goes on, and no cell is computed twice.
+    Every run is kept in the store: Ctrl-C stops, the same command continues, and no cell is computed twice.
 
     Example: byzmesh reproduce table-3 --quick
     """
@@ -83,12 +83,12 @@ def command(
         print_reproduction(shown, written)
     broken = [reading for reading in readings if reading.status == "failed" and not reading.infeasible]
     if broken:
-        typer.echo(f"{len(broken)} runs failed, e.g. {broken[0].failure}; again: --retry-failed", err=True)
+        typer.echo(f"{len(broken)} runs failed, e.g. {broken[0].failure}; retry with --retry-failed", err=True)
         raise typer.Exit(1)
 
 
 def table_1_rows(targets: Sequence[str], quick: bool) -> list[Any]:
-    """The records of Table I, which is computed and not run; none unless it is asked for."""
+    """The records of Table I, which is computed directly; empty unless it is asked for."""
     if "table-1" not in targets:
         return []
     from byzmesh.studies.paper.table1 import table_1

@@ -41,7 +41,7 @@ def command(
     checkpoint_seconds: CheckpointSeconds = CHECKPOINT_SECONDS,
     as_json: Json = False,
 ) -> None:
-    """Train on a network under attack. The run is kept in the store: Ctrl-C stops, the same command goes on.
+    """Train on a network under attack. The run is kept in the store: Ctrl-C stops, the same command continues.
 
     Example: byzmesh run examples/two-castle.yaml --set rule=krum
     """
@@ -70,7 +70,7 @@ def command(
             print_failure(record)
         if swept.interrupted:
             reached = f" after round {record.rounds} of {resolved['rounds']}" if record.rounds else ""
-            say(f"Stopped{reached}. {kept_in(store, key)} The same command goes on from there.")
+            say(f"Stopped{reached}. {kept_in(store, key)} The same command continues from there.")
             raise typer.Exit(130)
         print_run(opened, record, computed=swept.computed > 0, as_json=as_json)
         if out is not None:
@@ -78,22 +78,22 @@ def command(
             say(f"{len(written)} files in {out}: {', '.join(path.name for path in written)}")
     say(kept_in(store, key))
     if not swept.computed:
-        say("It had been computed before; --recompute computes it again.")
+        say("It was already computed; --recompute computes it again.")
     raise typer.Exit(1 if status == "diverged" else 0)
 
 
 def say(text: str) -> None:
-    """A sentence for the user, apart from the result."""
+    """Print a sentence for the user on stderr, apart from the result."""
     typer.echo(text, err=True)
 
 
 def kept_in(store: Path, key: str) -> str:
-    """Where a run is, and how it is called there."""
+    """A sentence that names a run's store and key."""
     return f"Run {key[:12]} is kept in {store}."
 
 
 def print_failure(record: RunRecord) -> None:
-    """A user's mistake is one line, as everywhere; of a bug the whole trace is shown. Ends the program."""
+    """Print a user's mistake in one line, but a bug with its whole traceback, and exit."""
     from byzmesh.errors import ConfigError
 
     failure = record.failure or ""
@@ -105,7 +105,7 @@ def print_failure(record: RunRecord) -> None:
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Show]:
-    """A progress bar with accuracy, CE, rounds per second and time left in a terminal; notes in any case."""
+    """In a terminal, a progress bar with accuracy, CE, rounds per second and time left; notes always."""
     from byzmesh.cli._progress import clock, fresh_notes
 
     waiting: set[str] = set()
@@ -154,7 +154,7 @@ def watch(*, quiet: bool) -> Iterator[Show]:
 
 
 def facts(metrics: Mapping[str, float]) -> list[str]:
-    """The numbers that matter, short: what the task measures first, the consensus error, and what was asked for."""
+    """The main numbers in short form: the task's first metric, the metrics asked for and the consensus error."""
     from byzmesh.training.metrics import UNASKED, metric_of
 
     first = [name for name in metrics if name != "round"][:1]
@@ -165,7 +165,7 @@ def facts(metrics: Mapping[str, float]) -> list[str]:
 
 
 def print_run(store: Store, run: RunRecord, *, computed: bool, as_json: bool) -> None:
-    """A run that ended on stdout."""
+    """Print a run that ended on stdout."""
     from byzmesh.cli._console import number
     from byzmesh.sweeps.forensics import honest_cut
     from byzmesh.training.final import last_evaluations, mean_of_last
@@ -176,7 +176,7 @@ def print_run(store: Store, run: RunRecord, *, computed: bool, as_json: bool) ->
     if as_json:
         import json
 
-        told = {
+        record = {
             "key": run.key,
             "store": str(store.path),
             "computed": computed,
@@ -188,7 +188,7 @@ def print_run(store: Store, run: RunRecord, *, computed: bool, as_json: bool) ->
             "metrics": {name: [number(value) for value in values.tolist()] for name, values in series.items()},
             "config": run.config,
         }
-        print(json.dumps(told, allow_nan=False))
+        print(json.dumps(record, allow_nan=False))
         return
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""`byzmesh runs`: what a store holds."""
+"""`byzmesh runs`: the runs of a store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ORDER = 180
 
 MOST_LINES = 100
-"""Runs that a table shows unless told otherwise."""
+"""Number of runs that a table shows by default."""
 
 app = typer.Typer(help="List, show, compare, delete and export stored runs.", no_args_is_help=True)
 
@@ -26,7 +26,7 @@ def list_runs(
     store: StorePath = STORE,
     where: Where = None,
     status: Status = None,
-    limit: Annotated[int | None, typer.Option(help="The latest N; 0: all (default: 100 in a table).")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the latest N; 0: all (default: 100 in a table).")] = None,
     as_json: Json = False,
 ) -> None:
     """List runs; of those that were computed again by other code, what changed since.
@@ -68,7 +68,7 @@ def show(key: Key, store: StorePath = STORE, as_json: Json = False) -> None:
 
 @app.command()
 def compare(keys: Keys, store: StorePath = STORE, as_json: Json = False) -> None:
-    """Show in what runs differ, and their final metrics side by side.
+    """Show how runs differ, and their final metrics side by side.
 
     Example: byzmesh runs compare 3fa8 91c0
     """
@@ -76,11 +76,11 @@ def compare(keys: Keys, store: StorePath = STORE, as_json: Json = False) -> None
     from byzmesh.store import open_store
 
     with open_store(store, readonly=True) as opened:
-        told = opened.compare(keys)
+        comparison = opened.compare(keys)
         if as_json:
-            print_objects(compared(told, [opened.get(key).status for key in told.keys]))
+            print_objects(compared(comparison, [opened.get(key).status for key in comparison.keys]))
         else:
-            print_comparison(opened, told)
+            print_comparison(opened, comparison)
 
 
 @app.command()
@@ -89,9 +89,9 @@ def delete(
     store: StorePath = STORE,
     where: Where = None,
     status: Status = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete runs with their series and checkpoints: those named, or all that the filters choose.
+    """Delete runs with their series and checkpoints: those named, or all that match the filters.
 
     Example: byzmesh runs delete --status failed --yes
     """
@@ -111,11 +111,13 @@ def delete(
 def export(
     path: Annotated[Path, typer.Argument(help="File to write: .csv, .json or .parquet.", show_default=False)],
     store: StorePath = STORE,
-    format: Annotated[str | None, typer.Option(help="csv, json or parquet; default: by the ending.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="csv, json or parquet (default: by the suffix of the file).")
+    ] = None,
     where: Where = None,
     status: Status = None,
 ) -> None:
-    """Export runs: one line each with config and final metrics (CSV, Parquet), or with all series (JSON).
+    """Export runs: one row each with config and final metrics (CSV, Parquet), or with all series (JSON).
 
     Example: byzmesh runs export runs.csv --status finished
     """
@@ -141,17 +143,17 @@ def whole_object(store: Store, run: RunRecord) -> str:
 def print_runs(
     store: Store, records: Sequence[RunRecord], limit: int | None, since: Mapping[str, Sequence[str]]
 ) -> None:
-    """The table of runs; says if there may be more of them."""
+    """Print the table of runs; say so if there may be more of them."""
     from byzmesh.cli._console import runs_table, wide_console
 
     console = wide_console()
     console.print(runs_table(store, records, since) if records else "no such runs")
     if limit is not None and len(records) == limit:
-        console.print(f"the latest {limit}; --limit 0 shows all, --where and --status choose", highlight=False)
+        console.print(f"the latest {limit}; --limit 0 shows all, --where and --status filter", highlight=False)
 
 
 def print_run_record(run: RunRecord) -> None:
-    """Everything about one run but its series."""
+    """Print everything about one run except its series."""
     import yaml
 
     from byzmesh.cli._console import wide_console
@@ -180,33 +182,33 @@ def _moment(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def compared(told: Comparison, statuses: Sequence[str]) -> list[dict[str, Any]]:
-    """A comparison as `--json` prints it: an object per run."""
+def compared(comparison: Comparison, statuses: Sequence[str]) -> list[dict[str, Any]]:
+    """A comparison as `--json` prints it: one object per run."""
     from byzmesh.cli._console import number
 
     return [
         {
             "key": key,
             "status": status,
-            "differing": {path: values[column] for path, values in told.differing.items()},
-            "final": {name: number(numbers[column]) for name, numbers in told.final.items()},
+            "differing": {path: values[column] for path, values in comparison.differing.items()},
+            "final": {name: number(numbers[column]) for name, numbers in comparison.final.items()},
         }
-        for column, (key, status) in enumerate(zip(told.keys, statuses, strict=True))
+        for column, (key, status) in enumerate(zip(comparison.keys, statuses, strict=True))
     ]
 
 
-def print_comparison(store: Store, told: Comparison) -> None:
-    """Runs in columns; lines are the config fields that differ, then the metrics as `byzmesh table` has them."""
+def print_comparison(store: Store, comparison: Comparison) -> None:
+    """Print runs in columns; the rows are the differing config fields, then the metrics as in `byzmesh table`."""
     from byzmesh.cli._console import narrow_table, number_of, wide_console, words
     from byzmesh.training.metrics import metric_of
 
-    series = [store.series(key) for key in told.keys]
-    table = narrow_table("", *(key[:12] for key in told.keys))
-    for path, values in told.differing.items():
+    series = [store.series(key) for key in comparison.keys]
+    table = narrow_table("", *(key[:12] for key in comparison.keys))
+    for path, values in comparison.differing.items():
         table.add_row(path, *("" if value is None else words(value) for value in values))
     table.add_section()
-    for name, last in told.final.items():
+    for name, last in comparison.final.items():
         reached = ("" if number is None else f"{number:g}" for number in last)
-        numbers = reached if name == "round" else (number_of(held, name, 6) for held in series)
+        numbers = reached if name == "round" else (number_of(recorded, name, 6) for recorded in series)
         table.add_row(name + metric_of(name).suffix, *numbers)
     wide_console().print(table)

@@ -21,9 +21,9 @@ def command(
     worker: Annotated[int | None, typer.Option(help="Rank the neighbours of this worker only.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Rank the suspects of a stored run by who was cut how often, beside the truth of the simulation.
+    """Rank the suspects of a stored run by how often they were cut, beside the truth of the simulation.
 
-    The run is the one with that key, or the only one that --where chooses.
+    Name the run by its key, or let --where select exactly one.
 
     Example: byzmesh suspects --where rule=IOS --where attack=ALIE --where seed=0 --draw cuts.png
     """
@@ -43,7 +43,7 @@ def command(
 
 
 def print_findings(findings: Any, worker: int | None) -> None:
-    """In words first, then the ranking over the network or at one worker."""
+    """Print a summary in words, then the ranking over the network or at one worker."""
     from rich.console import Console
     from rich.table import Table
 

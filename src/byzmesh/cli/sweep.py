@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ORDER = 60
 
 MOST_LINES = 60
-"""Up to so many runs are printed one by one."""
+"""The most runs that are printed one by one."""
 
 
 def command(
@@ -51,7 +51,7 @@ def command(
     tls_key: Annotated[str | None, typer.Option(help="This client's private key (PEM).")] = None,
     tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard event files.")] = None,
 ) -> None:
-    """Compute the runs of a grid that the store does not hold yet. Ctrl-C stops; the same command goes on.
+    """Compute the runs of a grid that are not in the store yet. Ctrl-C stops; the same command continues.
 
     Example: byzmesh sweep examples/grid-two-castle.yaml --store runs.db --workers 2
     """
@@ -85,7 +85,7 @@ def command(
 
 
 def tls_of(ca: str | None, cert: str | None, key: str | None) -> Tls | None:
-    """The three TLS files, or none of them."""
+    """The three TLS files, or None if none is given."""
     from byzmesh.sweeps.dask import Tls
 
     if ca is None and cert is None and key is None:
@@ -96,7 +96,7 @@ def tls_of(ca: str | None, cert: str | None, key: str | None) -> Tls | None:
 
 
 def print_plan(planned: Sequence[Planned], workers: int, *, as_json: bool) -> None:
-    """The runs of a grid, each with its status and estimated seconds."""
+    """Print the runs of a grid, each with its status and estimated seconds."""
     from byzmesh.cli._console import narrow_table, print_objects, wide_console, words
     from byzmesh.cli._progress import clock
     from byzmesh.sweeps.estimate import total_seconds
@@ -124,7 +124,7 @@ def print_plan(planned: Sequence[Planned], workers: int, *, as_json: bool) -> No
 
 
 def print_swept(swept: Swept, store: Path, *, as_json: bool) -> None:
-    """The runs of a sweep as they stand, and what to do next."""
+    """Print the runs of a sweep and what to do next."""
     from collections import Counter
 
     from rich.console import Console
@@ -145,4 +145,4 @@ def print_swept(swept: Swept, store: Path, *, as_json: bool) -> None:
     say.print(f"{len(records)} runs: {summary}; {swept.computed} of them now. Store: {store}", highlight=False)
     stop_if_interrupted(swept)
     if counts["failed"]:
-        say.print(f"Why: byzmesh runs show KEY --store {store}; again: the same command with --retry-failed")
+        say.print(f"To see why: byzmesh runs show KEY --store {store}. To retry: the same command with --retry-failed")

@@ -21,7 +21,7 @@ def command(
     plugin: Plugins = None,
     format: Annotated[str, typer.Option(help="text, markdown, latex or csv.")] = "text",
 ) -> None:
-    """Print a table: mean ± standard deviation over the seeds; what diverged or failed is shown, never averaged.
+    """Print a table of mean ± standard deviation over the seeds; diverged and failed runs are shown, never averaged.
 
     Example: byzmesh table --store runs.db --rows rule --columns attack --format latex > table.tex
     """

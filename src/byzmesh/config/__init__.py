@@ -1,1 +1,1 @@
-"""Configs: what a user writes, and its canonical form. A grid is one file that means many runs."""
+"""Configs: what a user writes, and its canonical form. A grid is one file that describes many runs."""

@@ -15,13 +15,13 @@ from byzmesh.networks.topologies import topologies
 from byzmesh.networks.weights import schemes
 
 UNNAMED = ("adjacency", "edges", "networkx")
-"""What networks are called that nobody gave a name."""
+"""Names of networks that the user did not name."""
 
 
 def canonical_network(spec: Any) -> dict[str, Any]:
-    """A network by its topology and parameters where it has a registered one, by its edges otherwise.
+    """A network by its topology and parameters if that is registered, otherwise by its edges.
 
-    A graph of one's own has a label: its file's stem, or the name that it was given in Python.
+    A user's own graph has a label: the stem of its file, or the name given in Python.
     """
     built = Network.from_spec(spec)
     weights: Any = built.weights if built.weights in schemes.names() else built.mixing.tolist()
@@ -38,7 +38,7 @@ def canonical_network(spec: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Nested dicts, lists and scalars of Python's own types only.
+    """The value as nested dicts, lists and scalars of built-in types.
 
     >>> plain({"a": (np.int64(1), np.float32(0.5))})
     {'a': [1, 0.5]}
@@ -53,4 +53,6 @@ def plain(value: Any) -> Any:
         return value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise ConfigError(f"a config holds numbers, strings, lists and mappings, got {type(value).__name__} {value!r}")
+    raise ConfigError(
+        f"a config consists of numbers, strings, lists and mappings, got {type(value).__name__} {value!r}"
+    )

@@ -1,4 +1,4 @@
-"""A run to be: what a grid or a study asks for, before the store knows of it."""
+"""A planned run: what a grid or a study asks for, before it is in the store."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Cell:
     """One planned run.
 
     config  canonical, see `config.schema.resolve`
-    code    what is not built in of the code and data that compute it, see `config.code`
-    key     of config and code: what the store knows the run by
-    labels  what it is called where it was asked for: the values of a grid's axes, a table's row and column
+    code    the code and data of the run that are not built in, see `config.code`
+    key     of config and code: identifies the run in the store
+    labels  its names in the grid or table that asked for it: the values of axes, or row and column
     """
 
     config: dict[str, Any] = field(repr=False)
@@ -29,7 +29,7 @@ class Cell:
 def make_cell(
     config: dict[str, Any], labels: Mapping[str, Any] | None = None, reader: CodeReader | None = None
 ) -> Cell:
-    """The cell of a canonical config; one reader for many cells looks at each part's code once.
+    """The cell of a canonical config; a reader shared by many cells reads each part's code once.
 
     >>> from byzmesh.config.schema import resolve
     >>> make_cell(resolve({"network": {"name": "ring", "n": 5}}), {"row": "IOS"})

@@ -1,16 +1,16 @@
-"""The code and data that compute a run, as far as they are part of its identity: part -> text.
+"""The code and data of a run that are part of its identity: part -> text.
 
     rule mine               hash of its source, for a part that a user registered (config.identity); "revision 3" if
                             that was given
     rule RTC                "revision 2", for a part of byzmesh whose results changed since the first release
-    byzmesh                 "revision 2", likewise for what all runs share: rounds, draws, data sets, local steps
+    byzmesh                 "revision 2", likewise for code that all runs use: rounds, draws, data sets, local steps
     data file flowers.csv   hash of the contents of a file that an option names
 
-Parts of byzmesh at their first revision are not written down, nor are the data sets that come by name: the code of most
-runs is empty, and their key is that of their config alone, as it was before there was this. A new version of byzmesh
-therefore computes nothing again and hides nothing. What does is a revision, which goes up with the very change that
-gives other results, and only for the runs that have that part; tests/test_bit_for_bit.py notices such a change for the
-rules and attacks of its cells.
+Parts of byzmesh at their first revision are not listed, nor are data sets given by name: the code of most runs is
+empty, and their key is that of their config alone, as it was before code had an identity. So a new version of byzmesh
+by itself computes nothing again and hides nothing. A revision does: it goes up with the change that gives other
+results, and only affects runs that use that part. tests/test_bit_for_bit.py notices such a change for the rules and
+attacks of its cells.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BLOCK = 1 << 20
 
 
 class CodeReader:
-    """The code of configs; each part is looked at once, so that planning ten thousand runs is quick.
+    """Reads the code of configs; each part is read once, so that planning ten thousand runs is fast.
 
     >>> from byzmesh.config.schema import resolve
     >>> CodeReader().of(resolve({"network": {"name": "ring", "n": 5}, "rule": "IOS"}))
@@ -60,10 +60,10 @@ class CodeReader:
         self._plugins.update(load_plugins(sorted(missing)))
         code = {} if REVISION == 1 else {"byzmesh": f"revision {REVISION}"}
         for registry, name in _parts(config):
-            place = (registry.kind, name)
-            if place not in self._parts:
-                self._parts[place] = _entry_code(registry, name)
-            if (known := self._parts[place]) is not None:
+            entry = (registry.kind, name)
+            if entry not in self._parts:
+                self._parts[entry] = _entry_code(registry, name)
+            if (known := self._parts[entry]) is not None:
                 code[f"{registry.kind} {name}"] = known
         for part in ("problem", "rule", "attack"):
             code |= _data(config[part], config[part].get("data_dir"))
@@ -73,9 +73,9 @@ class CodeReader:
 def check_code(config: Mapping[str, Any], planned: Mapping[str, str]) -> None:
     """Raise `ChangedCode` unless this process would compute a run by the code that it was planned with."""
     told = changes(_seen(planned), _seen(CodeReader().of(config)))
-    if told:
+    if changed:
         raise ChangedCode(
-            f"{', '.join(told)} between the planning of this run and its computing here; start the sweep again, "
+            f"{', '.join(changed)} since this run was planned; start the sweep again, "
             "with the same code and data on all machines"
         )
 
@@ -129,19 +129,19 @@ def _module_code(path: str) -> str | None:
 
 def _data(options: Mapping[Any, Any], folder: Any) -> dict[str, str]:
     """The files that the options of a part name."""
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for value in options.values():
         if isinstance(value, list):
             found |= _data(dict(enumerate(value)), folder)
         elif isinstance(value, Mapping):
             found |= _data(value, folder)
         elif isinstance(value, str) and "." in Path(value).name:
-            found |= _file_code(value, folder)
-    return found
+            files |= _file_code(value, folder)
+    return files
 
 
 def _file_code(name: str, folder: Any) -> dict[str, str]:
-    """The contents of a file that an option names, as (and where) problems look for it; empty if there is none."""
+    """The hash of a file that an option names, looked up as problems do; empty if there is none."""
     path = Path(name).expanduser()
     if isinstance(folder, str):
         path = Path(folder).expanduser() / path
@@ -156,7 +156,7 @@ def _file_code(name: str, folder: Any) -> dict[str, str]:
 
 @functools.lru_cache(maxsize=1024)
 def _digest(path: str, size: int, changed: int) -> str:
-    """Hash of a file; the other arguments tell two states of it apart."""
+    """Hash of a file; the other arguments distinguish two states of it in the cache."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(BLOCK):

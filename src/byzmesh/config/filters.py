@@ -1,6 +1,6 @@
-"""Filters of stored runs as people write them: `rule=ios`, `rule.name=IOS`, `rule=iterative-outlier-scissor`.
+"""Filters of stored runs as users write them: `rule=ios`, `rule.name=IOS`, `rule=iterative-outlier-scissor`.
 
-Light as long as the store knows the names: only a name that no run has is looked up among all that there are.
+Cheap as long as the store has the names: only a name that no run has is looked up in the registries.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from byzmesh.store.fields import same
 
 
 def filters(store: Store, settings: Iterable[str] | None) -> dict[str, Any]:
-    """What the words of `--where` choose, for `Store.list` and for tables."""
+    """The filters that `--where` gives, for `Store.list` and for tables."""
     return spelled(store, parse_settings("--where", settings))
 
 
 def one_run(store: Store, key: str | None, settings: Iterable[str] | None) -> str:
-    """The key as it was given, or that of the only run that the filters choose."""
+    """The given key, or that of the only run that matches the filters."""
     if key is not None:
         if settings:
-            raise ConfigError("a run is chosen by its key or by --where; leave one of them out")
+            raise ConfigError("name a run either by its key or by --where")
         return key
     runs = store.list(filters(store, settings), current=True)
     if len(runs) != 1:
         raise ConfigError(
-            f"{len(runs)} runs are chosen where one is needed: give its key (byzmesh runs list) or more --where"
+            f"{len(runs)} runs match, but one is needed: give its key (byzmesh runs list) or more --where"
         )
     return runs[0].key
 
 
 def spelled(store: Store, where: Mapping[str, Any]) -> dict[str, Any]:
-    """The filters with names spelled as the runs have them; a name that there is not is an error."""
+    """The filters with names spelled as in the runs; an unknown name is an error."""
     return {word: _value(store, word, value) for word, value in where.items()}
 
 

@@ -1,12 +1,12 @@
-"""Grids: one file that means many runs.
+"""Grids: one file that describes many runs.
 
-    base:     {profile: paper, network: paper/two-castle}      what all runs share
+    base:     {profile: paper, network: paper/two-castle}      common to all runs
     axes:     {rule: [IOS, {name: CC, tau: 0.1}],              all combinations of the axes' values
                seed: {from: 0, to: 4}}                         a range, `to` included; with `step` or `count`
     zip:      [{network.k: [3, 6], rounds: [1000, 4000]}]      axes that move together
     cases:    {iid: {problem.partition: iid},                  named sets of values, one more axis
                non-iid: {problem.partition: one-class, rule.tau: 0.3}}
-    exclude:  [{rule: Krum, case: non-iid}]                    combinations to leave out; a list means any of these
+    exclude:  [{rule: Krum, case: non-iid}]                    combinations to leave out; a list means any of its values
     plugins:  [mine.py]                                        scripts or modules whose rules, attacks, ... it names
 
 Keys are those of a config, or dotted paths into it (`rule.tau`). Shorter paths are set first, so that `rule.tau`
@@ -24,7 +24,7 @@ from typing import Any
 from byzmesh.checks import whole
 from byzmesh.config.cell import Cell, make_cell
 from byzmesh.config.code import CodeReader
-from byzmesh.config.keys import lookup, matches, place
+from byzmesh.config.keys import assign, lookup, matches
 from byzmesh.config.overrides import with_plugins
 from byzmesh.config.schema import KEYS, resolve
 from byzmesh.config.yaml import read_yaml
@@ -33,15 +33,15 @@ from byzmesh.plugins import load_plugins
 
 PARTS = ("base", "axes", "zip", "cases", "exclude", "plugins")
 CASE = "case"
-"""Under which name a cell's labels have the name of its case."""
+"""The label that holds the name of a cell's case."""
 
 Values = Mapping[str, Any]
 
 
 def read_grid(path: str | Path, plugins: Iterable[str] = ()) -> list[Cell]:
-    """The runs that a grid file means; relative file names in it are relative to its folder.
+    """The runs that a grid file describes; relative file names in it are relative to its folder.
 
-    plugins  loaded beside those that the file names
+    plugins  loaded in addition to those that the file names
     """
     path = Path(path)
     try:
@@ -65,7 +65,7 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Cell]:
         if key not in PARTS:
             raise UnknownOption(f"grid has no key {key!r}: {nearest(str(key), PARTS)}")
     base = with_plugins(_mapping("base", grid.get("base")), _names("plugins", grid.get("plugins")))
-    # once here, because what is excluded goes by names and aliases too
+    # loaded here, because excludes use names and aliases too
     load_plugins(_names("plugins", base.get("plugins")), folder)
     excluded = [_mapping("exclude", item) for item in _items("exclude", grid.get("exclude"))]
     unused = set(range(len(excluded)))
@@ -74,7 +74,7 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Cell]:
     for values, label in _combinations(grid):
         written: dict[str, Any] = {}
         for path, value in sorted({**base, **values}.items(), key=lambda item: item[0].count(".")):
-            place(written, path, value)
+            assign(written, path, value)
         hits = {number for number, item in enumerate(excluded) if _is_excluded(item, written, label)}
         unused -= hits
         if not hits:
@@ -91,7 +91,7 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Cell]:
 def _cell(written: dict[str, Any], label: dict[str, Any], folder: str | Path, reader: CodeReader) -> Cell:
     try:
         if CASE in label:
-            place(written, f"labels.{CASE}", label[CASE])
+            assign(written, f"labels.{CASE}", label[CASE])
         config = resolve(written, folder)
     except ByzmeshError as error:
         raise ConfigError(f"{error}{f' (at {_shown(label)})' if label else ''}") from error
@@ -116,9 +116,9 @@ def _combinations(grid: Values) -> Iterator[tuple[dict[str, Any], dict[str, Any]
         _own(owners, f"zip group {number + 1}", group)
         lengths = {path: len(values) for path, values in group.items()}
         if len(set(lengths.values())) > 1:
-            raise ConfigError(f"grid zip: axes that move together must be of one length, got {_shown(lengths)}")
-        lines = [dict(zip(group, line, strict=True)) for line in zip(*group.values(), strict=True)]
-        steps.append([(line, line) for line in lines])
+            raise ConfigError(f"grid zip: axes that move together must have the same length, got {_shown(lengths)}")
+        points = [dict(zip(group, values, strict=True)) for values in zip(*group.values(), strict=True)]
+        steps.append([(point, point) for point in points])
     axes = {path: _axis(path, values) for path, values in _mapping("axes", grid.get("axes")).items()}
     _own(owners, "axes", axes)
     steps += [[({path: value}, {path: value}) for value in values] for path, values in axes.items()]
@@ -130,7 +130,7 @@ def _combinations(grid: Values) -> Iterator[tuple[dict[str, Any], dict[str, Any]
 
 
 def _own(owners: dict[str, str], part: str, paths: Iterable[str]) -> None:
-    """Two parts of a grid that set the same path would overrule each other in silence."""
+    """Raise if two parts of a grid set the same path: one would silently override the other."""
     for path in paths:
         if path.split(".")[0] not in KEYS:
             raise UnknownOption(f"grid {part}: config has no key {path!r}: {nearest(path.split('.')[0], KEYS)}")
@@ -149,14 +149,14 @@ def _axis(path: str, values: Any) -> list[Any]:
 
 
 def _range(path: str, given: Values) -> list[Any]:
-    """from, from + step, ... up to and with `to`; or `count` values from `from` to `to`."""
+    """from, from + step, ... up to and including `to`; or `count` values from `from` to `to`."""
     known = ("from", "to", "step", "count")
     for key in given:
         if key not in known:
             raise UnknownOption(f"grid axis {path}: a range has no key {key!r}: {nearest(str(key), known)}")
     if "from" not in given or "to" not in given or ("step" in given and "count" in given):
         raise ConfigError(f"grid axis {path}: a range needs from, to and either step (default 1) or count, got {given}")
-    # In decimal numbers, as they are written: 0.1 + 2 * 0.1 is 0.3.
+    # In decimal numbers, as written: 0.1 + 2 * 0.1 is 0.3.
     first, last = (_decimal(path, key, given[key]) for key in ("from", "to"))
     if "count" in given:
         count = whole(f"grid axis {path}: count of a range", given["count"], 2)

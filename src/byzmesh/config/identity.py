@@ -1,7 +1,7 @@
-"""The identity of code that is not byzmesh's own: a short hash that changes when the code does something else.
+"""The identity of code that is not part of byzmesh: a short hash that changes when the code does something else.
 
-What is seen, beginning with the function that makes a part (a registered factory, `package.module:function`, or what a
-ready-made object holds):
+What it covers, starting from the function that makes a part (a registered factory, `package.module:function`, or the
+code of a ready-made object):
 
     the statement at the top level of its file that it is in: the function with its decorators and defaults, or the
     class, or whatever it is defined within
@@ -23,7 +23,7 @@ a change use `--recompute`, or register the part with a `revision`.
 An object that does not tell what it holds (a library opened with ctypes, a generator) leaves its part unseen: the
 identity then is another one in every process, and its runs are computed again. A `revision` ends that.
 
-What changes the identity and need not: another name for a local variable, an alias or a fact in the decorator, another
+What changes the identity without need: another name for a local variable, an alias or a fact in the decorator, another
 way to write the same number (0.1 and 1e-1 are the same, 2 and 2.0 are not), a change to a branch that is never taken.
 """
 
@@ -59,7 +59,7 @@ _OPAQUE = {"ctypes", "_ctypes", "cffi", "_cffi_backend"}
 
 
 def identity(part: Any) -> str | None:
-    """16 hexadecimal digits for what a part's code is; None if all of it is byzmesh's own.
+    """16 hexadecimal digits that identify a part's code; None if all of it belongs to byzmesh.
 
     Behind them, where something cannot be seen, what that is and a number of this process: see the module's text.
 
@@ -79,7 +79,7 @@ def identity(part: Any) -> str | None:
 
 
 class _Walk:
-    """From a part to all that it rests on.
+    """Walks from a part to all code that it depends on.
 
     found   one text for each statement, value, or compiled function where there is no source
     unseen  types of objects whose state cannot be told
@@ -94,7 +94,7 @@ class _Walk:
         self._open: dict[int, Any] = {}
 
     def describe(self, value: Any, *, root: bool = False) -> str:
-        """A text for a value, the same in every process; code that it leads to goes to `found`."""
+        """A text for a value, the same in every process; code that it leads to is added to `found`."""
         if value is None or type(value) in _PLAIN:
             return f"{type(value).__name__} {value!r}"
         if id(value) in self._open:
@@ -124,7 +124,7 @@ class _Walk:
         if isinstance(value, FunctionType):
             if id(value) in self._described:
                 return f"function {value.__qualname__}"
-            self._described[id(value)] = value  # kept, so that no other function gets its number
+            self._described[id(value)] = value  # kept alive, so that no other function gets its id
             return self._function(value, root)
         if isinstance(value, type):
             return self._class(value, root)
@@ -171,7 +171,7 @@ class _Walk:
         return f"{name} with {[self.describe(item, root=is_users(item)) for item in made_with]}"
 
     def _follow(self, text: str, start: Iterable[int], names: Mapping[str, Any]) -> None:
-        """Add statements of a text and what they rest on."""
+        """Add statements of a source text and everything they depend on."""
         parts = statements(text)
         changing = mutable(text)
         waiting = list(start)
@@ -347,7 +347,7 @@ def _paths(name: str, attributes: Iterable[str]) -> list[list[str]]:
 
 
 def _bytes_of(code: CodeType) -> str:
-    """Compiled code without its docstring and positions, and what is defined in it."""
+    """Compiled code without its docstring and positions, and the code defined in it."""
     constants = list(code.co_consts)
     documented = code.co_flags & _HAS_DOCSTRING if sys.version_info >= (3, 13) else code.co_flags & _FUNCTION
     if documented and constants and isinstance(constants[0], str):

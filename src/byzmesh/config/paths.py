@@ -1,4 +1,4 @@
-"""File names in a config: relative to the folder that the config is in, wherever byzmesh is started.
+"""File names in a config: relative to the config's folder, wherever byzmesh is started.
 
     network                   a graph file, alone or as `file`
     problem.dataset           a name that ends in .npz or .csv
@@ -6,7 +6,7 @@
     plugins                   scripts; or modules, if their file is there
     problem.module            a factory in a file: models.py:make, or models:make if models.py is there
 
-They become absolute: a stored run finds its files again from any folder, and is known by them. In a network file they
+They become absolute, so that a stored run finds its files from any folder; they are part of its identity. In a network file they
 stay as they are written, because other machines get that file too: there they are made absolute when they are used.
 """
 
@@ -25,7 +25,7 @@ _DATA = ("dataset", "data", "data_dir")
 
 
 def anchor(config: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
-    """The config with its file names taken from `folder`; absolute ones, and all other values, stay as they are.
+    """The config with its relative file names resolved against `folder`; all other values are unchanged.
 
     >>> anchor({"problem": {"name": "softmax", "dataset": "mine.csv"}, "network": "office.edges"}, "/lab")
     {'problem': {'name': 'softmax', 'dataset': '/lab/mine.csv'}, 'network': {'file': '/lab/office.edges'}}
@@ -90,7 +90,7 @@ def problem_as_written(problem: Mapping[str, Any], written: Any) -> dict[str, An
 
 
 def anchor_data(given: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
-    """The same for the data of a problem."""
+    """The same for the data files of a problem."""
     problem, base = dict(given), Path(folder).absolute()
     if isinstance(problem.get("data_dir"), str):
         problem["data_dir"] = _absolute(problem["data_dir"], base)  # and the data set is relative to that

@@ -1,5 +1,5 @@
-"""YAML files that people write, without two traps of YAML's own reader: of a key given twice it drops one in silence,
-and it takes `1e-3`, without a dot, for a word.
+"""YAML files that users write, without two traps of PyYAML: it silently drops one of two equal keys, and it reads
+`1e-3`, without a dot, as a string.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TEXT, _WHOLE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
 
 
 class _Strict(yaml.SafeLoader):
-    """The safe loader, but every key of a mapping is a string and stands there once."""
+    """The safe loader, but every key of a mapping must be a string and occur once."""
 
     keys: tuple[str, ...] = (_TEXT,)
 
@@ -49,7 +49,7 @@ class _WithIds(_Strict):
 
 
 def parse_value(text: str) -> Any:
-    """One value as it would stand in a file.
+    """Read one value as in a file.
 
     >>> parse_value("1e-3"), parse_value("[1, two]")
     (0.001, [1, 'two'])
@@ -61,9 +61,9 @@ def parse_value(text: str) -> Any:
 
 
 def parse_settings(option: str, settings: Iterable[str] | None) -> dict[str, Any]:
-    """What words `KEY=VALUE` say; each value is read as it would stand in a file.
+    """Read settings `KEY=VALUE`; each value is read as in a file.
 
-    option  where the words were given, for messages
+    option  the option they were given with, for messages
 
     >>> parse_settings("--set", ["rule.tau=1e-3", "network.byzantine=[7, 9]"])
     {'rule.tau': 0.001, 'network.byzantine': [7, 9]}
@@ -84,7 +84,7 @@ def parse_settings(option: str, settings: Iterable[str] | None) -> dict[str, Any
 
 
 def read_yaml(path: str | Path, *, ids: bool = False, way_out: str = "give the path of a YAML file") -> dict[Any, Any]:
-    """The mapping that a YAML file holds.
+    """The mapping in a YAML file.
 
     ids      whether whole numbers may be keys: ids of peers
     way_out  what to do if the file cannot be read
@@ -107,5 +107,5 @@ def read_yaml(path: str | Path, *, ids: bool = False, way_out: str = "give the p
         place = "" if mark is None else f", line {mark.line + 1}"
         raise ConfigError(f"{path}{place}: {getattr(error, 'problem', None) or error}") from error
     if not isinstance(content, dict):
-        raise ConfigError(f"{path} must hold a mapping of keys to values, got {type(content).__name__}")
+        raise ConfigError(f"{path} must contain a mapping of keys to values, got {type(content).__name__}")
     return content

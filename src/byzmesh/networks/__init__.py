@@ -1,4 +1,4 @@
-"""Networks: topologies by name, mixing weights, spectra, and the object that knows who is linked, who lies and how much
+"""Networks: topologies by name, mixing weights, spectra, and `Network`, which says who is linked, who lies and how much
 each message counts."""
 
 from byzmesh.networks.graph import Network

@@ -1,4 +1,4 @@
-"""From what users hold (matrix, edges, networkx graph) to a checked adjacency matrix."""
+"""From a user's matrix, edges or networkx graph to a checked adjacency matrix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What a graph or a file says of a network: the arguments of `Network.from_adjacency`."""
+    """What a graph or a file says about a network: the arguments of `Network.from_adjacency`."""
 
     adjacency: Any
     byzantine: Any = None
@@ -30,7 +30,7 @@ class Parts:
 
 
 def checked_node(node: Any, n: int) -> int:
-    """A node id after checking its range."""
+    """A node id, checked to be in range."""
     if not is_whole(node) or not 0 <= node < n:
         raise ConfigError(f"no node {node!r}: nodes are numbered 0 to {n - 1}")
     return int(node)
@@ -50,11 +50,13 @@ def checked_adjacency(adjacency: Any) -> Booleans:
     if given.ndim != 2 or given.shape[0] != given.shape[1] or len(given) == 0:
         raise ConfigError(f"adjacency must be an (n, n) matrix with n >= 1, got shape {given.shape}")
     if given.dtype.kind not in "biuf" or not ((given == 0) | (given == 1)).all():
-        raise ConfigError("adjacency must hold only 0 and 1; give edge weights as weights=")
+        raise ConfigError("adjacency must contain only 0 and 1; give edge weights as weights=")
     links: Booleans = given.astype(np.bool_)
     loops = np.flatnonzero(np.diag(links))
     if len(loops):
-        raise ConfigError(f"node {loops[0]} is linked with itself; remove the loop, own weights are always there")
+        raise ConfigError(
+            f"node {loops[0]} is linked to itself; remove the loop, every worker has an own weight anyway"
+        )
     one_way = np.argwhere(links & ~links.T)
     if len(one_way):
         i, j = one_way[0].tolist()
@@ -77,7 +79,7 @@ def checked_positions(positions: Any, n: int) -> Floats:
 def adjacency_of_edges(edges: Iterable[Any], n: int | None = None) -> Booleans:
     """(n, n) bool from pairs of ids. Links go both ways: list each once, or all of them in both directions.
 
-    A list that has some links in both directions and others in one is that of a directed graph, and refused.
+    A list with some links in both directions and others in one describes a directed graph and is refused.
 
     >>> adjacency_of_edges([(0, 1)]).astype(int)
     array([[0, 1],
@@ -137,7 +139,7 @@ def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Part
 
 
 def _order(label: Any) -> Any:
-    """Sort key: numbers inside strings count as numbers, so that n2 comes before n10."""
+    """Sort key that treats digits inside strings as numbers, so that n2 comes before n10."""
     if isinstance(label, str):
         return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", label) if part]
     return label

@@ -16,7 +16,7 @@ from byzmesh.types import Integers
 def place(byzantine: Any, n: int, seed: int = 0) -> Integers:
     """(B,) ids of the liars among n nodes, ascending.
 
-    `byzantine` is "none", ids, or how many; a number is placed by `seed`, every set of that size being equally likely.
+    `byzantine` is "none", ids, or how many; in the last case `seed` draws them, every set of that size equally likely.
 
     >>> place([3, 1], 5), place("none", 5), place(2, 5, seed=1)
     (array([1, 3]), array([], dtype=int64), array([0, 2]))
@@ -41,7 +41,7 @@ def _drawn(count: int, n: int, seed: int) -> Integers:
         raise ConfigError(f"byzantine must be a number from 0 to {n - 1} on {n} nodes, got {count}")
     if not is_whole(seed):
         raise ConfigError(f"seed must be a whole number, got {seed!r}")
-    # Python promises that random() of a seed stays the same for ever; it does not for sample() or shuffle().
+    # Python promises that random() gives the same numbers for a seed forever, but not sample() or shuffle().
     draw = random.Random(f"byzantine placement {int(seed)}")
     order = np.argsort([draw.random() for _ in range(n)], kind="stable")
     return np.sort(order[:count]).astype(np.int64)

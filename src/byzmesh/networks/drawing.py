@@ -1,9 +1,9 @@
-"""A network as a picture: honest workers blue circles, liars red squares, links that touch a liar reddish.
+"""A network as a picture: honest workers are blue circles, liars red squares, and links to a liar reddish.
 
-Nodes stand where the topology says (castles as two circles, a torus as a bent grid). Other graphs stand on a circle if
-they are dense, where any other order is a hairball, and else where springs pull them (fixed seed). Node and letter size
-follow from the smallest distance between two nodes, so that no two overlap; nodes much too close are pushed apart
-first. The same network gives the same file.
+Nodes are drawn where the topology says (castles as two circles, a torus as a bent grid). Other graphs are drawn on a
+circle if they are dense, where any other layout is a hairball, and otherwise by a spring layout with a fixed seed. Node
+and label sizes follow from the smallest distance between two nodes, so that none overlap; nodes much too close are
+pushed apart first. The same network gives the same file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HONEST, LYING = "#2563a8", "#c62828"
 HONEST_LINK, LYING_LINK = "#8796a8", "#e3a29b"
 DENSE = 0.3
-"""Share of possible links above which a graph without positions is drawn on a circle."""
+"""Fraction of possible links above which a graph without positions is drawn on a circle."""
 SMALLEST_LETTERS = 4.0
 """Points; smaller labels are left out."""
 
@@ -32,7 +32,7 @@ SMALLEST_LETTERS = 4.0
 def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
     """Draw to a PNG, SVG or PDF file, by suffix.
 
-    cut  (n, n) share of rounds in which the row's worker cut the column's: links are then the redder and wider the more
+    cut  (n, n) fraction of rounds in which the row's worker cut the column's: links are then redder and wider the more
          often one end cut the other, instead of coloured by who lies
     """
     figure_suffix(path)
@@ -81,7 +81,7 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
 
 
 def positions(network: Network) -> Floats:
-    """(n, 2) where the nodes stand, in any unit."""
+    """(n, 2) positions of the nodes, in any unit."""
     if network.positions is not None:
         return network.positions
     links = network.adjacency.sum()

@@ -44,7 +44,7 @@ def resolve_bounds(f: Any, honest: Integers, lying_neighbours: Integers, n: int)
         chosen = given[honest].astype(np.int64)
     else:
         raise ConfigError(
-            f"f must hold one bound for each of the {len(honest)} honest workers or {n} nodes, got shape {given.shape}"
+            f"f must give one bound for each of the {len(honest)} honest workers or {n} nodes, got shape {given.shape}"
         )
     return _not_negative(chosen, honest)
 
@@ -55,7 +55,7 @@ def _from_mapping(f: Mapping[Any, Any], honest: Integers, n: int) -> Integers:
             raise ConfigError(f"f names node {node!r}, but nodes are numbered 0 to {n - 1}")
     missing = [worker for worker in honest.tolist() if worker not in f]
     if missing:
-        raise ConfigError(f"f must name every honest worker, worker {missing[0]} is missing; add it")
+        raise ConfigError(f"f must name every honest worker; add worker {missing[0]}")
     chosen = np.asarray([f[worker] for worker in honest.tolist()])
     if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
         raise ConfigError(f"f must map node ids to whole numbers, got {dict(f)!r}")

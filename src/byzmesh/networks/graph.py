@@ -1,4 +1,4 @@
-"""Network: who is linked with whom, who lies, and how much each message counts."""
+"""Network: who is linked to whom, who lies, and how much each message counts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEFAULT_WEIGHTS = "metropolis-hastings"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Network:
-    """An undirected graph of n workers, some of which lie. Made by `bm.network` or by a `from_` method.
+    """An undirected graph of n workers, some of which lie. Created by `bm.network` or a `from_` method.
 
     Arrays are read-only; a change is a new network (`with_byzantine`, `with_weights`, `honest_only`).
 
@@ -124,7 +124,7 @@ class Network:
     ) -> Network:
         """From a networkx graph with any node labels: sorted, they become 0 to n - 1 (`n2` before `n10`).
 
-        A list of liars holds labels of `graph`. Without `byzantine` the nodes with a true attribute `byzantine` lie.
+        A list of liars has labels of `graph`. Without `byzantine`, the nodes with a true attribute `byzantine` lie.
         Node attributes `pos` (networkx's convention) say where to draw. Edge attributes are ignored.
 
         >>> import networkx
@@ -139,7 +139,7 @@ class Network:
     def from_file(cls, path: str | Path, *, byzantine: Any = None, weights: Any = None, seed: int = 0) -> Network:
         """From `.json` (everything), `.graphml` (graph and liars), `.edges`/`.txt` or adjacency `.csv` (the graph).
 
-        `byzantine` and `weights`, if given, take the place of what the file says. See `byzmesh.networks.io`.
+        `byzantine` and `weights`, if given, replace those of the file. See `byzmesh.networks.io`.
         """
         parts = io.read(Path(path), byzantine)
         try:
@@ -159,9 +159,9 @@ class Network:
         folder: str | Path = ".",
         **parameters: Any,
     ) -> Network:
-        """The network that a user means, with these options taking the place of the spec's own.
+        """The network that a spec describes; these options replace those of the spec.
 
-        spec        a topology's name, a file's (by its ending), a `Network`, or a mapping with `name` and the
+        spec        the name of a topology or a file (by its suffix), a `Network`, or a mapping with `name` and the
                     topology's parameters, with `file`, or with `edges` (and `n`, `label`), and the options below
         byzantine   None: the topology's own liars (the published graphs have some, the others none); "none"; a list of
                     node ids; or how many, placed at random by `seed`
@@ -210,12 +210,12 @@ class Network:
     def _changed(self, byzantine: Any, weights: Any, seed: int, parameters: Mapping[str, Any]) -> Network:
         if parameters:
             given = ", ".join(sorted(parameters))
-            raise UnknownOption(f"network {self.name} is already built; give its options ({given}) where it is made")
+            raise UnknownOption(f"network {self.name} is already built; give its options ({given}) when you create it")
         changed = self if weights is None else self.with_weights(weights)
         return changed if byzantine is None else changed.with_byzantine(byzantine, seed=seed)
 
     def save(self, path: str | Path) -> Path:
-        """Write to a file of a kind that `from_file` reads; only `.json` holds everything. Returns the path."""
+        """Write to a file that `from_file` can read; only `.json` keeps everything. Returns the path."""
         return io.write(self, Path(path))
 
     def draw(self, path: str | Path, cut: Floats | None = None) -> Path:
@@ -258,7 +258,7 @@ class Network:
 
     @cached_property
     def honest_mixing(self) -> Floats:
-        """(N, N) the honest block of W'; a row's missing weight is what lying neighbours hold."""
+        """(N, N) the honest block of W'; what a row lacks to 1 is the weight of lying neighbours."""
         block: Floats = self.mixing[np.ix_(self.honest, self.honest)]
         block.setflags(write=False)
         return block
@@ -306,7 +306,7 @@ class Network:
     def honest_only(self) -> Network:
         """The graph of the honest workers, renumbered 0 to N - 1 in order, weights recomputed: the paper's "no attack".
 
-        Explicit weights cannot be recomputed: there the liars' weight goes to the receiver itself.
+        Explicit weights cannot be recomputed: for these, the liars' weight goes to the receiver itself.
 
         >>> Network.from_edges([(0, 1), (1, 2), (2, 0)], byzantine=[1]).honest_only().mixing
         array([[0.5, 0.5],

@@ -1,11 +1,11 @@
 """Networks in files, by suffix.
 
-    .json           everything: edges, liars, weights, name, parameters, positions; floats come back bit for bit
+    .json           everything: edges, liars, weights, name, parameters, positions; floats are restored bit for bit
     .graphml        the graph, and who lies as the boolean node attribute `byzantine`
     .edges, .txt    the graph: one edge "0 1" per line, a node without edges alone on its line, comments from #
     .csv            the graph: n lines of n numbers 0 or 1; or two columns of edges, with a header like source,target
 
-What a file cannot hold is given when it is read: `Network.from_file("peers.edges", byzantine=[3], weights="lazy")`.
+Give what a file cannot store when you read it: `Network.from_file("peers.edges", byzantine=[3], weights="lazy")`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KINDS = (".json", ".graphml", ".edges", ".txt", ".csv")
 
 
 def read(path: Path, byzantine: Any = None) -> Parts:
-    """What a network file says, with other liars if given: labels of a GraphML file, ids of the others."""
+    """The contents of a network file, with other liars if given: labels for a GraphML file, ids for the others."""
     kind = _kind(path)
     try:
         text = path.read_text("utf-8")
@@ -94,7 +94,7 @@ def _to_json(network: Network) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy number among the parameters as Python's."""
+    """A NumPy number among the parameters as a Python number."""
     if isinstance(value, np.generic):
         return value.item()
     raise ConfigError(f"parameter value {value!r} cannot be written to JSON")
@@ -121,7 +121,7 @@ def _from_json(text: str, byzantine: Any) -> Parts:
         if not isinstance(record.get(key), expected):
             raise ConfigError(f"the key {key!r} is missing or of the wrong type; save the network again")
     if not all(isinstance(edge, list) for edge in record["edges"]):
-        raise ConfigError("the key 'edges' must hold pairs of node ids; save the network again")
+        raise ConfigError("the key 'edges' must contain pairs of node ids; save the network again")
     adjacency = adjacency_of_edges(record["edges"], record["n"])
     liars = record["byzantine"] if byzantine is None else byzantine
     rest = {key: record[key] for key in ("weights", "name", "parameters")}
@@ -148,7 +148,7 @@ def _from_graphml(text: str, stem: str, byzantine: Any) -> Parts:
     except (networkx.NetworkXError, KeyError, ValueError) as error:
         raise ConfigError(f"not a GraphML graph ({error}); save the graph again") from None
     if isinstance(byzantine, list | tuple | np.ndarray):
-        # Labels of a GraphML file are strings; a user writes the numbers that stand in it.
+        # Labels of a GraphML file are strings; a user writes the numbers that appear in it.
         byzantine = [str(label) for label in byzantine]
     return replace(parts_of_networkx(graph, byzantine), name=graph.graph.get("name") or stem)
 
@@ -164,7 +164,7 @@ def _edge_lines(text: str) -> Any:
             raise ConfigError(f"line {number}: must be two node numbers like '0 1', got {line.strip()[:60]!r}")
         ends = [int(word) for word in words]
         if len(ends) == 2 and ends[0] == ends[1]:
-            raise ConfigError(f"line {number}: node {ends[0]} is linked with itself; remove the line")
+            raise ConfigError(f"line {number}: node {ends[0]} is linked to itself; remove the line")
         nodes.update(ends)
         if len(ends) == 2:
             edges.append((ends[0], ends[1]))
@@ -180,7 +180,7 @@ def _edge_lines(text: str) -> Any:
 
 
 def _from_csv(text: str) -> Any:
-    """Two columns are edges if a header of two words or a number above 1 shows it; anything else is a matrix."""
+    """Two columns with a header of two words or a number above 1 are edges; anything else is a matrix."""
     lines = [line.split("#", 1)[0].strip() for line in text.splitlines()]
     rows = [[cell.strip() for cell in line.split(",")] for line in lines if line]
     header = bool(rows) and len(rows[0]) == 2 and not any(cell.isdigit() for cell in rows[0])
@@ -204,7 +204,7 @@ def _csv_rows(text: str) -> Any:
         if rows and len(cells) != len(rows[0]):
             raise ConfigError(f"line {number}: has {len(cells)} columns, the lines above have {len(rows[0])}")
         if not all(cell in ("0", "1") for cell in cells):
-            raise ConfigError(f"line {number}: must hold only 0 and 1 with commas between, got {content[:60]!r}")
+            raise ConfigError(f"line {number}: must contain only 0 and 1 separated by commas, got {content[:60]!r}")
         rows.append([int(cell) for cell in cells])
     if not rows or len(rows) != len(rows[0]):
         raise ConfigError(

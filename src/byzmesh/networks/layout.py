@@ -1,4 +1,4 @@
-"""Who holds whose message in which slot: the network as rules see it."""
+"""Which sender's message goes into which slot of each inbox: the network as rules see it."""
 
 from __future__ import annotations
 

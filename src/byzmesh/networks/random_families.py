@@ -1,4 +1,4 @@
-"""Random topologies. Each is redrawn from one stream until it is connected, so a seed names one connected graph."""
+"""Random topologies. Each is redrawn from one stream until it is connected, so a seed gives one connected graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAWS = 1000
 def connected(
     topology: str, seed: int, draw: Callable[[random.Random], networkx.Graph[int]], way_out: str
 ) -> networkx.Graph[int]:
-    """The first connected graph of a stream; an error after 1,000 that are not."""
+    """The first connected graph of a stream; an error after 1,000 draws without one."""
     import networkx
 
     stream = random.Random(seed)

@@ -1,9 +1,9 @@
-"""Spectra: how fast a mixing matrix mixes and how well the honest workers hang together.
+"""Spectra: how fast a mixing matrix mixes and how well the honest workers are connected.
 
     second eigenvalue        second largest modulus among the eigenvalues of W (n, n); the gap is 1 minus it
     Laplacian of weights     L = diag(sum_m a_nm) - A, A = (W + W^T) / 2 off the diagonal
-    algebraic connectivity   mu_2, the second smallest eigenvalue of L; 0 iff the graph is in pieces
-    Fiedler vector           a unit eigenvector of mu_2: the direction in which the graph is easiest to tear
+    algebraic connectivity   mu_2, the second smallest eigenvalue of L; 0 iff the graph is disconnected
+    Fiedler vector           a unit eigenvector of mu_2: the direction in which the graph is easiest to split
 
 For the honest workers the weights are `Network.honest_mixing`, the honest block of W' of the *whole* graph: this gives
 mu_2 = 0.727 (two-castle), 0.478 (ER-12), 0.120 (octopus) on the published graphs. Dense, O(n^3): fine to n = 2,000.
@@ -31,7 +31,7 @@ def second_eigenvalue(mixing: Floats) -> float:
 
 
 def spectral_gap(mixing: Floats) -> float:
-    """1 - second eigenvalue: 0 for a graph in pieces, 1 if one round reaches consensus.
+    """1 - second eigenvalue: 0 for a disconnected graph, 1 if one round reaches consensus.
 
     >>> round(spectral_gap(np.full((3, 3), 1 / 3)), 6)
     1.0
@@ -65,9 +65,9 @@ def algebraic_connectivity(weights: Floats) -> float:
 def fiedler_vector(weights: Floats) -> Floats:
     """(N,) unit eigenvector of mu_2 of the Laplacian of (N, N) edge weights.
 
-    Where mu_2 is multiple (symmetric graphs) any vector of its eigenspace would do, and which one LAPACK returns is
-    chance. This is the eigenspace's closest vector to a single node, the first of those that it is closest to; its
-    entry at that node is the largest and positive, which also fixes the sign.
+    If mu_2 is multiple (symmetric graphs), any vector of its eigenspace would do, and which one LAPACK returns is
+    arbitrary. This is the projection of one node's unit vector onto the eigenspace, for the first node where that is
+    longest; its entry at that node is the largest and positive, which also fixes the sign.
 
     >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], float)
     >>> fiedler_vector(path).round(3) + 0.0
@@ -75,7 +75,7 @@ def fiedler_vector(weights: Floats) -> Floats:
     """
     _needs_two(weights)
     eigenvalues, vectors = np.linalg.eigh(laplacian(weights))
-    # The constant vector is an eigenvector of 0 and never a direction of disagreement, also if mu_2 = 0.
+    # The constant vector is an eigenvector of 0 and never a direction of disagreement, even if mu_2 = 0.
     rest = vectors[:, np.abs(eigenvalues - eigenvalues[1]) <= 1e-9 * max(1.0, eigenvalues[-1])]
     projector = rest @ rest.T
     if eigenvalues[1] <= 1e-9 * max(1.0, eigenvalues[-1]):

@@ -1,4 +1,4 @@
-"""What a problem is: a spec that is bound to workers, and the task that the engine then calls.
+"""A problem: a spec that is bound to workers, and the task that the engine then calls.
 
     problem = problem("softmax", partition="one-class")      options only, nothing loaded
     task = problem.bind(workers=10, seed=0)                       data, shares, dtype
@@ -61,7 +61,7 @@ class Task(Protocol):
         ...
 
     def evaluate(self, models: Array) -> dict[str, Floats]:
-        """Measures of K models (K, D): `loss` (K,) and, where it has a meaning, `accuracy` (K,)."""
+        """Metrics of K models (K, D): `loss` (K,) and, where it makes sense, `accuracy` (K,)."""
         ...
 
     def local_gradients(self, model: Array) -> Floats:
@@ -77,11 +77,11 @@ class Task(Protocol):
         ...
 
     def describe(self) -> Integers:
-        """(rows, classes) samples of each class a row holds."""
+        """(rows, classes) how many samples of each class a row has."""
         ...
 
     def draw(self, path: str | Path) -> None:
-        """Picture of what each row holds."""
+        """Draw the samples of each row to a file."""
         ...
 
 
@@ -107,7 +107,7 @@ class Problem:
     options: Mapping[str, Any]
     binder: Callable[..., Task] = field(repr=False)
     images: bool = False
-    """Whether liars can put a trigger into its samples."""
+    """Whether liars can put a backdoor trigger into its samples."""
     linear: bool | None = None
     """Whether it binds to a `LinearTask`, a linear model of samples, which variance reduction needs; None: unknown."""
 
@@ -123,7 +123,7 @@ class Problem:
     ) -> Task:
         """The task of `workers` honest workers and `liars` that train on poisoned data: flipped labels by default.
 
-        `threads` may share the work of a large call; the numbers do not depend on it, but for problem `torch`.
+        `threads` may divide the work of a large call; the numbers do not depend on it, except for problem `torch`.
         """
         choice("dtype", dtype, ("float32", "float64"))
         workers, liars, threads = whole("workers", workers, 1), whole("liars", liars, 0), whole("threads", threads, 1)
@@ -164,7 +164,7 @@ def first_models(kind: str, scale: float, rows: int, dimension: int, dtype: Any,
     choice("init", kind, INITS)
     if kind == "zero":
         return np.zeros((rows, dimension), dtype)
-    # row -1 is nobody's: the common vector is not worker 0's
+    # row -1 belongs to nobody: the common vector is not worker 0's
     ids = np.full(rows, -1) if kind == "common" else np.arange(rows)
     models = normals(key(seed, INITIAL), ids, 0, dimension, dtype)
     models *= models.dtype.type(scale)

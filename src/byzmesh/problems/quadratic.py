@@ -1,10 +1,10 @@
 """Quadratic losses without noise: f_n(x) = s/2 ||x - z_n||^2, for examples whose answer is known by hand.
 
-The gradient of f_n is s (x - z_n); the average over the honest workers is least at the mean of their centres z_n. The
-paper's two examples:
+The gradient of f_n is s (x - z_n); the average over the honest workers is smallest at the mean of their centres z_n.
+The paper's two examples:
 
     two-castle problem              targets="halves", curvature=2, init="targets": f_n(x) = (x - z)^2, z = -1 for the
-                                    first half of the workers and 1 for the second, everybody at its own minimum
+                                    first half of the workers and 1 for the second, each starting at its own minimum
     non-doubly stochastic weights   targets="normal" or given, curvature=1: f_n(x) = 1/2 ||x - z_n||^2
 """
 
@@ -42,7 +42,7 @@ class QuadraticTask:
     targets: Array = field(repr=False)
 
     def initial(self, kind: str | None = None) -> Array:
-        """(rows, D) first models: as for other problems, or `targets`, everybody at its own minimum."""
+        """(rows, D) first models: as for other problems, or `targets`, each worker at its own minimum."""
         if (kind or self.init) == "targets":
             return self.targets.copy()
         return first_models(kind or self.init, self.scale, self.rows, self.dimension, self.dtype, self.seed)
@@ -78,11 +78,11 @@ class QuadraticTask:
         return self.curvature
 
     def describe(self) -> Integers:
-        """(rows, 1) ones: each row holds its centre."""
+        """(rows, 1) ones: each row has its centre."""
         return np.ones((self.rows, 1), np.int64)
 
     def draw(self, path: str | Path) -> None:
-        """Picture of what each row holds."""
+        """Draw the samples of each row to a file."""
         draw_counts(self.describe(), path)
 
     def _loss(self, gaps: Array) -> Floats:
@@ -126,7 +126,7 @@ def quadratic(
             centres = np.repeat(sign[:, None], dimension, axis=1)
         else:
             centres = normals(key(seed, PARTITION), np.arange(workers), 0, dimension, np.float64)
-        # a liar that flips its labels pulls to the mirror image of an honest centre
+        # a liar that flips its labels pulls towards the mirror image of an honest centre
         centres = np.concatenate([centres, -centres[np.arange(liars) % workers]]).astype(dtype)
         rows, size = centres.shape
         return QuadraticTask(

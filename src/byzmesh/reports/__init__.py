@@ -1,1 +1,1 @@
-"""Tables, figures and the HTML report, with the published numbers to compare with. Reads stores, runs nothing."""
+"""Tables, figures and the HTML report. Reads stores, runs nothing."""

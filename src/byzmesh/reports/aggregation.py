@@ -1,4 +1,4 @@
-"""What a group of runs says about one metric: mean and spread over those that ended well, and how many did not.
+"""One metric over a group of runs: mean and spread over the finished ones, and how many did not finish.
 
     value of a run    mean of the metric over its last evaluations: `training.final.last_evaluations`
     mean, std         over the finished runs; std is the sample standard deviation, 0 for a single run
@@ -33,7 +33,7 @@ class Summary:
     waiting: int = 0
     keys: tuple[str, ...] = ()
     failure: str = ""
-    """Why the first failed one failed."""
+    """Why the first failed run failed."""
     failure_kind: str = ""
 
     @property
@@ -43,12 +43,12 @@ class Summary:
 
     @property
     def troubles(self) -> str:
-        """What has no value, in words; empty if everything finished.
+        """How many runs have no value and why; empty if all finished.
 
         >>> Summary(mean=1.0, std=0.0, n=1, diverged=2, waiting=1).troubles
         '2 diverged, 1 to run'
         """
-        # A failed run says why on hover; "infeasible" is the one reason worth a word of its own.
+        # The reason of a failure is shown on hover; only "infeasible" is shown in the cell.
         failed = "infeasible" if self.failure_kind == "infeasible" else "failed"
         counts = ((self.diverged, "diverged"), (self.failed, failed), (self.waiting, "to run"))
         if self.total == 1:
@@ -57,14 +57,14 @@ class Summary:
 
 
 def value_of(series: Mapping[str, Floats], metric: str, last: int | None = None) -> float:
-    """Mean of a metric over a run's last evaluations, as it is shown: percent for accuracies."""
+    """Mean of a metric over a run's last evaluations, in the unit of tables: percent for accuracies."""
     values = series[metric]
     rounds = series.get("round", np.arange(1, len(values) + 1))
     return mean_of_last(values, rounds, last) * metric_of(metric).factor
 
 
 def final(store: Store, run: RunRecord, metric: str, last: int | None = None) -> float:
-    """The same of a stored run."""
+    """The same for a stored run."""
     series = store.series(run.key)
     if metric not in series:
         raise ConfigError(f"run {run.key[:12]} has no metric {metric!r}: {nearest(metric, series)}")

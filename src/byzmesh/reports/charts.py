@@ -1,7 +1,7 @@
-"""Curves for the HTML report and, by matplotlib, for PNG and PDF files.
+"""Curves for the HTML report and, drawn by matplotlib, for PNG and PDF files.
 
-A chart has facets (one per attack, say), each with its named curves; a report shows one facet at a time with a choice,
-a figure shows them side by side. A sweep's curve is the mean over its seeds.
+A chart has facets (one per attack, say), each with its named curves; a report shows one facet at a time with a menu, a
+figure shows them side by side. A sweep's curve is the mean over its seeds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PALETTE = (
     "#c2185b",
     "#1b7837",
 )
-"""Colours that stay apart for colour-blind eyes; line styles change after each round of them."""
+"""Colours that colour-blind readers can tell apart; the line style changes each time they repeat."""
 DARK_PALETTE = (
     "#4ea8e8",
     "#ff8a3d",
@@ -48,10 +48,10 @@ DARK_PALETTE = (
     "#f0628f",
     "#57b876",
 )
-"""The same hues on a dark ground."""
+"""The same hues for a dark background."""
 KINDS = (".png", ".pdf", ".svg")
 SMALLEST = 1e-16
-"""What is not above it is a gap on a logarithmic axis: exact consensus, up to float64's rounding."""
+"""Values up to this are gaps on a logarithmic axis: exact consensus, up to float64's rounding."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Chart:
     facets: Mapping[str, tuple[Curve, ...]]
     logarithmic: bool = False
     marks: bool = False
-    """Whether the points are few and shown."""
+    """Whether to mark the points, for charts with few of them."""
 
 
 def run_chart(
@@ -88,10 +88,10 @@ def run_chart(
     for facet, named in groups.items():
         curves = []
         for name, keys in named.items():
-            series = [held for held in (store.series(key) for key in keys) if metric in held]
+            series = [recorded for recorded in (store.series(key) for key in keys) if metric in recorded]
             if series:
-                length = min(len(held[metric]) for held in series)
-                mean = np.mean([held[metric][:length] for held in series], axis=0)
+                length = min(len(recorded[metric]) for recorded in series)
+                mean = np.mean([recorded[metric][:length] for recorded in series], axis=0)
                 scaled = mean * shown.factor
                 rounds = series[0].get("round", np.arange(length))[:length]
                 curves.append(Curve(name, tuple(rounds.tolist()), tuple(scaled.tolist())))
@@ -110,15 +110,15 @@ def draw_charts(charts: Iterable[Chart], path: Path) -> Path:
     from matplotlib.lines import Line2D
 
     columns = min(3, len(panels))
-    lines = math.ceil(len(panels) / columns)
+    rows = math.ceil(len(panels) / columns)
     names = list(dict.fromkeys(curve.name for _, _, curves in panels for curve in curves))
-    shared = len({tuple(curve.name for curve in curves) for _, _, curves in panels}) == 1 or lines > 1
+    shared = len({tuple(curve.name for curve in curves) for _, _, curves in panels}) == 1 or rows > 1
     below = 0.28 * math.ceil(len(names) / (3 * columns)) + 0.2 if shared else 0.0
-    figure = Figure(figsize=(4.3 * columns, 3.1 * lines + below))
+    figure = Figure(figsize=(4.3 * columns, 3.1 * rows + below))
     figure.set_layout_engine("constrained")
-    grid = figure.subplots(lines, columns, squeeze=False)
-    for place, (chart, facet, curves) in enumerate(panels):
-        axes = grid[place // columns][place % columns]
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for panel, (chart, facet, curves) in enumerate(panels):
+        axes = grid[panel // columns][panel % columns]
         for number, curve in enumerate(curves):
             style = _style(names.index(curve.name) if shared else number, chart.marks)
             axes.plot(curve.x, _drawable(curve.y, chart.logarithmic), label=curve.name, **style)
@@ -131,10 +131,10 @@ def draw_charts(charts: Iterable[Chart], path: Path) -> Path:
         axes.spines[["top", "right"]].set_visible(False)
         if not shared:
             axes.legend(fontsize=8, frameon=False)
-    for place in range(len(panels), lines * columns):
-        grid[place // columns][place % columns].set_axis_off()
+    for panel in range(len(panels), rows * columns):
+        grid[panel // columns][panel % columns].set_axis_off()
     if shared:
-        handles = [Line2D([], [], **_style(place, panels[0][0].marks)) for place in range(len(names))]
+        handles = [Line2D([], [], **_style(number, panels[0][0].marks)) for number in range(len(names))]
         figure.legend(handles, names, loc="outside lower center", ncols=min(3 * columns, len(names)), frameon=False)
     return save_figure(figure, path)
 
@@ -143,10 +143,10 @@ def _drawable(values: Sequence[float], logarithmic: bool) -> list[float]:
     return [value if not logarithmic or value > SMALLEST else math.nan for value in values]
 
 
-def _style(place: int, marks: bool) -> dict[str, Any]:
-    style = ("-", "--", ":")[place // len(PALETTE) % 3]
+def _style(number: int, marks: bool) -> dict[str, Any]:
+    style = ("-", "--", ":")[number // len(PALETTE) % 3]
     return {
-        "color": PALETTE[place % len(PALETTE)],
+        "color": PALETTE[number % len(PALETTE)],
         "linestyle": style,
         "linewidth": 1.4,
         "marker": "o" if marks else None,

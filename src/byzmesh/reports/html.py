@@ -88,7 +88,7 @@ def _asset(name: str) -> str:
 
 
 def _json(data: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """JSON that cannot end the script element around it."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -176,7 +176,7 @@ def _chart(chart: Chart) -> dict[str, Any]:
 
 
 def _points(x: Iterable[float], y: Iterable[float], logarithmic: bool) -> list[list[float | None]]:
-    """Pairs of five digits; what cannot be drawn is a gap."""
+    """(x, y) pairs rounded to five digits; a value that cannot be drawn is a gap."""
     return [
         [
             float(f"{at:.8g}"),

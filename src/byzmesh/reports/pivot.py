@@ -1,10 +1,10 @@
 """A sweep as a table: rows and columns by config fields, each cell a metric over the seeds.
 
-    rows, columns    config fields (`rule`, `rule.tau`, `network`, `case`: see `store.fields`); several with commas
-    cell             mean ± std over the runs that agree in both, which may differ in nothing but their seeds
+    rows, columns    config fields (`rule`, `rule.tau`, `network`, `case`: see `store.fields`), separated by commas
+    cell             mean ± std over the runs that agree in both, which may differ only in their seeds
 
-Runs that differ in anything else would be averaged over a difference that nobody sees: that is an error which names it.
-The seed of a random network is a seed, and which workers lie may follow from the seeds; how many lie may not.
+Averaging runs that differ in anything else would hide the difference: that is an error that names it. The seed of a
+random network counts as a seed. Which workers lie may depend on the seeds; how many lie may not.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def pivot(
     last: int | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Pivot:
-    """The runs of a store as a table; `last` evaluations make a run's value, by default as `Run.final` has it."""
+    """The runs of a store as a table; a run's value is the mean of its `last` evaluations (default: as `Run.final`)."""
     runs = store.list(where, current=True)
     if not runs:
-        raise ConfigError(f"store {store.path} has no runs to show; sweep into it first, or select less narrowly")
+        raise ConfigError(f"store {store.path} has no runs to show; run a sweep into it first, or use fewer filters")
     leaves = {run.key: flatten(run.config) for run in runs}
     known = {path for fields in leaves.values() for path in fields}
     row_keys, column_keys = ({word: paths_of(word, known) for word in words_of(side)} for side in (rows, columns))
@@ -77,7 +77,7 @@ def pivot(
 
 
 def heading(keys: Mapping[str, Sequence[str]]) -> str:
-    """What the fields of a side are called: by their paths, or by the word that stands for several.
+    """The heading of the rows or columns: each field's path, or the short word for several paths.
 
     >>> heading({"rule": ["rule.name"], "network": ["network.name", "network.label"]})
     'rule.name, network'
@@ -86,7 +86,7 @@ def heading(keys: Mapping[str, Sequence[str]]) -> str:
 
 
 def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], used: Iterable[Sequence[str]]) -> None:
-    """Runs of a cell may differ in their seeds and in what their row and column say; nothing else."""
+    """Raise if runs of a cell differ in anything but their seeds and the fields of their row and column."""
     free = {path for paths in used for fields in group if (path := path_in(fields, paths)) is not None}
     for path in sorted({path for fields in group for path in fields if not is_name(path)} - free - SEEDS):
         values = {text(fields[path]) if path in fields else "-" for fields in group}
@@ -94,12 +94,12 @@ def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], used
             shown, word = ", ".join(sorted(values)[:3]), short(path)
             raise ConfigError(
                 f"cell ({row}, {column}) would average runs that differ in {word} ({shown}): "
-                f"add {word} to the rows or columns, or choose one by --where {word}=..."
+                f"add {word} to the rows or columns, or choose one with --where {word}=..."
             )
 
 
 def _follows_the_seeds(path: str, group: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether it is the positions of equally many liars, one choice for each seed."""
+    """Whether `path` is who lies, equally many in all runs and fixed by the seed."""
     if path != "network.byzantine":
         return False
     chosen: dict[tuple[Any, ...], str] = {}
@@ -111,7 +111,7 @@ def _follows_the_seeds(path: str, group: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def pivot_grid(table: Pivot, title: str = "") -> Grid:
-    """The table as text: mean ± std, and in small print n and what did not finish."""
+    """The table as text: mean ± std, with n and the runs that did not finish in small print."""
     several = any(cell.total > 1 for cell in table.cells.values())
     metric = metric_of(table.metric)
     rows = tuple(

@@ -1,4 +1,4 @@
-"""Settings and provenance of every run of a report: what they share once, what differs run by run."""
+"""Settings and provenance of every run of a report: common settings once, differing ones per run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byzmesh.store.keys import dump, flatten
 class Runs:
     """The runs behind a report.
 
-    common   settings that all runs share, by dotted path
+    common   settings that all runs have in common, by dotted path
     origins  distinct provenances: versions, revision, platform (without the machine's name)
     rows     one per run: key, what it is, status, rounds, seconds, number of its origin, settings that are its own
     """
@@ -26,7 +26,7 @@ class Runs:
 
 
 def describe(runs: Sequence[RunRecord], names: Mapping[str, str]) -> Runs:
-    """The runs with what each is called (by key)."""
+    """Describe the runs; `names` gives a title by key."""
     leaves = [{path: dump(value) for path, value in flatten(run.config).items()} for run in runs]
     common = dict(leaves[0]) if leaves else {}
     for fields in leaves:
@@ -43,7 +43,7 @@ def describe(runs: Sequence[RunRecord], names: Mapping[str, str]) -> Runs:
 
 
 def _origin(provenance: Mapping[str, Any]) -> dict[str, str]:
-    """Flat and without the machine's name: a report is handed on."""
+    """Flat and without the machine's name, because reports are shared."""
     if not provenance:
         return {"state": "not run yet"}
     packages = ", ".join(f"{name} {version}" for name, version in provenance.get("packages", {}).items())

@@ -1,4 +1,4 @@
-"""The report of a user's own sweep: the table, the curves, the networks, who trusted whom, and every run."""
+"""The report of a user's sweep: the table, the curves, the networks, who trusted whom, and every run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sweep_report(store: Store, table: Pivot, title: str = "byzmesh: sweep") -> R
     charts = [sweep_chart(store, table, metric) for metric in dict.fromkeys((table.metric, *shown))]
     sections = [Section(name="table", title="Table", text=(), grids=(pivot_grid(table),), charts=tuple(charts))]
     nets = {dump(run.config["network"]): run.config["network"] for run in runs if "network" in run.config}
-    pictures = tuple(found for spec in list(nets.values())[:MOST_PICTURES] if (found := _picture(spec)) is not None)
+    pictures = tuple(drawn for spec in list(nets.values())[:MOST_PICTURES] if (drawn := _picture(spec)) is not None)
     trust = _trust(store, table)
     if pictures or trust:
         more = len(nets) - MOST_PICTURES
@@ -59,9 +59,9 @@ def _picture(spec: Mapping[str, Any]) -> Picture | None:
 
 
 def _trust(store: Store, table: Pivot) -> dict[str, Heatmap]:
-    found: dict[str, Heatmap] = {}
+    heatmaps: dict[str, Heatmap] = {}
     for (row, column), cell in table.cells.items():
         shown = heatmap(store, cell.keys[0])
-        if shown is not None and len(found) < MOST_HEATMAPS:
-            found[f"{row}, {column}"] = shown
-    return found
+        if shown is not None and len(heatmaps) < MOST_HEATMAPS:
+            heatmaps[f"{row}, {column}"] = shown
+    return heatmaps

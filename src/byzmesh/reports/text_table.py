@@ -1,7 +1,7 @@
 """A table of text, and its plain forms: terminal (rich), Markdown, CSV, LaTeX with booktabs.
 
-What a cell says is decided by whoever builds the grid; here it is only laid out. A cell has a main text, a second line
-in smaller print (`detail`), a text for hovering (`tip`), a number to sort by and a tone (see `TONES`).
+Whoever builds the grid decides what a cell says; this module only lays it out. A cell has a main text, a second line in
+smaller print (`detail`), a text for hovering (`tip`), a number to sort by and a tone (see `TONES`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TONES = {
 }
 """Tone -> style in a terminal."""
 LONG = 40
-"""Letters from which a cell is a sentence: set to the left and wrapped."""
+"""From this length a cell is a sentence: left-aligned and wrapped."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Grid:
 
 
 def to_rich(grid: Grid) -> Table:
-    """For a terminal; the second lines stand below the first ones."""
+    """For a terminal; the detail is below the main text."""
     from rich.table import Table
     from rich.text import Text
 
@@ -112,7 +112,7 @@ def to_csv(grid: Grid) -> str:
 
 
 def to_latex(grid: Grid) -> str:
-    """A `table*` with booktabs rules, shrunk if it is wider than the text; the second lines stand in small print."""
+    """A `table*` with booktabs rules, shrunk if it is wider than the page; details are in small print."""
     body = []
     for label, cells in grid.rows:
         shown = [
@@ -123,8 +123,8 @@ def to_latex(grid: Grid) -> str:
         ]
         body.append("    " + " & ".join([_tex(label), *shown]) + r" \\")
     kinds = [
-        r"p{0.4\textwidth}" if any(len(cells[place].text) > LONG for _, cells in grid.rows) else "r"
-        for place in range(len(grid.columns))
+        r"p{0.4\textwidth}" if any(len(cells[column].text) > LONG for _, cells in grid.rows) else "r"
+        for column in range(len(grid.columns))
     ]
     lines = [
         r"% needs \usepackage{booktabs,graphicx}",

@@ -1,6 +1,6 @@
-"""Who trusted whom, and who is linked with whom: the heatmaps and network pictures of a report.
+"""Who trusted whom, and who is linked to whom: the heatmaps and network pictures of a report.
 
-trust of receiver n in sender m    share of the rounds with a message in which it was not cut (counted at all)
+trust of receiver n in sender m    fraction of the rounds with a message in which n did not cut it
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from byzmesh.networks.drawing import positions
 from byzmesh.store import Store
 
 MOST_NODES = 200
-"""Larger networks are left out of a report: neither a picture nor a heatmap could be read."""
+"""Larger networks are left out of a report: their pictures and heatmaps would be unreadable."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ def heatmap(store: Store, key: str) -> Heatmap | None:
     if len(senders) > MOST_NODES:
         return None
     values = np.full((len(receivers), len(senders)), np.nan)
-    line, column = np.searchsorted(receivers, edges[:, 1]), np.searchsorted(senders, edges[:, 0])
-    values[line, column] = 1.0 - edges[:, 2] / np.maximum(edges[:, 3], 1)
+    row, column = np.searchsorted(receivers, edges[:, 1]), np.searchsorted(senders, edges[:, 0])
+    values[row, column] = 1.0 - edges[:, 2] / np.maximum(edges[:, 3], 1)
     return Heatmap(
         tuple(senders.tolist()),
         tuple(receivers.tolist()),
@@ -58,7 +58,7 @@ def heatmap(store: Store, key: str) -> Heatmap | None:
 
 
 def picture(net: Network, title: str) -> Picture | None:
-    """A network to draw; None if it is too large to be read."""
+    """A network to draw; None if it is too large to be readable."""
     if net.n > MOST_NODES:
         return None
     spots = positions(net)

@@ -1,4 +1,4 @@
-"""What every report leaves on disk: Markdown, LaTeX, PNG and PDF, and one HTML file."""
+"""Writes the files of a report: Markdown, LaTeX, CSV, PNG and PDF, and one HTML file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from byzmesh.reports.text_table import Grid, to_latex, to_markdown
 
 
 def write_report(content: Report, path: Path) -> Path:
-    """The HTML file."""
+    """Write the HTML file."""
     return write(path, to_html(content))
 
 
 def write_grids(grids: Sequence[Grid], stem: Path) -> list[Path]:
-    """Markdown and LaTeX of some tables."""
+    """Write tables as Markdown and LaTeX."""
     if not grids:
         return []
     return [
@@ -30,7 +30,7 @@ def write_grids(grids: Sequence[Grid], stem: Path) -> list[Path]:
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    """A line of column names, then the rows."""
+    """Write a line of column names, then the rows."""
     content = io.StringIO()
     writer = csv.writer(content, lineterminator="\n")
     writer.writerow(columns)
@@ -39,7 +39,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def write_charts(charts: Sequence[Chart], out: Path, target: str) -> list[Path]:
-    """PNG and PDF: charts of one facet side by side in one figure, each chart of several in its own."""
+    """Write PNG and PDF: charts with one facet share a figure, each chart with several facets gets its own."""
     single = [chart for chart in charts if len(chart.facets) == 1]
     several = [chart for chart in charts if len(chart.facets) > 1]
     figures = [(target, single)] if single else []

@@ -1,7 +1,7 @@
-"""Metrics that hold the round of an evaluation against the theory; all three by `measure: [certificate]`.
+"""Metrics that compare the round of an evaluation with the theory; `measure: [certificate]` records all three.
 
-They come in by an entry point of `byzmesh.metrics`, as a third party's do: training knows nothing of theory. Theory is
-imported when one of them is computed.
+They are registered by an entry point of `byzmesh.metrics`, as a third party's are, because training does not import
+theory. Theory is imported when one of them is computed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def violations(at: Evaluation) -> float | None:
 
 @register_metric("chi2", direction="down", alone=False)
 def chi2(at: Evaluation) -> float | None:
-    """chi^2 of the empirical mixing matrix, of rules that mix by coefficients."""
+    """chi^2 of the empirical mixing matrix, for rules that mix by coefficients."""
     report = at.once(_report)
     if at.setting is None or at.setting.rule.coordinatewise:
         return None
@@ -42,13 +42,13 @@ def chi2(at: Evaluation) -> float | None:
 
 @register_metric("certificate", alone=False)
 def certificate(at: Evaluation) -> dict[str, float]:
-    """The round against the theory: contraction, violations and, where the rule mixes by coefficients, chi2."""
-    found = {metric.__name__: metric(at) for metric in (contraction, violations, chi2)}
-    return {name: value for name, value in found.items() if value is not None}
+    """The round compared with the theory: contraction, violations and, if the rule mixes by coefficients, chi2."""
+    values = {metric.__name__: metric(at) for metric in (contraction, violations, chi2)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _report(at: Evaluation) -> RoundReport | None:
-    """The last round against what is proved; None before the first."""
+    """The last round compared with what is proved; None before the first."""
     from byzmesh.theory.measured import round_report
 
     if at.setting is None:

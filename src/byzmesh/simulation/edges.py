@@ -1,4 +1,4 @@
-"""Who was trusted how much by whom, over a run: the sums that forensics and certificates read."""
+"""How much each receiver trusted each sender over a run: the sums that forensics and certificates read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from byzmesh.types import Floats, Integers
 
 @dataclass(frozen=True, kw_only=True)
 class Edges:
-    """Per directed edge into an honest worker, over all rounds.
+    """Sums over all rounds, per directed edge into an honest worker.
 
     sender, receiver  (E,) ids
-    cut               (E,) rounds in which the message counted nothing although it came
-    rounds            (E,) rounds in which it came
-    trust             (E,) mean coefficient over the rounds in which it came
-    lying             (E,) whether the sender is a liar: the simulator's knowledge
+    cut               (E,) rounds in which the message arrived but did not count
+    rounds            (E,) rounds in which it arrived
+    trust             (E,) mean coefficient over the rounds in which it arrived
+    lying             (E,) whether the sender is a liar, which only the simulator knows
     """
 
     sender: Integers
@@ -38,7 +38,7 @@ class Edges:
 
     @property
     def mistakes(self) -> float:
-        """Share of honest neighbours' messages that were cut."""
+        """Fraction of honest neighbours' messages that were cut."""
         honest = ~self.lying
         came = int(self.rounds[honest].sum())
         return float(self.cut[honest].sum() / came) if came else 0.0
@@ -72,20 +72,20 @@ class EdgeCounts:
         _add(coefficient, present, self.trust, self.cut, self.came)
 
     def arrays(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
+        """The arrays for a checkpoint."""
         return {"trust": self.trust, "cut": self.cut, "came": self.came}
 
     def edges(self, byzantine: Integers) -> Edges:
         """The sums per edge; own slots and label-flipping receivers are left out."""
         exchange = self.exchange
-        line, slot = np.nonzero(exchange.valid & ~np.isin(exchange.receiver, byzantine)[:, None])
-        line, slot = line[slot > 0], slot[slot > 0]
-        came = self.came[line, slot]
+        row, slot = np.nonzero(exchange.valid & ~np.isin(exchange.receiver, byzantine)[:, None])
+        row, slot = row[slot > 0], slot[slot > 0]
+        came = self.came[row, slot]
         return Edges(
-            sender=exchange.sender[line, slot],
-            receiver=exchange.receiver[line],
-            cut=self.cut[line, slot],
+            sender=exchange.sender[row, slot],
+            receiver=exchange.receiver[row],
+            cut=self.cut[row, slot],
             rounds=came,
-            trust=self.trust[line, slot] / np.maximum(came, 1),
-            lying=np.isin(exchange.sender[line, slot], byzantine),
+            trust=self.trust[row, slot] / np.maximum(came, 1),
+            lying=np.isin(exchange.sender[row, slot], byzantine),
         )

@@ -4,9 +4,9 @@
                   forged = what liars send             (attacks)
                   models = rule(half, forged)          (rules: all receivers at once)
 
-No Python loop over workers or neighbours. Every draw is a function of (seed, purpose, worker, round), so the state of a
-run is its models, the small states of rule, local update and attack, and the series measured so far: a checkpoint holds
-these, and a resumed run equals an uninterrupted one bit for bit (same CPU type and number of threads).
+There is no Python loop over workers or neighbours. Every draw is a function of (seed, purpose, worker, round), so the
+state of a run is its models, the small states of rule, local update and attack, and the series measured so far. A
+checkpoint contains these, and a resumed run equals an uninterrupted one bit for bit (same CPU type, same threads).
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a simulation gave.
+    """The result of a simulation.
 
     metrics  name -> (E,) array over the evaluations: `round`, `accuracy`, `loss`, `worst_accuracy`, `consensus_error`
-             (the paper's CE), `disagreement` (H), and what `measure` asked for
-    workers  name -> (E, N) the same per honest worker, where a measure has that
+             (the paper's CE), `disagreement` (H), and those that `measure` asked for
+    workers  name -> (E, N) the same per honest worker, for metrics that have it
     models   (N, D) final models of the honest workers, in the order of `network.honest`
     edges    how often each neighbour was cut and how much it counted; None for coordinate-wise rules
-    status   finished, diverged (an honest model is not finite any more) or running (stopped half-way)
+    status   finished, diverged (an honest model is no longer finite) or running (stopped early)
 
     >>> import byzmesh as bm
     >>> bm.simulate(problem="quadratic", network={"name": "ring", "n": 5}, rounds=2, local={"decay": 0.0}).rounds
@@ -85,9 +85,9 @@ class Run:
 
 @dataclass(kw_only=True)
 class Simulation:
-    """A run that can be driven step by step.
+    """A simulation to run step by step.
 
-    Iterating yields a dict of the metrics at every evaluation; `run()` goes to the end.
+    Iterating yields a dict of the metrics at every evaluation; `run()` runs to the end.
 
     >>> import byzmesh as bm
     >>> run = bm.prepare(problem="quadratic", network={"name": "ring", "n": 5}, rounds=2)
@@ -121,7 +121,7 @@ class Simulation:
         bound = self.network.bounds(self.f)
         check_feasible(self.rule, bound, self.network.degree[honest], honest)
         if self.attack.poisons_data:
-            # liars train and aggregate like everybody, on their own data: every node is a row, in the order of ids
+            # liars train and aggregate like everybody else, on their own data: every node is a row, in order of ids
             acting = self.network.with_byzantine("none")
             self.task_row = np.empty(self.network.n, np.int64)
             self.task_row[honest] = np.arange(len(honest))
@@ -140,7 +140,7 @@ class Simulation:
         self.start()
 
     def start(self) -> None:
-        """Back to round 0."""
+        """Go back to round 0."""
         self.models = self.task.initial()[self.task_row]
         self.local_round.start(self.models)
         self.round = 0
@@ -159,7 +159,7 @@ class Simulation:
         self.last: tuple[Any, Any] = (None, None)
 
     def step(self) -> bool:
-        """One round; False if an honest model is not finite any more, which ends the run."""
+        """Compute one round; False if an honest model is no longer finite, which ends the run."""
         k = self.round
         self.half = self.local_round.half_steps(self.models, k)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
@@ -180,7 +180,7 @@ class Simulation:
         return True
 
     def _inbox(self, forged: Forged | None, round: Round) -> Inbox:
-        """What the workers hold after their half steps, with these lies."""
+        """The inboxes of the workers after their half steps, with these lies."""
         return self.exchange.inbox(
             self.rule,
             self.half,
@@ -215,7 +215,7 @@ class Simulation:
         return respond
 
     def evaluate(self) -> dict[str, float]:
-        """The metrics of the honest models now, appended to the series."""
+        """Measure the current honest models and append the metrics to the series."""
         honest = self.models[self.honest_row]
         measures = self.task.evaluate(honest)
         at = Evaluation(
@@ -238,12 +238,12 @@ class Simulation:
         return record
 
     def _exchanged(self) -> tuple[Any, Any]:
-        """What the honest workers sent in the last round, and how much each slot of their inboxes counted."""
+        """The models that honest workers sent in the last round, and how much each slot of their inboxes counted."""
         sent, coefficients = (part if part is None else to_host(part)[self.honest_row] for part in self.last)
         return sent, coefficients
 
     def advance(self) -> dict[str, float]:
-        """The evaluation at round 0, or one round with its evaluation if one is due: the metrics, or nothing."""
+        """Evaluate at round 0, or compute one round and evaluate if due; the metrics, or an empty dict."""
         began = time.perf_counter()
         due = self.round == 0 and not self.series
         if not due:
@@ -255,7 +255,7 @@ class Simulation:
         return record
 
     def __iter__(self) -> Iterator[dict[str, float]]:
-        """Go on to the end, yielding the metrics at every evaluation (also at round 0)."""
+        """Run to the end, yielding the metrics at every evaluation (including round 0)."""
         with limit_threads(self.threads):
             while self.status == RUNNING:
                 record = self.advance()
@@ -263,13 +263,13 @@ class Simulation:
                     yield record
 
     def run(self) -> Run:
-        """Go to the end."""
+        """Run to the end."""
         for _ in self:
             pass
         return self.result()
 
     def result(self) -> Run:
-        """What there is so far."""
+        """The result so far."""
         return Run(
             config=self.config,
             metrics={name: np.array(values) for name, values in self.series.items()},

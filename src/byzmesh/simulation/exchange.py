@@ -1,4 +1,4 @@
-"""One exchange of messages over a network: who holds what, what liars send, what a rule makes of it."""
+"""One exchange of messages over a network: the inboxes, what liars send, and what a rule makes of it."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ class Exchange:
         self._slots: tuple[Any, Integers, Booleans] | None = None
 
     def slots(self, forged: Forged | None) -> tuple[Integers, Booleans]:
-        """(index, present) (R, K): the pool row in each slot, and whether a message came."""
+        """(index, present) (R, K): the pool row in each slot, and whether a message arrived."""
         if forged is None:
             return np.where(self.lying, 0, self.honest_row), self.valid & ~self.lying
         if self._slots is not None and self._slots[0] is forged.row:
             return self._slots[1:]
         message = np.full((self.network.n, self.network.n), -1, np.int64)
         message[forged.victim, forged.liar] = forged.row
-        line, slot = np.nonzero(self.lying)
-        found = message[self.receiver[line], self.sender[line, slot]]
+        row, slot = np.nonzero(self.lying)
+        sent = message[self.receiver[row], self.sender[row, slot]]
         index, present = self.honest_row.copy(), self.valid.copy()
-        index[line, slot] = np.where(found >= 0, len(self.receiver) + found, 0)
-        present[line, slot] = found >= 0
+        index[row, slot] = np.where(sent >= 0, len(self.receiver) + sent, 0)
+        present[row, slot] = sent >= 0
         if np.array_equal(present, self.valid):
             present = self.valid
         self._slots = (forged.row, index, present)
@@ -79,12 +79,12 @@ class Exchange:
         previous: Any = None,
         loss: Callable[[Any], Floats] | None = None,
     ) -> Inbox:
-        """What every honest worker holds; half, f, previous and loss as in `make_inbox`."""
+        """The inboxes of all honest workers; half, f, previous and loss as in `make_inbox`."""
         index, present = self.slots(forged)
         messages = combination = None
         if forged is not None and len(forged):
-            messages, told = forged.rows, forged.combination
-            combination = None if told is None else (told.index, told.coefficient)
+            messages, mixed = forged.rows, forged.combination
+            combination = None if mixed is None else (mixed.index, mixed.coefficient)
         return make_inbox(
             rule,
             half,
@@ -103,8 +103,8 @@ class Exchange:
 
     def silent(self, present: Booleans) -> list[tuple[int, int]]:
         """(receiver, sender) of every expected message that did not count."""
-        line, slot = np.nonzero(self.valid & ~present)
-        return list(zip(self.receiver[line].tolist(), self.sender[line, slot].tolist(), strict=True))
+        row, slot = np.nonzero(self.valid & ~present)
+        return list(zip(self.receiver[row].tolist(), self.sender[row, slot].tolist(), strict=True))
 
 
 def forge(
@@ -115,7 +115,7 @@ def forge(
     round: Round = FIRST,
     **options: Any,
 ) -> Forged:
-    """What the liars of a network send when the honest workers hold these models.
+    """What the liars of a network send when the honest workers have these models.
 
     models  (N, D) in the order of `network.honest`, NumPy or torch
 
@@ -144,9 +144,9 @@ class Aggregated:
     models        (N, D) new models of the honest workers, in the order of `network.honest`
     coefficients  (N, K) how much each slot of `network.layout.sender` counted; None for coordinate-wise rules
     state         what the next round needs: pass it back
-    kept          (N,) where too few messages arrived and the worker kept its own model
-    silent        (receiver, sender) of the messages that were missing or not usable
-    self_weight   (N,) the paper's r_n, where the rule has that form
+    kept          (N,) whether too few messages arrived and the worker kept its own model
+    silent        (receiver, sender) of the messages that were missing or unusable
+    self_weight   (N,) the paper's r_n, for rules of that form
     """
 
     models: Any
@@ -214,6 +214,6 @@ def _models(bridge: Bridge, models: Any, network: Network) -> Any:
     rows = bridge.rows(models)
     if rows.ndim != 2 or len(rows) != len(network.honest):
         raise ConfigError(
-            f"models must be of shape (N, D) with N = {len(network.honest)} honest workers, got {tuple(rows.shape)}"
+            f"models must have shape (N, D) with N = {len(network.honest)} honest workers, got {tuple(rows.shape)}"
         )
     return rows

@@ -42,10 +42,10 @@ def save(run: Simulation, path: str | Path) -> None:
 
 
 def extend(run: Simulation, path: str | Path) -> None:
-    """Go on from the last checkpoint of the same config with fewer rounds.
+    """Continue from the last checkpoint of the same config with fewer rounds.
 
-    Only if no round looks at how many there are: the caller knows. The evaluation at that run's last round is dropped
-    unless this one has it too.
+    The caller must know that no round depends on the number of rounds. The evaluation at that run's last round is
+    dropped unless this run has it too.
     """
     restore(run, path, fewer_rounds=True)
     if run.round % run.evaluate_every and run.series["round"][-1] == run.round:
@@ -83,7 +83,7 @@ def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ways(run: Simulation) -> dict[int, str]:
-    """How a neural task computes its gradients. It may have measured which way is faster: a checkpoint pins that."""
+    """How a neural task computes its gradients; a checkpoint keeps the choice if it was measured."""
     ways: dict[int, str] = getattr(run.task, "chosen", {})
     return ways
 

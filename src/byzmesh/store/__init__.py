@@ -1,4 +1,4 @@
-"""The SQLite store of runs: no run is computed twice, lost, or mistaken for another."""
+"""The SQLite store of runs: no run is computed twice, lost or confused with another."""
 
 from byzmesh.store.keys import config_key
 from byzmesh.store.owners import Owner, this_process

@@ -1,11 +1,11 @@
-"""The SQLite file underneath: opening it, transactions among many writers, and errors a person can act on.
+"""The SQLite file of a store: opening it, transactions with many writers, and errors that say what to do.
 
-Write-ahead log: readers never wait for writers, a killed writer leaves at most an unfinished transaction behind, which
-the next opening discards. `synchronous = FULL`: what was committed survives a power cut. Writers queue for the one
+With the write-ahead log, readers never wait for writers, and a killed writer leaves at most an unfinished transaction,
+which the next opening discards. With `synchronous = FULL`, a commit survives a power cut. Writers queue for the one
 write lock with BEGIN IMMEDIATE.
 
-The log needs shared memory between all processes that use the store, so they must run on one machine: on a network
-file system, writers on two hosts would not see each other. A cluster sends its results to one process that writes.
+The log needs memory shared by all processes that use the store, so they must run on one machine: on a network file
+system, writers on two hosts would not see each other. A cluster sends its results to one process that writes.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from pathlib import Path
 from byzmesh.errors import StoreError
 
 PATIENCE_SECONDS = 60.0
-"""How long a writer waits for the others."""
+"""How long a writer waits for other writers."""
 
 _WAIT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DENIED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """SQLite's result code without its extension; 0 where the error did not come from SQLite."""
+    """SQLite's primary result code; 0 if the error did not come from SQLite."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def explain(error: sqlite3.Error, path: Path) -> str:
-    """One line: which store, what happened, what to do."""
+    """One line that names the store, what happened and what to do."""
     code = primary_code(error)
     if code in _WAIT:
         return f"store {path} is locked: others wrote for {PATIENCE_SECONDS:.0f} s; try again when they are done"
@@ -48,15 +48,15 @@ def explain(error: sqlite3.Error, path: Path) -> str:
         )
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return (
-            f"store {path} could not be written ({error}), is the disk full? "
-            "What was stored before is safe; free space and do the same again"
+            f"store {path} could not be written ({error}): is the disk full? "
+            "Earlier results are safe; free some space and try again"
         )
     return f"store {path}: {error}; if it was closed, open it again"
 
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite raises into a `StoreError`."""
+    """Turn errors of SQLite into a `StoreError`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -64,7 +64,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def patiently(connection: sqlite3.Connection, statement: str) -> list[tuple[object, ...]]:
-    """Execute, waiting also in the few cases in which SQLite reports a lock at once (recovery, switch to the log)."""
+    """Execute; wait even in the few cases in which SQLite reports a lock at once (recovery, switch to the log)."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -77,7 +77,7 @@ def patiently(connection: sqlite3.Connection, statement: str) -> list[tuple[obje
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[sqlite3.Connection]:
-    """All or nothing: the write lock from the start, commit at the end, roll back on any error."""
+    """A transaction: takes the write lock at the start, commits at the end, rolls back on any error."""
     with explained(path):
         patiently(connection, "BEGIN IMMEDIATE")
         try:
@@ -95,14 +95,14 @@ def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
         raise StoreError(f"store {path} is a directory; give the path of a file in it")
     if readonly and not path.exists():
         raise StoreError(
-            f"there is no store at {path}; check the path, or make one with `byzmesh sweep` or `open_store(path)`"
+            f"there is no store at {path}; check the path, or create one with `byzmesh sweep` or `open_store(path)`"
         )
     if not path.parent.is_dir():
         raise StoreError(f"store {path} is in a directory that does not exist; create {path.parent} first")
     if path.exists() and not os.access(path, os.R_OK):
         raise StoreError(f"store {path} cannot be read (no permission); make it readable for this user")
     if not readonly and path.exists() and not os.access(path, os.W_OK):
-        # SQLite would open it for reading and complain only when, after hours of computing, there is a result.
+        # SQLite would open it for reading and complain only on the first result, perhaps after hours of computing.
         raise StoreError(
             f"store {path} cannot be written (no permission); make it writable, or open it with readonly=True"
         )
@@ -114,8 +114,8 @@ def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
             except sqlite3.OperationalError as error:
                 if not readonly or primary_code(error) not in _DENIED or _log_of(path).exists():
                     raise
-                # A log cannot be opened where its index file cannot be created (read-only medium); without a log
-                # there is nothing to miss.
+                # A log cannot be opened where its index file cannot be created (a read-only medium). Without a log,
+                # nothing is missed.
                 connection.close()
                 connection = _open(path, "mode=ro&immutable=1")
                 patiently(connection, "PRAGMA user_version")

@@ -1,11 +1,11 @@
-"""How people name the fields of a config, and how tables show their values.
+"""How users name the fields of a config, and how tables show their values.
 
     seed, rule.tau    a field by its path
-    rule              what has a name goes by it: short for `rule.name`
-    network           its topology's name; of a graph of one's own its label, or else its edges
-    case              short for `labels.case`: what a grid calls a run
+    rule              short for `rule.name`, as for every part with a name
+    network           the topology's name; for a user's own graph its label, or else its edges
+    case              short for `labels.case`: the name that a grid gives a run
 
-The same words serve filters, rows and columns. Names are the same whatever their case, dashes and underscores.
+Filters, rows and columns use the same words. Case, dashes and underscores in names do not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENDINGS = (".name", ".label", ".edges")
 
 
 def paths_of(word: str, known: Collection[str]) -> tuple[str, ...]:
-    """The paths that a word means among those that runs have; of a run the first that it has counts.
+    """The paths that a word can mean, among those that runs have; for a run, the first one it has counts.
 
     >>> paths_of("rule", ["rule.name", "rule.tau"]), paths_of("case", ["labels.case"])
     (('rule.name',), ('labels.case',))
@@ -38,7 +38,7 @@ def paths_of(word: str, known: Collection[str]) -> tuple[str, ...]:
 
 
 def possible_paths(word: str) -> tuple[str, ...]:
-    """All paths that a word may mean, the first choice first.
+    """All paths that a word may mean, the preferred one first.
 
     >>> possible_paths("network")
     ('network', 'network.name', 'network.label', 'network.edges', 'labels.network')
@@ -47,7 +47,7 @@ def possible_paths(word: str) -> tuple[str, ...]:
 
 
 def short(path: str) -> str:
-    """The word for a path.
+    """The short word for a path.
 
     >>> short("rule.name"), short("network.edges"), short("labels.case"), short("rule.tau")
     ('rule', 'network', 'case', 'rule.tau')
@@ -58,7 +58,7 @@ def short(path: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Words between commas.
+    """Split words at commas.
 
     >>> words_of("rule, rule.tau")
     ['rule', 'rule.tau']
@@ -67,22 +67,22 @@ def words_of(text: str) -> list[str]:
 
 
 def path_in(fields: Mapping[str, Any], paths: Sequence[str]) -> str | None:
-    """Which of the paths of a word a run has."""
+    """The first of the paths that a run has."""
     return next((path for path in paths if path in fields), None)
 
 
 def label(fields: Mapping[str, Any], sides: Iterable[Sequence[str]]) -> str:
-    """What a run is called by several fields; `-` where it has none.
+    """The label of a run by several fields; `-` for a field it does not have.
 
     >>> label({"rule.name": "CC", "network.byzantine": [7, 9]}, [["rule.name"], ["network.byzantine"], ["seed"]])
     'CC, [7,9], -'
     """
-    found = (path_in(fields, paths) for paths in sides)
-    return ", ".join("-" if path is None else text(fields[path]) for path in found)
+    chosen = (path_in(fields, paths) for paths in sides)
+    return ", ".join("-" if path is None else text(fields[path]) for path in chosen)
 
 
 def text(value: Any) -> str:
-    """A value as a heading shows it; what is long, such as the edges of a graph, by the beginning of its hash.
+    """A value as a heading shows it; a long one, such as the edges of a graph, as the beginning of its hash.
 
     >>> text("IOS"), text([7, 9]), text([[0, node] for node in range(1, 40)])
     ('IOS', '[7,9]', '#16579ea8')
@@ -92,7 +92,7 @@ def text(value: Any) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values of a field are the same to a reader.
+    """Whether two values of a field mean the same to a reader.
 
     >>> same("Sign_Flipping", "sign-flipping"), same(1, 1.0), same("1", 1)
     (True, True, False)

@@ -1,14 +1,14 @@
-"""From a resolved config, and the code that computes it, to a run's key; and to the flat fields that filters use.
+"""A run's key, from its resolved config and the code that computes it; and the flat fields that filters use.
 
-    key = SHA-256( JSON of the config )                      where all code is built in (`code` is empty)
+    key = SHA-256( JSON of the config )                      if all code is built in (`code` is empty)
     key = SHA-256( JSON of the config, JSON of the code )    otherwise
 
 JSON is canonical: sorted names, no spaces, ASCII, floats in their shortest exact form.
 
-Names that a config gives (`byzmesh.naming`) are no part of the key. The order of fields does not matter; every value
-does, and so does its type: `1`, `1.0`, `True` and `"1"` are four different values. Whoever resolves a config decides
-once whether a number is an integer or a float, and sticks to it. NaN and infinity have no JSON form and are refused; so
-is a dot in a name, because dots separate levels in filters.
+Names that a config gives (`byzmesh.naming`) are not part of the key. The order of fields does not matter; every value
+and its type do: `1`, `1.0`, `True` and `"1"` are four different values. So resolving a config must always give the same
+type of number. NaN and infinity have no JSON form and are refused; so is a dot in a name, because dots separate levels
+in filters.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from byzmesh.naming import without_names
 
 NO_CODE: Mapping[str, str] = MappingProxyType({})
 LONGEST_INDEXED = 64
-"""Longer leaves (an edge list, say) are indexed by their hash."""
+"""Longer values (an edge list, say) are indexed by their hash."""
 
 
 def plain(value: Any, path: str = "config") -> Any:
-    """The value as dicts, lists and JSON scalars; an error names the path of what JSON cannot hold."""
+    """The value as dicts, lists and JSON scalars; an error names the path of a value that JSON lacks."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -110,9 +110,9 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def indexed(value: Any) -> int | float | str:
-    """What the index of fields holds for a leaf, such that equal values are equal in SQLite.
+    """The value that the index of fields stores for a leaf; equal values are equal in SQLite.
 
-    Numbers stay numbers (a filter for 1 finds 1.0 too); everything else is its JSON text, or its hash if that is long.
+    Numbers stay numbers (a filter for 1 also finds 1.0); everything else is its JSON text, or its hash if that is long.
 
     >>> indexed(0.5), indexed("0.5"), indexed(True), indexed([7, 9])
     (0.5, '"0.5"', 'true', '[7,9]')

@@ -1,4 +1,4 @@
-"""Who computes a run: a process of some machine, and whether it is still alive."""
+"""Which process computes a run, and whether it is still alive."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 class Owner:
     """The process that computes a run.
 
-    `process` tells two processes of the same number apart: boot, process namespace and start time, empty where the
-    system does not say (then only the end of the lease shows that an owner died).
+    `process` distinguishes processes with the same pid: boot, process namespace and start time. It is empty where the
+    system does not provide them; then only the end of the lease shows that an owner died.
     """
 
     host: str
@@ -22,7 +22,7 @@ class Owner:
 
 
 def this_process() -> Owner:
-    """The owner that the calling process is.
+    """The calling process as an owner.
 
     >>> import os
     >>> this_process().pid == os.getpid()
@@ -34,7 +34,7 @@ def this_process() -> Owner:
 
 
 def is_dead(owner: Owner) -> bool:
-    """Whether the owner was a process of this machine that has certainly ended; False where that cannot be known.
+    """Whether the owner was a process of this machine that has certainly ended; False if that cannot be known.
 
     >>> is_dead(this_process()), is_dead(Owner("another-host", 1))
     (False, False)
@@ -54,11 +54,11 @@ def _kernel() -> str:
 
 
 def _born(pid: int) -> str:
-    """Start time of a process in kernel ticks; empty if there is none, or only its unreaped remains."""
+    """Start time of a process in kernel ticks; empty if it does not exist or is a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return ""
-    # The second field is the program's name in parentheses and may hold anything.
+    # The second field is the program's name in parentheses and may contain anything.
     state, *rest = text.rpartition(")")[2].split()
     return "" if state in "ZX" else rest[18]

@@ -17,7 +17,7 @@ PACKAGES = ("numpy", "scipy", "numba", "networkx", "torch")
 
 
 def provenance() -> dict[str, Any]:
-    """What is needed to trust or repeat a run: byzmesh's version and git revision, Python, packages, platform, host.
+    """Everything needed to trust or repeat a run: byzmesh's version and git revision, Python, packages, platform, host.
 
     `revision` is None unless byzmesh runs from a git checkout; it ends in `-dirty` if tracked files were changed.
 
@@ -48,7 +48,7 @@ def _installed(name: str) -> str | None:
 
 
 def _revision(file: Path) -> str | None:
-    # The file must be tracked: an installed byzmesh may lie inside the checkout of some other project.
+    # The file must be tracked: an installed byzmesh may be inside the checkout of another project.
     if _git(file, "ls-files", "--error-unmatch", file.name) is None:
         return None
     return _git(file, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")

@@ -1,4 +1,4 @@
-"""What looks into the store."""
+"""Queries that read the store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def locate(connection: sqlite3.Connection, key: str) -> tuple[int, RunRecord]:
         f"SELECT id, {_NAMES} FROM runs WHERE key >= ? AND key < ? LIMIT 2", (key, key + "g")
     ).fetchall()
     if not rows:
-        raise StoreError(f"no run has the key {key!r}; plan it, or list the store to see what is there")
+        raise StoreError(f"no run has the key {key!r}; plan it, or list the runs of the store")
     if len(rows) > 1:
         raise StoreError(f"key {key!r} is the beginning of several runs' keys; give more digits")
     return rows[0][0], record(rows[0][1:])
@@ -40,7 +40,7 @@ def select(
     *,
     current: bool = False,
 ) -> list[RunRecord]:
-    """Runs whose config fields have the given values; the `limit` latest of them, in the order of planning."""
+    """Runs whose config fields have the given values; only the `limit` latest, in the order of planning."""
     if status is not None:
         choice("status", status, STATUSES)
     if limit is not None:
@@ -65,7 +65,7 @@ def select(
 
 
 def values_of(connection: sqlite3.Connection, word: str) -> list[Any]:
-    """The values that runs have of a field; of those that are only indexed by their hash, the hash."""
+    """The values of a field over all runs; for values that are indexed by their hash, the hash."""
     paths = _paths(connection, word)
     query = f"SELECT value FROM fields WHERE path IN ({_marks(paths)}) ORDER BY id"
     stored = (row[0] for row in connection.execute(query, paths))
@@ -73,7 +73,7 @@ def values_of(connection: sqlite3.Connection, word: str) -> list[Any]:
 
 
 def _matching(connection: sqlite3.Connection, word: str, value: Any) -> list[int]:
-    """Ids of the (path, value) pairs that a filter means: the value as it is, or else a name spelled in another way."""
+    """Ids of the (path, value) pairs that match a filter: the exact value, or else another spelling of a name."""
     paths = _paths(connection, word)
     query = f"SELECT id, value FROM fields WHERE path IN ({_marks(paths)})"
     exact = connection.execute(f"{query} AND value = ?", (*paths, indexed(plain(value, word)))).fetchall()
@@ -84,7 +84,7 @@ def _matching(connection: sqlite3.Connection, word: str, value: Any) -> list[int
 
 
 def _paths(connection: sqlite3.Connection, word: str) -> tuple[str, ...]:
-    """What a word means here; one that means nothing is a slip of the pen, not an empty answer."""
+    """The paths that a word means in this store; an unknown word is an error, not an empty answer."""
     if connection.execute("SELECT 1 FROM fields WHERE path = ? LIMIT 1", (word,)).fetchone():
         return (word,)
     known = {row[0] for row in connection.execute("SELECT DISTINCT path FROM fields")}

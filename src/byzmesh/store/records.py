@@ -1,10 +1,10 @@
-"""What the store hands out: a run, and a comparison of runs.
+"""Records that the store returns: a run, and a comparison of runs.
 
 A run is `planned`, then `running` under a lease, and ends as `finished`, `diverged`, `failed` or `interrupted`; an
-interrupted one may be claimed again.
+interrupted run may be claimed again.
 
-`RunRecord` is also where the columns of the table `runs` are declared, each once: the schema, the older stores that
-lack a column, reading, tables and exports all follow from its fields.
+`RunRecord` also declares the columns of the table `runs`, each once: schema, migration of older stores, reading, tables
+and exports all follow from its fields.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ STATUSES = ("planned", "running", "finished", "diverged", "failed", "interrupted
 ENDED = ("finished", "diverged")
 """Results."""
 FAILURE_KINDS = ("infeasible", "config", "data", "missing", "memory", "killed", "changed", "bug")
-"""Why a run failed: f is larger than the rule can bear; a value of the config; a data set; an extra that is not
-installed; no memory left; its process died; the code or data are not those it was planned with; anything else."""
+"""Why a run failed: f is too large for the rule; a value of the config; a data set; an extra that is not installed;
+out of memory; its process died; code or data changed since it was planned; anything else."""
 
 _OLDER_KIND = """CASE WHEN failure IS NULL THEN NULL
     WHEN failure LIKE '%is infeasible for rule%' THEN 'infeasible'
@@ -36,10 +36,10 @@ def column(sql: str, *, name: str = "", shown: bool = False, result: bool = Fals
     """A field of `RunRecord` that is a column of the table `runs`.
 
     sql     type and default in the table
-    name    in the table, where it is not the field's
-    shown   whether tables and exports have it
-    result  whether it is a fact that `Store.finish` and `Store.fail` take by this name
-    older   for runs of a store that lacks the column: an SQL expression, if the default is not right for them
+    name    in the table, if it differs from the field's
+    shown   whether tables and exports show it
+    result  whether `Store.finish` and `Store.fail` take it as an argument of this name
+    older   SQL expression for runs of a store that lacks the column, if the default is wrong for them
     """
     described = {"sql": sql, "name": name, "shown": shown, "result": result, "older": older}
     return field(repr=not name, metadata=described)
@@ -47,9 +47,9 @@ def column(sql: str, *, name: str = "", shown: bool = False, result: bool = Fals
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """One run as stored. Times are seconds since 1970 (UTC); `seconds` is what the run took as its runner counted it.
+    """One run as stored. Times are seconds since 1970 (UTC); `seconds` is the run's duration as its process counted it.
 
-    `config`, `code`, `provenance` and `final` are parsed on first use: a listing of many thousand runs stays fast.
+    `config`, `code`, `provenance` and `final` are parsed on first use, so that listing many thousands of runs is fast.
     """
 
     key: str = column("TEXT NOT NULL UNIQUE", shown=True)
@@ -64,23 +64,23 @@ class RunRecord:
     heartbeat: float | None = column("REAL")
     lease_until: float | None = column("REAL")
     failure: str | None = column("TEXT", shown=True)
-    """Why the run failed; of a run with a result, why computing it again did."""
+    """Why the run failed; for a run with a result, why its recomputation failed."""
     failure_kind: str | None = column("TEXT", shown=True, older=_OLDER_KIND)
     """One of `FAILURE_KINDS`."""
     asked: float | None = column("REAL")
     """When the run was last planned."""
     again: int = column("INTEGER NOT NULL DEFAULT 0")
-    """1 if it is to be computed again although it ended."""
+    """1 if the run ended but is to be computed again."""
     final_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="final")
     provenance_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="provenance")
     code_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="code")
     names_json: str = column("TEXT NOT NULL DEFAULT '{}'", name="names")
-    """What the config says that is no part of the key; see `byzmesh.naming`."""
+    """The parts of the config that are not in the key; see `byzmesh.naming`."""
     config_json: str = column("TEXT NOT NULL", name="config")
 
     @property
     def owner(self) -> Owner | None:
-        """Who computes the run."""
+        """The process that computes the run."""
         if self.owner_host is None or self.owner_pid is None:
             return None
         return Owner(self.owner_host, self.owner_pid, self.owner_process or "")
@@ -94,17 +94,17 @@ class RunRecord:
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing to compute: it has a result or failed, and nobody asked for it again."""
+        """Whether there is nothing to compute: it has a result or failed, and is not to be computed again."""
         return self.status in (*ENDED, "failed") and not self.again
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The resolved config, with the names that its last planning gave it."""
+        """The resolved config, with the names given when it was last planned."""
         return merged(json.loads(self.config_json), json.loads(self.names_json))
 
     @functools.cached_property
     def code(self) -> dict[str, str]:
-        """What is not built in of the code and data that compute the run: part -> identity."""
+        """The code and data of the run that are not built in: part -> identity."""
         code: dict[str, str] = json.loads(self.code_json)
         return code
 
@@ -122,9 +122,9 @@ class RunRecord:
 
 FIELDS = tuple(item.name for item in fields(RunRecord))
 COLUMNS = {item.metadata["name"] or item.name: item.metadata for item in fields(RunRecord)}
-"""Name in the table -> what `column` was told, in the order of `FIELDS`."""
-SHOWN = tuple(name for name, told in COLUMNS.items() if told["shown"])
-RESULTS = tuple(name for name, told in COLUMNS.items() if told["result"])
+"""Name in the table -> the arguments of `column`, in the order of `FIELDS`."""
+SHOWN = tuple(name for name, declared in COLUMNS.items() if declared["shown"])
+RESULTS = tuple(name for name, declared in COLUMNS.items() if declared["result"])
 
 
 def record(row: tuple[Any, ...]) -> RunRecord:
@@ -133,7 +133,7 @@ def record(row: tuple[Any, ...]) -> RunRecord:
 
 
 def newest(runs: list[RunRecord]) -> list[RunRecord]:
-    """Of runs that differ in nothing but the code that computes them only the one last asked for, in the same order."""
+    """Of runs that differ only in the code that computes them, the one planned last; in the same order."""
     former = superseded(runs)
     return [run for run in runs if run.key not in former]
 
@@ -155,6 +155,6 @@ class Comparison:
 
     keys: tuple[str, ...]
     differing: Mapping[str, tuple[Any, ...]]
-    """Config fields, and parts of the code, that are not the same in all of the runs."""
+    """Config fields and parts of the code that differ between the runs."""
     final: Mapping[str, tuple[float | None, ...]]
     """Last value of each metric."""

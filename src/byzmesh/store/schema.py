@@ -1,15 +1,15 @@
-"""Tables of the store, their version, and the way from older versions.
+"""Tables of the store, their version, and migration from older versions.
 
-    runs        one row per run; everything small, and its config and provenance as JSON
-    series      one row per run and metric: the values as little-endian float64, so that they come back bit for bit
-                (SQLite itself would turn a NaN into NULL) and 100,000 runs stay 800,000 rows
+    runs        one row per run: all small values, and its config and provenance as JSON
+    series      one row per run and metric: the values as little-endian float64, so that they are read back bit for bit
+                (SQLite would turn a NaN into NULL) and 100,000 runs take only 800,000 rows
     edges       how often each receiver cut each sender
     fields      the distinct (path, value) pairs of all configs: few, because runs of a grid share most of them
     run_fields  which run has which of them; a filter is one range of this table
 
-A column that is new in `records.RunRecord` is added to an older store when that is opened for writing. When it is
-opened read-only, an expression stands for the column and the file stays as it is. That is no new version: older
-programs can still use such a store.
+A new column of `records.RunRecord` is added to an older store when it is opened for writing. When it is opened
+read-only, an expression replaces the column and the file is not changed. This needs no new version: older programs can
+still use such a store.
 
 Version 1 (before the first release) had `runs(key, status, config, failure, started, ended)` and one row per evaluation
 in `points(key, metric, position, value)`.
@@ -36,7 +36,7 @@ APPLICATION = 0x62797A6D
 """`byzm`: marks the file as ours."""
 
 TABLES = f"""
-CREATE TABLE runs (id INTEGER PRIMARY KEY, {", ".join(f"{name} {told['sql']}" for name, told in COLUMNS.items())});
+CREATE TABLE runs (id INTEGER PRIMARY KEY, {", ".join(f"{name} {column['sql']}" for name, column in COLUMNS.items())});
 CREATE INDEX runs_by_status ON runs (status);
 CREATE TABLE series (run INTEGER, name TEXT, data BLOB NOT NULL, PRIMARY KEY (run, name)) WITHOUT ROWID;
 CREATE TABLE edges (
@@ -60,7 +60,7 @@ def prepare(connection: sqlite3.Connection, path: Path, *, readonly: bool) -> No
         if readonly:
             raise StoreError(f"store {path} has schema {version}; open it once without readonly=True to migrate it")
         with transaction(connection, path):
-            # Again, now that nobody else can be doing the same.
+            # Check again, now that no other process can be doing the same.
             version = _version(connection, path)
             if version == 0:
                 _create(connection)
@@ -84,22 +84,22 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _missing(connection: sqlite3.Connection) -> list[str]:
-    """Columns that the store is too old to have."""
+    """Columns that an older store lacks."""
     there = {row[1] for row in connection.execute("PRAGMA main.table_info(runs)")}
     return [name for name in COLUMNS if name not in there]
 
 
 def _stand_in(connection: sqlite3.Connection) -> None:
-    """A view in the place of the table that has all columns, for this connection alone."""
+    """Create a view with all columns that replaces the table, for this connection only."""
     connection.execute("PRAGMA temp_store = MEMORY")
     standing = (f"{_older(name)} AS {name}" for name in _missing(connection))
     connection.execute(f"CREATE TEMP VIEW runs AS SELECT *, {', '.join(standing)} FROM main.runs")
 
 
 def _older(name: str) -> str:
-    """What a column is for runs that were stored before it was there."""
-    told = COLUMNS[name]
-    return told["older"] or told["sql"].partition(" DEFAULT ")[2] or "NULL"
+    """The value of a column for runs that were stored before it existed."""
+    declared = COLUMNS[name]
+    return declared["older"] or declared["sql"].partition(" DEFAULT ")[2] or "NULL"
 
 
 def _add(connection: sqlite3.Connection, names: Iterable[str]) -> None:
@@ -123,7 +123,7 @@ def _migrate_from_1(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE runs RENAME TO runs_1")
     connection.execute("ALTER TABLE points RENAME TO points_1")
     _create(connection)
-    # Version 1 knew no leases: nobody can still be computing what it calls running.
+    # Version 1 had no leases: no process can still be computing a run that it calls running.
     connection.execute(
         "INSERT INTO runs (key, status, config, failure, started, ended) "
         "SELECT key, CASE status WHEN 'running' THEN 'interrupted' ELSE status END, config, failure, started, ended "

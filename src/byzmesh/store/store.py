@@ -1,15 +1,15 @@
-"""The store of runs: what was planned, who computes it, what came out.
+"""The store of runs: what was planned, which process computes it, and the results.
 
     planned --claim--> running --finish--> finished | diverged | interrupted
                               \\--fail----> failed
 
-A run is its config and the code that computes it: planning the same twice is one run, with one key. A result is
-replaced only if it was asked for again, and only by a new result. Several processes may work on one store: `claim`
-gives a run to exactly one of them, for the time of a lease that `heartbeat` extends; when the owner died or fell
-silent, the next claim takes the run over, and what the former owner may still send is turned away.
+A run is identified by its config and the code that computes it: planning it twice gives one run with one key. A result
+is replaced only if it is to be computed again, and only by a new result. Several processes may work on one store:
+`claim` gives a run to exactly one of them, under a lease that `heartbeat` extends. If the owner dies or falls silent,
+the next claim takes over the run, and anything the former owner still sends is rejected.
 
-The store does not know what a config, an identity of code or a metric means. It must lie on a disk of the machine whose
-processes use it, see `byzmesh.store.database`.
+The store does not know what a config, an identity of code or a metric means. It must be on a local disk of the machine
+whose processes use it; see `byzmesh.store.database`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Values = list[Any]
 
 
 def open_store(path: str | os.PathLike[str], *, readonly: bool = False) -> Store:
-    """Open the store at `path`, create it if there is none, migrate it if it is of an older version.
+    """Open the store at `path`; create it if there is none, migrate it if its version is older.
 
     >>> import tempfile
     >>> from byzmesh.store import this_process
@@ -110,20 +110,20 @@ class Store:
             yield connection
 
     def plan(self, config: Where, code: Mapping[str, str] = NO_CODE) -> str:
-        """Add a run and return its key; a run that is there already, in whatever state, stays as it is.
+        """Add a run and return its key; an existing run, whatever its state, is not changed.
 
-        code  what is not built in of the code and data that compute it: part -> identity
+        code  the code and data of the run that are not built in: part -> identity
         """
         return self.plan_all([config], [code])[0]
 
     def plan_all(
         self, configs: Iterable[Where], codes: Iterable[Mapping[str, str]] | None = None, *, again: Collection[str] = ()
     ) -> Keys:
-        """Add many runs in one transaction; their keys in the order given.
+        """Add many runs in one transaction and return their keys in the order given.
 
-        codes  as of `plan`, one for each config; none by default
-        again  statuses (`finished`, `diverged`, `failed`) whose runs are to be computed again; this stays noted until
-               they are
+        codes  as in `plan`, one for each config; none by default
+        again  statuses (`finished`, `diverged`, `failed`) whose runs are to be computed again; the store remembers
+               this until they are
         """
         for status in again:
             if status not in (*ENDED, "failed"):
@@ -134,11 +134,11 @@ class Store:
             return writing.add_runs(connection, configs, codes, again)
 
     def claim(self, key: str, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> bool:
-        """Take a run for computing: True for exactly one caller, who then holds it for `lease_seconds`.
+        """Take a run for computing: True for exactly one caller, which then owns it for `lease_seconds`.
 
-        Free are runs that are planned, interrupted or asked for again, and those whose lease ran out or whose owner is
-        a process of this machine that ended. Leases go by the wall clock: a lease should be much longer than the clock
-        may be set forward. A result that is computed again stays to be seen until there is a new one.
+        A run is free if it is planned, interrupted or to be computed again, if its lease ran out, or if its owner was a
+        process of this machine that ended. Leases use the wall clock: a lease should be much longer than any jump of
+        the clock. While a result is computed again, the old one stays visible.
         """
         if not lease_seconds > 0:
             raise ConfigError(f"lease_seconds = {lease_seconds} must be positive; {LEASE_SECONDS:.0f} is the default")
@@ -146,7 +146,7 @@ class Store:
             return writing.take(connection, key, owner, lease_seconds)
 
     def heartbeat(self, key: str, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> bool:
-        """Extend the lease; False if the run is no longer this owner's, who should then stop computing it."""
+        """Extend the lease; False if this owner has lost the run and should stop computing it."""
         with self._writing() as connection:
             return writing.extend(connection, key, owner, lease_seconds)
 
@@ -161,16 +161,16 @@ class Store:
         provenance: Mapping[str, Any] | None = None,
         **facts: Any,
     ) -> bool:
-        """Store what came out, all or nothing; True if it was stored.
+        """Store the result of a run, all or nothing; True if it was stored.
 
         status      `finished`, `diverged`, or `interrupted` (may be claimed again)
         metrics     one-dimensional numbers by name, kept bit for bit as float64
         edges       (E, 4) integers: sender, receiver, rounds in which the receiver cut it, rounds counted
-        owner       given: stored only if the run is (still) this owner's; None: no such check
-        provenance  of the process that computed; this process's if not given
+        owner       store only if the run still belongs to this owner; None: do not check
+        provenance  of the process that computed the run; by default this process's
         facts       `rounds`, `seconds`: the columns of `RunRecord` that are declared as results
 
-        A run that is finished or diverged and was not asked for again stays as it is, and the answer is False.
+        A finished or diverged run that is not to be computed again is not changed, and the answer is False.
         """
         choice("status of a run that ends", status, (*ENDED, "interrupted"))
         series = {name: writing.checked_series(name, values) for name, values in metrics.items()}
@@ -189,9 +189,9 @@ class Store:
         provenance: Mapping[str, Any] | None = None,
         **facts: Any,
     ) -> bool:
-        """Record that a run failed, of what kind (`records.FAILURE_KINDS`) and why; all else as of `finish`.
+        """Record that a run failed, its kind (one of `records.FAILURE_KINDS`) and the reason; otherwise as `finish`.
 
-        A run that had a result and was computed again keeps it; the reason is noted beside it.
+        If a run with a result was computed again, it keeps that result, and the reason is stored beside it.
         """
         choice("kind of failure", kind, FAILURE_KINDS)
         why = {"failure": text.encode("utf-8", "replace").decode(), "failure_kind": kind}
@@ -200,14 +200,14 @@ class Store:
             return writing.end_run(connection, key, owner, values)
 
     def delete(self, *keys: str) -> None:
-        """Remove runs (keys or unique prefixes) with all that belongs to them; a run being computed is refused."""
+        """Remove runs (keys or unique prefixes) and everything that belongs to them, unless one is being computed."""
         with self._writing() as connection:
             for key in keys:
-                run, found = reading.locate(connection, key)
-                if found.leased and found.owner is not None:
-                    holder = f"process {found.owner.pid} on {found.owner.host}"
-                    raise StoreError(f"run {found.key[:12]} is being computed by {holder}; stop that first")
-                writing.remove(connection, run, found)
+                run, record = reading.locate(connection, key)
+                if record.leased and record.owner is not None:
+                    holder = f"process {record.owner.pid} on {record.owner.host}"
+                    raise StoreError(f"run {record.key[:12]} is being computed by {holder}; stop that first")
+                writing.remove(connection, run, record)
 
     def keys(self) -> frozenset[str]:
         """The keys of all runs."""
@@ -215,7 +215,7 @@ class Store:
             return frozenset(row[0] for row in connection.execute("SELECT key FROM runs"))
 
     def get(self, key: str) -> RunRecord:
-        """The run with that key or unique beginning of a key."""
+        """The run with this key or unique beginning of a key."""
         with self._reading() as connection:
             return reading.locate(connection, key)[1]
 
@@ -230,16 +230,16 @@ class Store:
         """Runs in the order of planning, filtered by config fields (`{"rule": "IOS", "seed": 3}`) and status.
 
         limit    keeps the latest ones
-        current  of runs that differ in nothing but the code that computes them only the one last planned: what a table
-                 may average
+        current  of runs that differ only in the code that computes them, only the one planned last: what a table may
+                 average
 
-        A field that no run has is an error that names the nearest one; how fields are named: `byzmesh.store.fields`.
+        A field that no run has is an error that suggests the nearest one; see `byzmesh.store.fields` for the names.
         """
         with self._reading() as connection:
             return reading.select(connection, where, status, limit, current=current)
 
     def values(self, field: str) -> Values:
-        """The values that runs have of a config field, in the order in which they first occurred."""
+        """The values of a config field over all runs, in the order in which they first occurred."""
         with self._reading() as connection:
             return reading.values_of(connection, field)
 
@@ -262,12 +262,12 @@ class Store:
     def frame(self, where: Where | None = None, status: str | None = None, *, current: bool = True) -> pandas.DataFrame:
         """One row per run: key, status, the config's fields, the last value of each metric; see `tables.frame`.
 
-        current  as of `list`; False shows the runs of older code too
+        current  as in `list`; False also shows the runs of older code
         """
         return tables.frame(self.list(where, status, current=current))
 
     def compare(self, keys: Iterable[str]) -> Comparison:
-        """In which config fields and in which code the runs differ, and their final metrics side by side."""
+        """The config fields and parts of the code in which the runs differ, and their final metrics side by side."""
         return tables.compare([self.get(key) for key in keys])
 
     def export(
@@ -279,9 +279,9 @@ class Store:
         status: str | None = None,
         current: bool = True,
     ) -> None:
-        """Write runs to a CSV, JSON or Parquet file (by its ending unless `format` is given); see `tables.export`.
+        """Write runs to a CSV, JSON or Parquet file (by its suffix unless `format` is given); see `tables.export`.
 
-        current  as of `list`; False writes the runs of older code too
+        current  as in `list`; False also writes the runs of older code
         """
         target = Path(path).absolute()
         chosen = tables.choose_format(target, format)
@@ -289,7 +289,7 @@ class Store:
 
 
 def _checked(facts: Mapping[str, Any], provenance: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The columns of facts about how a run ended; an unknown one is an error that names the nearest."""
+    """The columns for the facts about a run's end; an unknown one is an error that suggests the nearest."""
     for name in facts:
         if name not in RESULTS:
             raise UnknownOption(f"a run's end has no fact {name!r}: {nearest(name, RESULTS)}")

@@ -1,4 +1,4 @@
-"""What changes the store. Every function here runs inside a transaction that its caller opened."""
+"""Changes to the store. Every function here runs inside a transaction that its caller opened."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_runs(
     codes: Iterable[Mapping[str, str]] | None,
     again: Collection[str],
 ) -> list[str]:
-    """Plan the runs that are not there yet, mark those to be computed again; the keys of all."""
+    """Add the runs that are not there yet, mark those to be computed again, and return all keys."""
     keys: list[str] = []
     known: FieldIds = {}
     now = time.time()
@@ -55,9 +55,9 @@ def add_runs(
 
 
 def _rename(connection: sqlite3.Connection, key: str, names: Mapping[str, Any], known: FieldIds) -> None:
-    """Give a run that is there already the names of its new planning."""
-    run, found = locate(connection, key)
-    former = json.loads(found.names_json)
+    """Give an existing run the names with which it was planned again."""
+    run, record = locate(connection, key)
+    former = json.loads(record.names_json)
     latter = merged(former, names)
     if latter != former:
         _forget_fields(connection, run, former)
@@ -89,13 +89,13 @@ def take(connection: sqlite3.Connection, key: str, owner: Owner, lease_seconds: 
     now = time.time()
     if run.status not in ENDED:  # a result stays until there is a new one
         change(connection, row, status="running", started=now, ended=None, failure=None, failure_kind=None)
-    held = {"owner_host": owner.host, "owner_pid": owner.pid, "owner_process": owner.process}
-    change(connection, row, **held, heartbeat=now, lease_until=now + lease_seconds)
+    owned = {"owner_host": owner.host, "owner_pid": owner.pid, "owner_process": owner.process}
+    change(connection, row, **owned, heartbeat=now, lease_until=now + lease_seconds)
     return True
 
 
 def extend(connection: sqlite3.Connection, key: str, owner: Owner, lease_seconds: float) -> bool:
-    """Extend the lease if the run is the owner's."""
+    """Extend the lease if the run belongs to the owner."""
     row, run = locate(connection, key)
     if run.owner != owner:
         return False
@@ -112,9 +112,9 @@ def end_run(
     metrics: Mapping[str, Floats] | None = None,
     edges: Integers | None = None,
 ) -> bool:
-    """Set how the run ended (`values` by column, `status` among them) and give it free; True if that was done.
+    """Store how the run ended (`values` by column, including `status`) and release it; True if that was done.
 
-    Nothing is done if the run has a result that nobody asked for again, or is another owner's.
+    Does nothing if the run has a result and is not to be computed again, or belongs to another owner.
     """
     row, run = locate(connection, key)
     status = values["status"]
@@ -123,7 +123,7 @@ def end_run(
     free = dict.fromkeys(("owner_host", "owner_pid", "owner_process", "heartbeat", "lease_until"))
     change(connection, row, **free, again=run.again if status == "interrupted" else 0)
     if run.status in ENDED and status not in ENDED:
-        # Computing it again came to nothing: the result stays, beside the reason.
+        # Computing it again failed: keep the old result, with the reason beside it.
         change(connection, row, failure=values["failure"], failure_kind=values["failure_kind"])
         return True
     now = time.time()
@@ -154,16 +154,16 @@ def write_edges(connection: sqlite3.Connection, run: int, edges: Integers) -> No
     connection.executemany("INSERT INTO edges VALUES (?, ?, ?, ?, ?)", [(run, *edge) for edge in edges.tolist()])
 
 
-def remove(connection: sqlite3.Connection, run: int, found: RunRecord) -> None:
-    """Delete a run with all that belongs to it."""
+def remove(connection: sqlite3.Connection, run: int, record: RunRecord) -> None:
+    """Delete a run and everything that belongs to it."""
     for table in ("series", "edges"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
-    _forget_fields(connection, run, found.config)
+    _forget_fields(connection, run, record.config)
     connection.execute("DELETE FROM runs WHERE id = ?", (run,))
 
 
 def _forget_fields(connection: sqlite3.Connection, run: int, config: Mapping[str, Any]) -> None:
-    # By its config, because the index of fields is ordered by field and would have to be read whole to find a run.
+    # By its config, because the index is ordered by field: finding the entries of a run would mean reading all of it.
     connection.executemany(
         "DELETE FROM run_fields WHERE run = ? AND field = (SELECT id FROM fields WHERE path = ? AND value = ?)",
         [(run, path, indexed(value)) for path, value in flatten(config).items()],
@@ -181,7 +181,7 @@ def checked_series(name: str, values: npt.ArrayLike) -> Floats:
 
 
 def checked_edges(edges: npt.ArrayLike | None) -> Integers:
-    """(E, 4) integers sender, receiver, cut, rounds; none if None."""
+    """(E, 4) integers sender, receiver, cut, rounds; (0, 4) if None."""
     if edges is None:
         return np.zeros((0, 4), np.int64)
     array = np.asarray(edges)

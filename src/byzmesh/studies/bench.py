@@ -1,9 +1,9 @@
 """How fast a round is, as ratios within one run: the numbers behind `byzmesh bench`.
 
-The *floor* is what any implementation with dense arrays must at least do in a round of the paper's softmax regression:
+The *floor* is the least that any implementation with dense arrays must do in a round of the paper's softmax regression:
 the forward and backward products of all workers' batches, the Gram and mixing products of the models, and one pass over
-the batches and the models. Everything is timed as the best of several short turns taken in rotation, so that a busy
-machine disturbs all of them alike.
+the batches and the models. Every time is the best of several short turns taken in rotation, so that a busy machine
+disturbs all of them alike.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def rounds_table(*, rounds: int = 100, repeats: int = 7, more: Sequence[str] = (
 
 
 def draws_share(*, rounds: int = 200, repeats: int = 7) -> float:
-    """Share of an IOS round that goes into drawing the batches (the same integers, drawn alone)."""
+    """Fraction of an IOS round spent on drawing the batches (the same integers, drawn alone)."""
     simulation = paper_run("IOS", "sign-flipping")
     key, workers = rng.key(0, rng.BATCH), np.arange(10)
     high = np.full(10, 6000)
@@ -127,7 +127,7 @@ def draws_share(*, rounds: int = 200, repeats: int = 7) -> float:
 
 
 def scaling(*, rounds: int = 5) -> list[dict[str, Any]]:
-    """Milliseconds per round and peak memory for growing N (10-regular) and D, each in a process of its own."""
+    """Milliseconds per round and peak memory for growing N (10-regular) and D, each in its own process."""
     rows = []
     for workers in SIZES:
         rows.append(_alone("workers", workers, max(rounds, 2000 // workers)))
@@ -144,7 +144,7 @@ def _alone(kind: str, size: int, rounds: int) -> dict[str, Any]:
 
 
 def _peak() -> int:
-    """Largest resident memory of this process in bytes; what `getrusage` says includes the parent's on Linux."""
+    """Largest resident memory of this process in bytes; on Linux `getrusage` would include the parent's."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -153,7 +153,7 @@ def _peak() -> int:
 
 
 def measure_scale(kind: str, size: int, rounds: int) -> None:
-    """Print one row of `scaling` as JSON; runs in a process of its own, so that its peak memory is its own."""
+    """Print one row of `scaling` as JSON; runs in its own process to measure only its own peak memory."""
     workers = size if kind == "workers" else 10
     network: Any = "paper/two-castle"
     if kind == "workers":

@@ -1,4 +1,4 @@
-"""From a config to a simulation: `simulate` and what it stands on."""
+"""From a config to a simulation: `simulate` and its parts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from byzmesh.training.schedules import schedule
 
 T = TypeVar("T")
 Spec: TypeAlias = str | Mapping[str, Any] | T | None
-"""What users write for a part of a run: a name, a mapping with `name` and options, or the thing itself."""
+"""What users write for a part of a run: a name, a mapping with `name` and options, or the object itself."""
 
 
 def network_as_run(config: Mapping[str, Any], network: Network | None = None) -> Network:
-    """The network of a canonical config as it is run: without an attack nobody lies, and the honest are numbered anew.
+    """The network that a canonical config runs on: without an attack, only the honest workers, renumbered.
 
     >>> from byzmesh.config.schema import resolve
     >>> network_as_run(resolve({"network": "paper/two-castle", "attack": "none"})).n
@@ -33,7 +33,7 @@ def network_as_run(config: Mapping[str, Any], network: Network | None = None) ->
 
 
 def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
-    """The simulation of a canonical config; `parts` are objects to use instead of what the config names."""
+    """The simulation of a canonical config; `parts` are objects that replace those the config names."""
     network = network_as_run(config, parts.get("network"))
     attack: Attack = parts.get("attack") or attacks.build(config["attack"])
     problem: Problem = parts.get("problem") or problems.build(config["problem"])
@@ -83,7 +83,7 @@ def prepare(
     profile: str | None = None,
     **unknown: Any,
 ) -> Simulation:
-    """A simulation to be driven step by step; arguments as in `simulate`.
+    """A simulation to run step by step; arguments as in `simulate`.
 
     >>> import byzmesh as bm
     >>> ring = {"name": "ring", "n": 5}
@@ -92,7 +92,7 @@ def prepare(
     [0.0, 1.0, 2.0, 3.0]
     """
     config: dict[str, Any] = dict(locals())
-    config |= config.pop("unknown")  # `resolve` names the key that comes nearest
+    config |= config.pop("unknown")  # `resolve` suggests the nearest key
     for key, registry in (("rule", rules), ("attack", attacks)):
         if callable(config[key]):
             config[key] = registry.build(config[key])
@@ -121,7 +121,7 @@ def simulate(
     profile: str | None = None,
     **unknown: Any,
 ) -> Run:
-    """Train on a network under attack and return the `Run`. What is not given is as in the profile.
+    """Train on a network under attack and return the `Run`. Arguments not given are as in the profile.
 
     network         a topology's name, a mapping with `name` and parameters, a file, or a `bm.Network`
     problem         "softmax" (default), "logistic", "least-squares", "quadratic", "torch": a name, a mapping with
@@ -135,14 +135,14 @@ def simulate(
     step            step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
     local           weight decay, momentum, `steps` per round, `clip`, variance reduction (`saga`, `lsvrg`; default
                     decay 0.01, one step, none of the others)
-    seed            of everything that is drawn (default 0)
+    seed            of all random draws (default 0)
     dtype           "float32" or "float64"
     threads         for large problems (default 1)
-    measure         metrics to record beside accuracy, loss and consensus: names of `bm.list_metrics()`, e.g.
-                    "gradient", "average_accuracy", "class_accuracy", or "certificate", which holds the round of each
-                    evaluation against the theory (contraction, its violations, chi^2 of what was mixed)
-    labels          names of one's own for the run: rows and columns of tables
-    plugins         scripts or modules to import first, whose rules, attacks, ... the other arguments name
+    measure         metrics to record besides accuracy, loss and consensus: names of `bm.list_metrics()`, e.g.
+                    "gradient", "average_accuracy", "class_accuracy", or "certificate", which compares each evaluated
+                    round with the theory (contraction, its violations, chi^2 of the mixing)
+    labels          your own names for the run: rows and columns of tables
+    plugins         scripts or modules to import first; they define rules, attacks, ... that other arguments name
     profile         "paper": the settings behind the published numbers
 
     >>> import byzmesh as bm

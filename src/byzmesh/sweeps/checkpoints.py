@@ -1,4 +1,4 @@
-"""Checkpoints of runs: one file per run in a folder beside the store; and what belongs to runs that are deleted."""
+"""Checkpoints of runs, one file per run in a folder beside the store; and deleting runs with their files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run's state is kept, and how often it is written; `warn` is told why it cannot be.
+    """Where and how often a run's state is written; `warn` is called with the reason if that fails.
 
-    shorter  the last state of a run with fewer rounds, to go on from if there is no checkpoint
+    shorter  the last state of a run with fewer rounds, to continue from if there is no checkpoint
     """
 
     path: Path
@@ -31,7 +31,7 @@ class Checkpoint:
     shorter: Path | None = None
 
     def restore(self, simulation: Simulation) -> None:
-        """Go on from the file if there is one; one that is damaged costs time, never the run."""
+        """Continue from the file if there is one; a damaged file costs time, never the run."""
         if self.path.exists() or self.shorter is not None:
             try:
                 if self.path.exists():
@@ -43,16 +43,18 @@ class Checkpoint:
                 simulation.start()
 
     def save(self, simulation: Simulation) -> None:
-        """Write the file; a disk that is full must not end a run that could go on without."""
+        """Write the file; a full disk must not end a run that can continue without a checkpoint."""
         try:
             self.path.parent.mkdir(exist_ok=True)
             simulation.save(self.path)
         except OSError as error:
-            self.warn(f"no checkpoint {self.path}: {error.strerror or error}; free space, the run goes on without")
+            self.warn(
+                f"no checkpoint {self.path}: {error.strerror or error}; the run continues without one; free some space"
+            )
 
 
 def checkpoint_folder(store: Path) -> Path:
-    """Where the checkpoints of a store's runs are: beside it.
+    """The folder of the checkpoints of a store's runs, beside it.
 
     >>> checkpoint_folder(Path("runs.db")).name
     'runs.db.checkpoints'
@@ -61,7 +63,7 @@ def checkpoint_folder(store: Path) -> Path:
 
 
 def tidy(store: Path, keys: Iterable[str]) -> None:
-    """Delete what runs that are over left behind, as killed processes do: checkpoints and half-written files."""
+    """Delete what ended runs left behind after killed processes: checkpoints and half-written files."""
     over = set(keys)
     _clear(checkpoint_folder(store), over)
     _clear(models_folder(store), over, "\\.")
@@ -70,8 +72,8 @@ def tidy(store: Path, keys: Iterable[str]) -> None:
 def _clear(folder: Path, keys: Collection[str], before: str = "\\.?") -> None:
     """Delete the files of these runs, and the folder once it is empty.
 
-    Their names begin with the key: KEY, KEY.state, KEY-100.safetensors; .KEY... where a process was killed while it
-    wrote. `before` is a pattern of what may stand before the key.
+    Their names begin with the key: KEY, KEY.state, KEY-100.safetensors; or .KEY... if a process was killed while
+    writing. `before` is a pattern for what may precede the key.
     """
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
@@ -82,10 +84,10 @@ def _clear(folder: Path, keys: Collection[str], before: str = "\\.?") -> None:
 
 
 def find_runs(store: Store, keys: Iterable[str], where: Mapping[str, Any], status: str | None) -> list[str]:
-    """Whole keys of the runs that are named by (beginnings of) keys, or else by filters."""
+    """Full keys of the runs given by (beginnings of) keys, or else by filters."""
     named = [store.get(key).key for key in keys]
     if bool(named) == bool(where or status):
-        raise ConfigError("name runs by their keys, or choose them by --where and --status: one of the two")
+        raise ConfigError("name runs either by their keys or by --where and --status")
     return named or [run.key for run in store.list(where, status)]
 
 

@@ -1,8 +1,8 @@
-"""Sweeps on a Dask cluster: the runs are computed there, this process alone writes the store.
+"""Sweeps on a Dask cluster: the cluster computes the runs, and only this process writes the store.
 
-Each run is one task, which returns what the store keeps of it. A task whose worker dies is given to another one by
-Dask; a run that kills its workers again and again ends as failed. Only as many runs are claimed and submitted at a time
-as keep the workers busy, so that other sweeps on the same store find something to do.
+Each run is one task, which returns what the store keeps of it. If a worker dies, Dask gives its task to another one; a
+run that keeps killing its workers ends as failed. Only as many runs are claimed and submitted at a time as keep the
+workers busy, so that other sweeps on the same store find something to do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from byzmesh.sweeps.worker import Orders
 
 CONNECT_SECONDS = 20.0
 LEAST_SUBMITTED = 32
-"""Tasks that wait even on a small cluster: one that grows with its work must see some."""
+"""Tasks to queue even on a small cluster: an adaptive cluster grows only if tasks are waiting."""
 LOOK_SECONDS = 2.0
 """How often a computing worker asks whether the sweep was stopped."""
 
@@ -62,7 +62,7 @@ def remote(
 ) -> Answer:
     """What a Dask worker does: compute a run until it ends or the event named `stop` is set.
 
-    texts  what the scripts among its plugins say, by path: the worker's machine need not have the files
+    texts  contents of the scripts among its plugins, by path: the worker's machine need not have the files
     """
     from distributed import Event
 
@@ -88,7 +88,7 @@ def remote(
 
 
 def run_on_cluster(backlog: Backlog, orders: Orders, address: str, tls: Tls | None) -> None:
-    """Until everything is done; tells the cluster to stop in any case."""
+    """Compute all runs of the backlog; always tells the cluster to stop at the end."""
     with _client(address, tls) as client, Leases(backlog.store) as leases:
         jobs = _Jobs(backlog, orders, client, leases)
         try:
@@ -135,7 +135,7 @@ class _Jobs:
             future.add_done_callback(self.ready.put)
 
     def receive(self) -> None:
-        """Store what came back, waiting a moment for something to come."""
+        """Store results as they arrive, waiting a moment for the next."""
         with contextlib.suppress(queue.Empty):
             future = self.ready.get(timeout=0.2)
             while True:
@@ -172,13 +172,13 @@ class _Jobs:
         self.backlog.hear("ended" if stored else "taken", key, status)
 
     def stop(self) -> None:
-        """Give back what was not done."""
+        """Release the runs that were not computed."""
         if not self.backlog.running:
             return
         with contextlib.suppress(Exception):  # the cluster may be gone
             self.event.set()
             self.client.cancel(list(self.keys), force=True)
-        # Not only what was submitted: Ctrl-C may come between the claim of a run and that.
+        # Not only submitted runs: Ctrl-C may come between claiming a run and submitting it.
         for key in self.backlog.running:
             self.leases.drop(key)
             self.backlog.store.finish(key, INTERRUPTED, {}, owner=self.leases.owner)
@@ -186,7 +186,7 @@ class _Jobs:
 
 
 def _root(error: BaseException) -> str:
-    """What an error began with, in a line.
+    """The root cause of an error, in one line.
 
     >>> _root(ValueError("no\\nnumber"))
     'ValueError: no number'
@@ -199,7 +199,7 @@ def _root(error: BaseException) -> str:
 def _lost(address: str) -> str:
     return (
         f"the Dask scheduler at {address} is gone or has cancelled the runs; "
-        "what came back is stored, the same command again does the rest"
+        "results that arrived are stored, and the same command computes the rest"
     )
 
 
@@ -225,10 +225,10 @@ def _client(address: str, tls: Tls | None) -> Iterator[Any]:
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise ConfigError(
             f"no Dask scheduler answers at {address} ({error}); check the address (tcp://host:8786, or tls:// for an "
-            "encrypted cluster) and that the scheduler runs"
+            "encrypted cluster) and that the scheduler is running"
         ) from error
     try:
         yield client
     finally:
-        with contextlib.suppress(Exception):  # closing a connection that is lost already
+        with contextlib.suppress(Exception):  # the connection may already be lost
             client.close(timeout=2)

@@ -1,9 +1,9 @@
-"""What a sweep would do: its runs, what the store knows of them, and how long the rest takes.
+"""The plan of a sweep: its runs, their status in the store, and how long the rest will take.
 
-Runs that differ only in seed, rounds, step size or such take the same time per round. Of each such class one run is
-started and a few rounds are timed; a run's estimate is rounds * time of a round + evaluations * time of an evaluation.
-When that has taken `BUDGET` seconds, the classes left are only checked and get the mean pace of those timed with the
-same problem.
+Runs that differ only in seed, rounds, step size and the like take the same time per round. For each such class one run
+is started and a few rounds are timed; a run's estimate is rounds * time of a round + evaluations * time of an
+evaluation. Once that has taken `BUDGET` seconds, the remaining classes are only checked and get the mean pace of those
+timed with the same problem.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from byzmesh.sweeps.reasons import reasons
 WARM_UP_ROUNDS = 3
 TIMED_SECONDS = 0.1
 TIMED_ROUNDS = 50
-"""Calibration of a class ends at whichever comes first."""
+"""Calibration of a class ends at whichever limit comes first."""
 BUDGET = 20.0
 """Seconds."""
 
@@ -39,7 +39,7 @@ class Planned:
 
     status   in the store; `planned` if it is not there
     seconds  0 if there is nothing to compute, None with a `problem` if it cannot be computed
-    because  why it is computed although a run of the same config has a result
+    because  why it is computed even though a run of the same config has a result
     """
 
     cell: Cell
@@ -57,7 +57,7 @@ class Pace:
     evaluation: float
 
     def of(self, config: Mapping[str, Any]) -> float:
-        """Seconds of a run."""
+        """Estimated seconds of a run."""
         evaluations = 1 + -(-config["rounds"] // config["evaluate_every"])
         return float(config["rounds"] * self.round + evaluations * self.evaluation)
 
@@ -87,16 +87,16 @@ def plan(
                 paces[kind] = _calibrate(cell.config)
                 alike += [pace for pace in (paces[kind],) if isinstance(pace, Pace)]
         pace = paces[kind]
-        told = ("as asked",) if status in ENDED else because.get(cell.key, ())
+        why = ("as asked",) if status in ENDED else because.get(cell.key, ())
         if isinstance(pace, str):
-            planned.append(Planned(cell=cell, status=status, seconds=None, problem=pace, because=told))
+            planned.append(Planned(cell=cell, status=status, seconds=None, problem=pace, because=why))
         else:
-            planned.append(Planned(cell=cell, status=status, seconds=pace.of(cell.config), because=told))
+            planned.append(Planned(cell=cell, status=status, seconds=pace.of(cell.config), because=why))
     return planned
 
 
 def total_seconds(planned: Sequence[Planned], workers: int) -> float:
-    """Time of the whole sweep on that many processes: all work shared, but no less than the longest run."""
+    """Time of the whole sweep on this many processes: the work divided among them, but at least the longest run."""
     seconds = [run.seconds or 0.0 for run in planned]
     return max(sum(seconds) / workers, max(seconds, default=0.0))
 
@@ -104,7 +104,7 @@ def total_seconds(planned: Sequence[Planned], workers: int) -> float:
 def _look_up(
     cells: Sequence[Cell], store: str | Path | None
 ) -> tuple[dict[str, RunRecord], dict[str, tuple[str, ...]]]:
-    """What the store knows of the cells, and why it does not know some of them."""
+    """The runs of the cells in the store, and for missing ones what changed since a run of the same config."""
     if store is None or not Path(store).exists():
         return {}, {}
     with open_store(store, readonly=True) as opened:
@@ -113,7 +113,7 @@ def _look_up(
 
 
 def _kind(config: Mapping[str, Any]) -> str:
-    """What the time of a round depends on."""
+    """The part of a config that the time of a round depends on, as text."""
     network = Network.from_spec(config["network"])
     same = {key: config[key] for key in ("problem", "rule", "attack", "f", "local", "dtype", "threads", "measure")}
     return dump({**same, "workers": network.n, "byzantine": len(network.byzantine), "links": int(network.degree.sum())})
@@ -125,7 +125,7 @@ def _mean(paces: Sequence[Pace]) -> Pace:
 
 
 def _refusal(config: Mapping[str, Any]) -> str | None:
-    """Why a run cannot be computed, as far as that shows without its data."""
+    """Why a run cannot be computed, as far as that is known without its data."""
     try:
         network = network_as_run(config)
         rule = make_rule(config["rule"])

@@ -1,6 +1,6 @@
-"""Stored runs as files for others: one model for PyTorch or NumPy, or a folder with config, metrics and models.
+"""Exports stored runs: one model for PyTorch or NumPy, or a folder with config, metrics and models.
 
-The layers of a model are found by binding the config's problem again: its data set must be there.
+The layers of a model come from binding the config's problem again, so its data set must be available.
 """
 
 from __future__ import annotations
@@ -45,12 +45,11 @@ class Exported:
 
 
 def export_model(store: Store, key: str, to: Path, worker: int | None = None, round: int | None = None) -> Exported:
-    """Write a model of a stored run: a kept one, or, of a run that has not ended, that of its checkpoint.
+    """Write a model of a stored run: a kept one or, if the run has not ended, that of its checkpoint.
 
-    worker  id of an honest worker in the config's network; default: the mean of all honest models, the point that the
-            workers' consensus is about
+    worker  id of an honest worker in the config's network; default: the mean of all honest models
     round   an evaluation whose models were kept; default: the last round
-    to      its ending says the format: .safetensors, or .pt or .pth for `torch.load(..., weights_only=True)`
+    to      the suffix gives the format: .safetensors, or .pt or .pth for `torch.load(..., weights_only=True)`
 
     Problem torch gives its module's whole `state_dict`; softmax, logistic and least-squares `weight` and `bias` of a
     `torch.nn.Linear`; a problem without layers `model` (D,).
@@ -60,7 +59,7 @@ def export_model(store: Store, key: str, to: Path, worker: int | None = None, ro
     run = store.get(key)
     kept = None if round is None and run.status not in ENDED else _kept(store, run, round)
     problem: dict[str, Any] = run.config["problem"]
-    here = {"device": "cpu"} if "device" in problem else {}  # a run on a GPU is exported anywhere
+    here = {"device": "cpu"} if "device" in problem else {}  # a GPU run can be exported on any machine
     simulation = build({**run.config, "problem": problem | here})
     models = kept or _unfinished(store, run, simulation)
     vector, whose = _choose(models, worker)
@@ -94,7 +93,7 @@ def export_run(store: Store, key: str, out: Path) -> list[Path]:
     if kept.exists():
         written.append(write(out / "models.safetensors", kept.read_bytes()))
     else:
-        (out / "models.safetensors").unlink(missing_ok=True)  # of whatever run was exported there before
+        (out / "models.safetensors").unlink(missing_ok=True)  # of a run exported there before
     return written
 
 
@@ -127,7 +126,7 @@ def _unfinished(store: Store, run: RunRecord, simulation: Simulation) -> Models:
 
 
 def _choose(kept: Models, worker: int | None) -> tuple[npt.NDArray[Any], str]:
-    """(D,) the model meant, and whose it is."""
+    """(D,) the chosen model, and whose it is."""
     if worker is None:
         mean: npt.NDArray[Any] = kept.models.mean(axis=0, dtype=np.float64).astype(kept.models.dtype)
         return mean, f"mean of {len(kept.models)} workers"
@@ -138,7 +137,7 @@ def _choose(kept: Models, worker: int | None) -> tuple[npt.NDArray[Any], str]:
 
 
 def _content(task: Task, vector: npt.NDArray[Any], ending: str, facts: dict[str, str]) -> bytes:
-    """A model as the content of a file."""
+    """The content of a model file."""
     if isinstance(task, TorchTask) or ending != ".safetensors":
         return _torch_content(task, vector, ending, facts)
     from safetensors.numpy import save

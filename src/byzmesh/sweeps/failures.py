@@ -17,7 +17,7 @@ _KINDS = (
 
 
 def failure_kind(error: BaseException) -> str:
-    """Of `byzmesh.store.records.FAILURE_KINDS`, the kind of an error.
+    """The kind of an error, one of `byzmesh.store.records.FAILURE_KINDS`.
 
     >>> failure_kind(DataError("no data file flowers.csv")), failure_kind(KeyError("step"))
     ('data', 'bug')
@@ -25,12 +25,12 @@ def failure_kind(error: BaseException) -> str:
     for known, kind in _KINDS:
         if isinstance(error, known):
             return kind
-    # PyTorch's own, known by name: asking for the class would import PyTorch
+    # PyTorch's own error is recognised by name: using its class would import PyTorch
     return "memory" if type(error).__name__ == "OutOfMemoryError" else "bug"
 
 
 def failure_text(error: BaseException) -> str:
-    """What the store keeps of a failure: one line where it is the user's to mend, the whole trace otherwise."""
+    """The text that the store keeps of a failure: one line if the user can fix it, otherwise the whole traceback."""
     if isinstance(error, ByzmeshError):
         return str(error)
     return "".join(traceback.format_exception(error)).rstrip()

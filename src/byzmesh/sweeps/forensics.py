@@ -1,4 +1,4 @@
-"""Forensics of a stored run: who was cut by whom, and who is suspected."""
+"""Forensics of a stored run: who cut whom, and who is suspected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byzmesh.theory.forensics import Findings, find_suspects
 
 
 def honest_cut(store: Store, key: str) -> float | None:
-    """Share of the honest neighbours' messages that a stored run cut; None for a rule that does not cut."""
+    """Fraction of the honest neighbours' messages that a stored run cut; None for a rule that does not cut."""
     edges = store.edges(key)
     honest = edges[~np.isin(edges[:, 0], network_as_run(store.get(key).config).byzantine)]
     came = int(honest[:, 3].sum())
@@ -21,12 +21,12 @@ def honest_cut(store: Store, key: str) -> float | None:
 
 
 def suspects(store: Store, key: str, picture: Path | None = None) -> Findings:
-    """What a stored run's cut counts say, graded by the truth of its config; drawn on the graph if asked."""
+    """Suspects from a stored run's cut counts, graded by the truth of its config; drawn on the graph if asked."""
     run = store.get(key)
     edges = store.edges(run.key)
     if len(edges) == 0:
         what = f"run {run.key[:12]} ({run.config['rule']['name']}, {run.status})"
-        raise ConfigError(f"{what} holds no cut counts; choose a run of a rule that cuts")
+        raise ConfigError(f"{what} has no cut counts; choose a run of a rule that cuts")
     network = network_as_run(run.config)
     came = edges[edges[:, 3] > 0]
     findings = find_suspects(came[:, 0], came[:, 1], came[:, 2], came[:, 3], network.byzantine.tolist())

@@ -1,4 +1,4 @@
-"""The runs of a sweep in this process, one after another: what `byzmesh run` does with one."""
+"""Computes the runs of a sweep in this process, one after another, as `byzmesh run` does with one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byzmesh.sweeps.worker import LOOK_SECONDS, Orders, latest, work
 
 
 def run_here(backlog: Backlog, orders: Orders) -> None:
-    """Until everything is done; `KeyboardInterrupt` after a checkpoint if it is stopped before."""
+    """Compute all runs of the backlog; if stopped, write a checkpoint and raise `KeyboardInterrupt`."""
     with Leases(backlog.store, orders.lease_seconds) as leases:
         while backlog.open:
             key = backlog.next()
@@ -33,11 +33,11 @@ def run_here(backlog: Backlog, orders: Orders) -> None:
 
 
 class _Stop:
-    """Ctrl-C or SIGTERM between the rounds, never within one: a checkpoint needs a whole state. Twice: at once."""
+    """Stops on Ctrl-C or SIGTERM between rounds, never within one: a checkpoint needs a whole state. Twice: at once."""
 
     def __init__(self) -> None:
         self.computing = False
-        """Whether a round has been computed: before that there is nothing to save, and a stop is at once."""
+        """Whether a round has been computed: before that there is nothing to save, so it stops at once."""
         self.asked = False
 
     def __enter__(self) -> _Stop:

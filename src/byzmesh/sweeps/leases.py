@@ -1,4 +1,4 @@
-"""The runs that this process holds in a store, their leases extended by a thread for as long as it computes them."""
+"""The runs that this process owns in a store; a thread extends their leases while it computes them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from byzmesh.store import Store, this_process
 
 LEASE_SECONDS = 60.0
 BEATS = 4
-"""Extensions within the time of a lease: several may fail (a busy disk, say) before the lease runs out."""
+"""Extensions per lease time: several may fail (a busy disk, say) before the lease runs out."""
 
 
 class Leases:
-    """Runs held by this process; a context manager, at whose end nothing is extended any more."""
+    """Runs owned by this process; a context manager that extends their leases until it exits."""
 
     def __init__(self, store: Store, seconds: float = LEASE_SECONDS) -> None:
         self.store = store
         self.seconds = seconds
         self.owner = this_process()
-        self.held: set[str] = set()
+        self.owned: set[str] = set()
         self.lost: set[str] = set()
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -37,29 +37,29 @@ class Leases:
         self._thread.join()
 
     def take(self, key: str) -> bool:
-        """Claim a run and hold it; False if it is not free."""
+        """Claim a run and keep extending its lease; False if it is not free."""
         if not self.store.claim(key, self.owner, self.seconds):
             return False
         with self._lock:
             self.lost.discard(key)
-            self.held.add(key)
+            self.owned.add(key)
         return True
 
     def drop(self, key: str) -> None:
-        """Extend this run's lease no more."""
+        """Stop extending this run's lease."""
         with self._lock:
-            self.held.discard(key)
+            self.owned.discard(key)
 
     def _beat(self) -> None:
         while not self._over.wait(self.seconds / BEATS):
             with self._lock:
-                held = list(self.held)
-            for key in held:
+                owned = list(self.owned)
+            for key in owned:
                 try:
                     kept = self.store.heartbeat(key, self.owner, self.seconds)
                 except StoreError:
-                    continue  # tried again with the next beat; if it goes on, storing the result says why
+                    continue  # the next beat tries again; if that keeps failing, storing the result says why
                 if not kept:
                     with self._lock:
-                        if key in self.held:
+                        if key in self.owned:
                             self.lost.add(key)

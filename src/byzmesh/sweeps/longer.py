@@ -1,8 +1,8 @@
-"""More rounds of a run that is stored: go on from its last state where that gives the same bits.
+"""More rounds of a stored run: continue from its last state where that gives the same bits.
 
-What a round does depends on its number, not on how many there are: step sizes, batches and draws do not know the length
-of a run. A rule that looks at it (BALANCE shrinks its radius over the run) says so, and is computed from round 0; so is
-whatever is not built in, of which that is not known.
+A round depends on its number, not on the total: step sizes, batches and draws do not depend on the length of a run. A
+rule that does (BALANCE shrinks its radius over the run) declares it and is computed from round 0; so is every part that
+is not built in, because nobody knows whether it does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from byzmesh.sweeps.models import state_file
 
 
 def state_to_go_on_from(store: Store, run: RunRecord, note: Callable[[str], None]) -> Path | None:
-    """The state of the longest finished run that has fewer rounds and is the same otherwise; says what is done."""
+    """The state of the longest finished run that differs only by fewer rounds; `note` is called with what is done."""
     config = run.config
     if run.again or not {"rounds", "seed", "rule", "attack"} <= set(config):
         return None
@@ -41,17 +41,17 @@ def state_to_go_on_from(store: Store, run: RunRecord, note: Callable[[str], None
     if reason is None and not state.exists():
         reason = "their last state was not kept (--keep-models final keeps it)"
     if reason is not None:
-        note(f"{there}, but {reason}: computed from round 0")
+        note(f"{there}, but {reason}: the run starts at round 0")
         return None
-    note(f"{there}: the run goes on from there")
+    note(f"{there}: the run continues from there")
     return state
 
 
 def length_matters(config: Mapping[str, Any]) -> str | None:
-    """Why the first rounds of a config might not be those of a shorter one; None if they are.
+    """Why the first rounds of a config might differ from those of a shorter run; None if they do not.
 
     >>> length_matters({"rule": {"name": "BALANCE"}, "attack": {"name": "none"}})
-    'rule BALANCE looks at the number of rounds'
+    'rule BALANCE depends on the number of rounds'
     >>> length_matters({"rule": {"name": "IOS"}, "attack": {"name": "ALIE"}})
     """
     inner = config["rule"].get("inner")
@@ -60,7 +60,7 @@ def length_matters(config: Mapping[str, Any]) -> str | None:
         entry = registry.entry_of(spec)
         module = entry.factory.__module__
         if not module.startswith("byzmesh.") or module.endswith(".plain"):
-            return f"{registry.kind} {entry.name} is not built in and may look at the number of rounds"
+            return f"{registry.kind} {entry.name} is not built in and may depend on the number of rounds"
         if getattr(registry.build(spec), "uses_length", False):
-            return f"{registry.kind} {entry.name} looks at the number of rounds"
+            return f"{registry.kind} {entry.name} depends on the number of rounds"
     return None

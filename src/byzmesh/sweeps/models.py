@@ -1,12 +1,12 @@
-"""The models that runs keep: safetensors files in a folder beside the store, `runs.db.models` of `runs.db`.
+"""The models that runs keep: safetensors files in a folder beside the store, `runs.db.models` for `runs.db`.
 
     KEY.safetensors         `models` (N, D): the honest workers' models when the run ended, a row per worker
     KEY-ROUND.safetensors   the same at an evaluation (`all` keeps these too)
-    KEY.state               everything the next round depends on: a run with more rounds goes on from here
+    KEY.state               everything the next round depends on: a run with more rounds continues from here
 
-The entry `byzmesh` of a safetensors file's metadata is JSON: whose the rows are (`workers`, ids in the config's
-network), the `round`, the `status` and the `config`. Every file is whole or not there, and is there before the store
-calls its run finished.
+The entry `byzmesh` of a safetensors file's metadata is JSON: the `workers` of the rows (ids in the config's network),
+the `round`, the `status` and the `config`. A file is either whole or missing, and is written before the store calls its
+run finished.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEEP = ("none", "final", "all")
 METADATA = "byzmesh"
 
 Write = Callable[[str, bytes], None]
-"""(what follows the key in the file's name, content)."""
+"""Called with (what follows the key in the file's name, content)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Models:
 
 
 def models_folder(store: Path) -> Path:
-    """Where the models of a store's runs are.
+    """The folder of the models of a store's runs.
 
     >>> models_folder(Path("runs.db")).name
     'runs.db.models'
@@ -90,13 +90,13 @@ def pack(simulation: Simulation) -> bytes:
         "status": run.status,
         "config": dict(run.config),
     }
-    # in one entry: safetensors writes several in any order, and the same run is to be the same bytes
+    # in one entry: safetensors writes several in any order, and the same run must give the same bytes
     content: bytes = save({"models": np.ascontiguousarray(run.models)}, {METADATA: json.dumps(facts)})
     return content
 
 
 def worker_ids(config: Mapping[str, Any]) -> list[int]:
-    """Ids of the honest workers: a run without an attack numbers them anew, but users know their own network."""
+    """Ids of the honest workers in the user's network, although a run without an attack renumbers them."""
     ids: list[int] = Network.from_spec(config["network"]).honest.tolist()
     return ids
 
@@ -110,12 +110,12 @@ def read_models(path: Path) -> Models:
             facts, models = json.loads(file.metadata()[METADATA]), file.get_tensor("models")
         return Models(models=models, **facts)
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} holds no models of a run ({error}); compute the run again to have them") from error
+        raise DataError(f"{path} contains no models of a run ({error}); compute the run again to get them") from error
 
 
 @dataclass(frozen=True)
 class Keeper:
-    """What a run keeps of its models while it is computed.
+    """Writes the models that a run keeps while it is computed.
 
     keep   one of `KEEP`
     write  takes the files
@@ -127,12 +127,12 @@ class Keeper:
     state: Path | None = None
 
     def evaluated(self, simulation: Simulation) -> None:
-        """After an evaluation."""
+        """Called after an evaluation."""
         if self.keep == "all":
             self.write(_ending(simulation.round), pack(simulation))
 
     def ended(self, simulation: Simulation) -> None:
-        """After the last round, before the store is told."""
+        """Called after the last round, before the result is stored."""
         if self.keep == "none":
             return
         self.write(_ending(None), pack(simulation))
@@ -142,12 +142,12 @@ class Keeper:
 
 
 def keeper(store: Path, key: str, keep: str) -> Keeper:
-    """Keeps the models of a run beside its store."""
+    """A keeper that writes the models of a run beside its store."""
     return Keeper(keep, writer(store, key), state_file(store, key))
 
 
 def writer(store: Path, key: str) -> Write:
-    """Writes the files of a run beside the store; `StoreError` if that cannot be done."""
+    """A function that writes the files of a run beside the store; `StoreError` if it cannot."""
 
     def write(ending: str, content: bytes) -> None:
         path = models_folder(store) / f"{key}{ending}"
@@ -164,6 +164,6 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(
-            f"the models of a run could not be written to {path} ({error.strerror or error}); free space or make the "
-            "folder writable and do the same again, or keep none: --keep-models none"
+            f"the models of a run could not be written to {path} ({error.strerror or error}); free some space or make "
+            "the folder writable and try again, or keep none: --keep-models none"
         ) from error

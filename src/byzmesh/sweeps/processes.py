@@ -1,4 +1,4 @@
-"""The worker processes of a local sweep: started, given runs one at a time, replaced when they die, stopped."""
+"""The worker processes of a local sweep: starts them, gives them runs, replaces those that die, stops them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.worker import Orders, serve
 
 MOST_DEATHS = 3
-"""A run whose process died so often (out of memory, say) has failed."""
+"""A run whose process died this often (out of memory, say) has failed."""
 
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -43,7 +43,7 @@ class Pool:
         self.deaths: Counter[str | None] = Counter()
 
     def run(self) -> None:
-        """Until everything is done; stops the workers in any case."""
+        """Compute all runs of the backlog; always stops the workers at the end."""
         try:
             while self.backlog.open:
                 while len(self.workers) < min(self.count, len(self.backlog.waiting) + len(self.backlog.running)):
@@ -72,7 +72,7 @@ class Pool:
                     messages.append(worker.connection.recv())
             except (EOFError, OSError):
                 dead = True
-            # Outside of the try: an error in what follows, a closed stderr say, is not the worker's death.
+            # Outside the try: a later error, such as a closed stderr, is not the worker's death.
             for message in messages:
                 self._hear(worker, *message)
             if dead:
@@ -92,7 +92,7 @@ class Pool:
             self.backlog.hear(word, *rest)
 
     def _bury(self, worker: _Worker) -> None:
-        """A worker died that was not told to: its run is done again, unless it always dies."""
+        """A worker died unexpectedly: its run is computed again, unless it died too often."""
         self.workers.remove(worker)
         worker.process.join()
         worker.connection.close()
@@ -101,7 +101,7 @@ class Pool:
         if key is None and self.deaths[key] >= MOST_DEATHS:
             raise ByzmeshError(
                 f"worker processes die before their first run (exit code {code}); see the messages above, "
-                "and that a script which calls sweep() has the guard if __name__ == '__main__'"
+                "and check that a script that calls sweep() has the guard if __name__ == '__main__'"
             )
         if key is None:
             return
@@ -116,7 +116,7 @@ class Pool:
             self.backlog.taken(key)
 
     def _stop(self) -> None:
-        """Let every worker write a checkpoint and end; a second Ctrl-C does not wait for that."""
+        """Let every worker write a checkpoint and exit; a second Ctrl-C does not wait for that."""
         try:
             for worker in self.workers:
                 self._send(worker, None)

@@ -1,4 +1,4 @@
-"""What a sweep still has to do, and how far it is."""
+"""The runs that a sweep still has to compute, and its progress."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import KW_ONLY, dataclass, field
 from byzmesh.store import ENDED, RunRecord, Store
 
 LOOK_SECONDS = 0.5
-"""How often a sweep looks at runs that another one is computing."""
+"""How often a sweep checks runs that another sweep is computing."""
 
 Show = Callable[["Backlog", RunRecord | None], None]
-"""Told every moment how a sweep stands, and of each run that ended."""
+"""Called often with the state of a sweep, and with each run that ended."""
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Backlog:
     rounds     key -> rounds that the run needs
     reached    key -> round at which it was first and last seen in this sweep
     latest     key -> metrics of its last evaluation, of runs computed on this machine
-    notes      what the user should know -> whether that was shown
+    notes      text for the user -> whether it was shown
     computed   number of runs that ended here
     """
 
@@ -53,7 +53,7 @@ class Backlog:
 
     @property
     def open(self) -> bool:
-        """Whether anything is still to do or to wait for."""
+        """Whether there is anything left to compute or to wait for."""
         return bool(self.waiting or self.running or self.elsewhere)
 
     def next(self) -> str | None:
@@ -65,17 +65,17 @@ class Backlog:
         return key
 
     def at(self, key: str, round: int, latest: Mapping[str, float] | None = None) -> None:
-        """How far a run is, and the metrics of its last evaluation."""
+        """Note how far a run is, and the metrics of its last evaluation."""
         self.reached[key] = (self.reached.get(key, (round, round))[0], round)
         if latest:
             self.latest[key] = latest
 
     def note(self, text: str) -> None:
-        """Something that the user should know."""
+        """Add a note for the user."""
         self.notes.setdefault(text, False)
 
     def hear(self, word: str, key: str, status: str = "") -> None:
-        """What became of a run that was to be computed here: see `byzmesh.sweeps.worker`."""
+        """Handle a worker's message about a run: see `byzmesh.sweeps.worker`."""
         if word == "taken":
             self.taken(key)
         elif status == "interrupted":
@@ -84,13 +84,13 @@ class Backlog:
             self.end(key, status)
 
     def taken(self, key: str) -> None:
-        """The run was not free: somebody else has computed it or is at it."""
+        """The run was not free: another process has computed it or is computing it."""
         self.running.discard(key)
         self.elsewhere.add(key)
         self._settle(key)
 
     def again(self, key: str) -> None:
-        """The run must be computed once more."""
+        """The run must be computed again."""
         self.running.discard(key)
         self.waiting.appendleft(key)
 
@@ -105,11 +105,11 @@ class Backlog:
         record = self.store.get(key)
         if status == "failed" and record.status in ENDED:
             reason = (record.failure or "").strip().split("\n")[-1]
-            self.note(f"run {key[:12]} failed when computed again, its former result stays: {reason}")
+            self.note(f"run {key[:12]} failed when computed again and keeps its former result: {reason}")
         self.show(self, record)
 
     def look(self) -> None:
-        """See from time to time what became of the runs that others compute."""
+        """Check now and then on the runs that others are computing."""
         self.show(self, None)
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._looked = time.monotonic()
@@ -125,12 +125,12 @@ class Backlog:
             self.waiting.append(key)
 
     def count(self, status: str) -> int:
-        """How many runs ended that way."""
+        """How many runs ended with this status."""
         return sum(ended == status for ended in self.ended.values())
 
     @property
     def share(self) -> float:
-        """Share of the sweep's rounds that are done, from 0 to 1; runs that had ended before do not count."""
+        """Fraction of the sweep's rounds that are done; runs that had ended before do not count."""
         done = sum(
             rounds if key in self.ended else self.reached.get(key, (0, 0))[1] for key, rounds in self.rounds.items()
         )
@@ -138,13 +138,13 @@ class Backlog:
 
     @property
     def rounds_per_second(self) -> float:
-        """Since the sweep began, over all workers."""
+        """Rounds per second of all workers since the sweep began."""
         done = sum(last - first for first, last in self.reached.values())
         return done / max(time.monotonic() - self._began, 1e-9)
 
     @property
     def seconds_left(self) -> float | None:
-        """At that rate; None while there is none."""
+        """Seconds left at that rate; None while the rate is unknown."""
         left = sum(
             rounds - self.reached.get(key, (0, 0))[1] for key, rounds in self.rounds.items() if key not in self.ended
         )

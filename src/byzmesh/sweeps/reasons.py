@@ -1,4 +1,4 @@
-"""Why runs are computed although the store holds the same configs: the code or the data are others."""
+"""Why runs are computed although the store has the same configs: the code or the data changed."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from byzmesh.store.keys import canonical
 
 
 def reasons(store: Store, cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
-    """Key -> what changed since a run of the same config was stored, for cells that the store does not know."""
+    """Key -> what changed since a run of the same config was stored, for cells that are not in the store."""
     known = store.keys()
     missing = [cell for cell in cells if cell.key not in known]
     if not missing:
         return {}
     stored = {run.config_json: run for run in store.list(current=True)}
-    found = {}
+    changed = {}
     for cell in missing:
         former = stored.get(canonical(without_names(cell.config)))
         if former is not None:
-            found[cell.key] = _versions(former, changes(former.code, cell.code))
-    return found
+            changed[cell.key] = _versions(former, changes(former.code, cell.code))
+    return changed
 
 
-def _versions(former: RunRecord, told: tuple[str, ...]) -> tuple[str, ...]:
-    """With the versions of byzmesh beside what changed in it."""
+def _versions(former: RunRecord, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The changes, with the versions of byzmesh for changes in byzmesh itself."""
     before = former.provenance.get("version")
     if before is None or before == __version__:
-        return told
-    return tuple(f"{text} (byzmesh {before} -> {__version__})" if ": revision " in text else text for text in told)
+        return texts
+    return tuple(f"{text} (byzmesh {before} -> {__version__})" if ": revision " in text else text for text in texts)
 
 
-def summary(found: Iterable[tuple[str, ...]]) -> list[str]:
+def summary(reasons: Iterable[tuple[str, ...]]) -> list[str]:
     """The reasons of many runs in a few lines.
 
     >>> summary([("rule mine changed",), ("rule mine changed",), ("rule mine changed", "attack x changed")])
     ['2 runs are computed again: rule mine changed', '1 run is computed again: rule mine changed, attack x changed']
     """
-    counts = Counter(", ".join(texts) for texts in found if texts)
+    counts = Counter(", ".join(texts) for texts in reasons if texts)
     return [f"{count} run{' is' if count == 1 else 's are'} computed again: {text}" for text, count in counts.items()]

@@ -21,7 +21,7 @@ from byzmesh.sweeps.models import Keeper
 INTERRUPTED = "interrupted"
 
 GoOn = Callable[[Simulation], bool]
-"""Asked after every round."""
+"""Called after every round; False stops the run."""
 
 
 def compute(

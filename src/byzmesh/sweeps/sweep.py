@@ -1,7 +1,7 @@
 """Sweeps: many runs on the processes of this machine, or on a cluster.
 
-The store is the only memory. A sweep plans its runs there, computes those that have no result, and may be stopped or
-killed at any moment: the same call again goes on. Several sweeps may share a store; each run is computed by one.
+All state is in the store. A sweep plans its runs there, computes those that have no result, and may be stopped or
+killed at any moment: the same call continues. Several sweeps may share a store; each run is computed by one of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from byzmesh.sweeps.worker import Orders
 
 @dataclass(frozen=True)
 class Swept:
-    """How a sweep stands when it ends.
+    """The state of a sweep when it ends.
 
     statuses     key -> status of all runs, in the order given
     computed     number of runs that this sweep computed to their end
@@ -69,22 +69,22 @@ def sweep(
     """Compute the runs of these canonical configs that have no result in the store yet.
 
     workers             processes, by default one per core; each uses one thread unless a config says otherwise.
-                        0: no processes, one run after another in this one
+                        0: one run after another in this process
     dask, tls           address of a Dask scheduler (tcp://host:8786) whose workers compute instead
-    retry_failed        compute failed runs once more, from round 0
-    recompute           compute all runs once more; a result is replaced when there is a new one, not before
-    keep_models         `final`: the honest models of runs that ended go to the folder `STORE.models`, with the state
-                        from which a run with more rounds goes on; `all`: also the models of each evaluation. Not by
-                        default: the models of a run are ten to a thousand times as large as what the store keeps
+    retry_failed        compute failed runs again, from round 0
+    recompute           compute all runs again; an old result stays until a new one replaces it
+    keep_models         `final`: keep the final honest models in the folder `STORE.models`, with the state from which a
+                        run with more rounds continues; `all`: also the models of each evaluation. Not by default: the
+                        models of a run are ten to a thousand times the size of its entry in the store
     checkpoint_seconds  how often each run's state is written to the folder `STORE.checkpoints`
     tensorboard         folder for TensorBoard event files of all runs that have a result
-    show                told how the sweep stands (`Backlog`), and the record of each run that ended
+    show                called with the state of the sweep (`Backlog`) and the record of each run that ended
 
     Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Swept.interrupted` then is True.
     A script that calls this with `workers` needs the guard `if __name__ == "__main__":`, as every use of processes.
     """
     if workers is not None and dask is not None:
-        raise ConfigError("workers are processes of this machine and dask is a cluster; give one of them")
+        raise ConfigError("workers are processes on this machine and dask is a cluster; give one of them")
     if tls is not None and dask is None:
         raise ConfigError("tls is for a cluster; give the address of its scheduler as dask")
     count = cores() if workers is None else whole("workers", workers, 0)

@@ -11,7 +11,7 @@ from byzmesh.store import RunRecord, Store
 
 
 def check_tensorboard(folder: str | Path) -> None:
-    """Raise before hours of computing if event files could not be written afterwards."""
+    """Raise now, before hours of computing, if event files cannot be written."""
     try:
         import tensorboard.summary  # noqa: F401
     except ImportError as error:
@@ -20,7 +20,7 @@ def check_tensorboard(folder: str | Path) -> None:
 
 
 def write_events(store: Store, record: RunRecord, folder: str | Path) -> Path:
-    """Write the series of a run that ended to a folder of its own under `folder`, unless that is there."""
+    """Write the series of a run that ended to its own folder under `folder`, unless that exists."""
     from tensorboard.summary import Writer
 
     config = record.config

@@ -3,10 +3,10 @@
     parent -> worker    a run's key, or None: stop
     worker -> parent    ("ready",)  ("at", key, round, metrics)  ("note", text)
                         ("ended", key, status)  ("taken", key)
-                        ("broken", text): the store cannot be used, the worker ends
+                        ("broken", text): the store cannot be used, the worker exits
 
-The worker claims the run in the store itself, under its own process id: if it is killed, the run is free at once. When
-the parent dies the pipe closes, and the worker stops after a checkpoint as if it had been asked to.
+The worker itself claims the run in the store, under its own process id: if it is killed, the run is free at once. When
+the parent dies, the pipe closes and the worker stops after a checkpoint, as if it had been told to.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from byzmesh.sweeps.models import keeper
 from byzmesh.sweeps.run import INTERRUPTED, GoOn, compute, store_run
 
 LOOK_SECONDS = 0.1
-"""How often a computing worker looks whether it should stop."""
+"""How often a computing worker checks whether it should stop."""
 TELL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Orders:
-    """What all who compute runs of a sweep are told."""
+    """The options for every process that computes runs of a sweep."""
 
     store: Path
     checkpoint_seconds: float
     keep_models: str = "none"
     texts: Mapping[str, str] = field(default_factory=dict)
-    """What the scripts among the plugins of the runs say, by path."""
+    """Contents of the scripts among the plugins of the runs, by path."""
     lease_seconds: float = LEASE_SECONDS
 
 
@@ -56,7 +56,7 @@ def work(
     go_on: GoOn,
     note: Callable[[str], None],
 ) -> tuple[str, ...]:
-    """Compute a run if it is free, and store what came out: ("ended", key, status) or ("taken", key)."""
+    """Compute a run if it is free, and store its result: ("ended", key, status) or ("taken", key)."""
     path = checkpoint_folder(store.path) / key
     try:
         if not leases.take(key):
@@ -85,12 +85,12 @@ def work(
 
 
 def serve(connection: Connection, orders: Orders) -> None:
-    """Compute the runs whose keys come in, until told to stop or the parent is gone."""
+    """Compute the runs whose keys arrive, until told to stop or the parent is gone."""
     # Ctrl-C goes to all processes of a terminal; the parent tells its workers what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with open_store(orders.store) as store, Leases(store, orders.lease_seconds) as leases:
-            # What was planned is computed, even if the scripts are edited meanwhile.
+            # Compute what was planned, even if the scripts have been edited since.
             keep_loaded()
             load_texts(orders.texts)
             connection.send(("ready",))
@@ -124,7 +124,7 @@ def _watch(connection: Connection, leases: Leases, key: str) -> GoOn:
         if now - told >= TELL_SECONDS:
             told = now
             _tell(connection, "at", key, simulation.round, latest(simulation))
-        # Readable is either the word to stop or the end of a parent.
+        # Something to read is either the order to stop or the end of the parent.
         return key not in leases.lost and not connection.poll()
 
     return go_on
@@ -134,4 +134,4 @@ def _tell(connection: Connection, *message: object) -> None:
     try:
         connection.send(message)
     except OSError:
-        return  # the parent is gone, which the next look at the pipe shows
+        return  # the parent is gone, as the next check of the pipe will show

@@ -225,7 +225,7 @@ def test_names_options_and_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError, match="device must be cpu, cuda or cuda:N, got 'gpu'"):
         bound(device="gpu")
     if not torch.cuda.is_available():
-        with pytest.raises(ConfigError, match="sees no CUDA; use cpu"):
+        with pytest.raises(ConfigError, match="finds no CUDA; use cpu"):
             bound(device="cuda")
 
 

@@ -1,1 +1,1 @@
-"""Data sets, and who holds which samples."""
+"""Data sets, and which worker gets which samples."""

@@ -1,8 +1,7 @@
-"""Decoded data sets on disk, memory-mapped: the second process of a day starts without decoding.
+"""Decoded data sets on disk, memory-mapped: later processes start without decoding.
 
-An entry is a folder of .npy files under the user's cache folder (`BYZMESH_CACHE`, else the platform's). A
-reader sees all of it or nothing. A cache that cannot be read or written costs
-time, never the run.
+An entry is a folder of .npy files in the user's cache folder (`BYZMESH_CACHE`, else the platform's). A reader sees all
+of it or nothing. A cache that cannot be read or written costs time, never the run.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ def cached(entry: str, names: tuple[str, ...], build: Callable[[], Arrays]) -> A
 
 
 def _read(folder: Path, names: tuple[str, ...]) -> Arrays:
-    # copy-on-write mapping: read-only arrays would be another type to Numba, compiled and cached once more
+    # copy-on-write mapping: to Numba, read-only arrays are another type, compiled and cached separately
     return {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)) for name in names}
 
 
 def _write(folder: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    # where another process was faster, one of the two entries stays, whole
+    # if another process was faster, one of the two entries remains, complete
     with replacing_folder(folder) as fresh:
         for name, array in arrays.items():
             with replacing(fresh / f"{name}.npy") as file:

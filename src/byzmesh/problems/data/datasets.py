@@ -4,9 +4,9 @@
     fashion-mnist    four IDX files in `data_dir`, `BYZMESH_DATA` or a folder of that name in it, or where Debian's
                      package dataset-fashion-mnist puts them; else downloaded
     cifar-10         the binary version, found or downloaded likewise
-    path.npz, .csv   the user's own (see tables.py)
+    path.npz, .csv   the user's own (see user_files.py)
 
-Bytes are scaled to [-1, 1] (mean 0.5, standard deviation 0.5 of p / 255); other numbers are taken as they are.
+Bytes are scaled to [-1, 1] (mean 0.5, standard deviation 0.5 of p / 255); other numbers are not scaled.
 Byte images that are mostly black are also kept as their non-zero pixels, for the sparse products.
 """
 
@@ -46,7 +46,7 @@ class Dataset:
     train_x, test_x  (M, F), (T, F) bytes or numbers; a feature's value is scale * x + offset
     train_y, test_y  (M,), (T,) class numbers, or numeric targets if `classes` is 0
     nonzero          start (M + 1,), column and value (nnz,) of each part's non-zero bytes, empty if not mostly black
-    shape            of one sample before it was made a row of F numbers, (28, 28) for MNIST; () if it was one
+    shape            of one sample before it became a row of F numbers, (28, 28) for MNIST; () if it was a row
     """
 
     name: str
@@ -60,7 +60,7 @@ class Dataset:
     nonzero: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
     shape: tuple[int, ...] = ()
     class_names: tuple[str, ...] = ()
-    """What the file calls the classes, by their numbers; () if it numbers them itself."""
+    """Names of the classes in the file; () if it numbers them."""
 
     @property
     def features(self) -> int:
@@ -78,7 +78,7 @@ class _Source:
     """File name -> checksum."""
     archive: bool = False
     package: str = ""
-    """Of Debian, that brings it."""
+    """The Debian package that contains it."""
 
 
 _SOURCES = {
@@ -136,7 +136,7 @@ def _stored(entry: str, name: str, read: Callable[[], Arrays]) -> Dataset:
 
 
 def _record(name: str, arrays: Arrays, entry: str | None = None) -> Dataset:
-    """The record of four arrays; `entry` names the cache entry of the non-zero bytes, by default after their hash."""
+    """The record of four arrays; `entry` names the cache entry of the non-zero bytes (default: by their hash)."""
     arrays = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     shape = arrays["train_x"].shape[1:] if arrays["train_x"].ndim > 2 else ()
     train, test = (arrays[key].reshape(len(arrays[key]), -1) for key in ("train_x", "test_x"))
@@ -151,7 +151,7 @@ def _record(name: str, arrays: Arrays, entry: str | None = None) -> Dataset:
         digest = hashlib.blake2b(train.data, digest_size=10)
         digest.update(test.data)
         entry = digest.hexdigest()
-    # finding the non-zero bytes takes longer than reading them
+    # computing the non-zero bytes takes longer than reading them
     held = cached(f"{entry}-nonzero", _SPARSE, lambda: nonzero(train, test))
     sparse = held if len(held["train_start"]) else {}
     return Dataset(
@@ -188,7 +188,7 @@ def _local(name: str, data_dir: str | None) -> Arrays | None:
         return None
     parent = Path(given).expanduser()
     if data_dir and not parent.is_dir():
-        raise DataError(f"data_dir {parent} is not a folder; give the folder that holds {name}'s files")
+        raise DataError(f"data_dir {parent} is not a folder; give the folder with {name}'s files")
     for folder in (parent / name, parent):
         try:
             return _SOURCES[name].read(folder)

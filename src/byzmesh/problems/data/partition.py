@@ -1,7 +1,7 @@
-"""Who holds which training samples.
+"""Which worker gets which training samples.
 
-A partition is a function (labels (M,), workers, generator) -> one array of sample numbers per worker. Together they
-hold every sample once; every worker holds at least one. Written in a config as a name or as a mapping:
+A partition is a function (labels (M,), workers, generator) -> one array of sample numbers per worker. Every sample goes
+to one worker, and every worker gets at least one. In a config it is a name or a mapping:
 
     partition: iid
     partition: {name: dirichlet, alpha: 0.1}
@@ -40,8 +40,8 @@ def iid() -> Partition:
 def one_class() -> Partition:
     """One class per worker, in the order of the file.
 
-    With more workers than classes a class is split evenly within a consecutive group of workers; with fewer, a worker
-    holds a consecutive group of classes. Groups differ by at most one.
+    With more workers than classes, a class is split evenly among a consecutive group of workers; with fewer, a worker
+    gets a consecutive group of classes. The sizes of groups differ by at most one.
     """
 
     def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
@@ -69,9 +69,9 @@ def shards(k: int = 2) -> Partition:
 
 @partitions.register("dirichlet")
 def dirichlet(alpha: float = 0.5) -> Partition:
-    """Each class is shared out by proportions drawn from Dirichlet(alpha): small alpha, few classes per worker.
+    """Each class is divided by proportions drawn from Dirichlet(alpha): small alpha, few classes per worker.
 
-    A worker left with nothing gets one sample of the worker that has most.
+    A worker left with nothing gets one sample from the worker with the most.
     """
     positive("partition dirichlet: alpha", alpha)
 
@@ -89,7 +89,7 @@ def dirichlet(alpha: float = 0.5) -> Partition:
 
 @partitions.register("quantity")
 def quantity(alpha: float = 0.5) -> Partition:
-    """Shuffled; sizes drawn from Dirichlet(alpha). A worker left with nothing gets one sample of the largest."""
+    """Shuffled; sizes drawn from Dirichlet(alpha). A worker left with nothing gets one sample from the largest."""
     positive("partition quantity: alpha", alpha)
 
     def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:

@@ -1,10 +1,10 @@
 """The training samples of every worker, and the batch each draws in a round.
 
-    order  (M',)      sample numbers, worker after worker; 32 bits, as batches look it up at random
-    start  (rows + 1,) row n holds order[start[n] : start[n + 1]]
+    order  (M',)      sample numbers, worker after worker; 32 bits, because batches read it at random
+    start  (rows + 1,) row n has order[start[n] : start[n + 1]]
 
-Rows beyond the honest workers belong to liars that follow the protocol on flipped labels. They get shares of a second
-split of the same kind over as many workers, so the honest shares do not depend on them; samples may be held twice.
+Rows beyond the honest workers belong to liars that follow the protocol on flipped labels. They get the parts of a
+second split by the same partition, so the honest parts do not depend on them; a sample may then occur twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BATCHINGS = ("uniform", "consecutive")
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """Who holds what."""
+    """The samples of every row."""
 
     order: npt.NDArray[np.int32]
     start: Integers
@@ -54,7 +54,7 @@ def split_samples(
     liars: int,
     seed: int,
 ) -> Split:
-    """Share out the samples `subset`, whose labels are `labels`, among honest workers, then among liars."""
+    """Divide the samples `subset` with these labels among the honest workers, then among the liars."""
     if workers < 1 or liars < 0:
         raise ConfigError(f"workers must be at least 1 and liars at least 0, got {workers} and {liars}")
     if len(subset) < max(workers, liars):
@@ -111,7 +111,7 @@ def _draw(
 
 
 def count_classes(split: Split, labels: npt.NDArray[Any], classes: int) -> Integers:
-    """(rows, classes) how many samples of each class a row holds."""
+    """(rows, classes) how many samples of each class a row has."""
     rows = len(split.start) - 1
     holder = np.repeat(np.arange(rows), np.diff(split.start))
     flat = np.bincount(holder * classes + labels[split.order].astype(np.int64), minlength=rows * classes)
@@ -119,7 +119,7 @@ def count_classes(split: Split, labels: npt.NDArray[Any], classes: int) -> Integ
 
 
 def draw_counts(counts: Integers, path: str | Path, names: Sequence[str] = ()) -> None:
-    """Picture of what each row holds: one bar per row, one colour per class, by its name if it has one."""
+    """Draw the samples of each row: one bar per row, one colour per class, labelled by its name if it has one."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -3,7 +3,7 @@
     .npz   features, labels (and test_features, test_labels), or train_x, train_y (test_x, test_y)
     .csv   numbers, one sample per line, an optional header line, the label in the last column
 
-Labels may be words: the classes then are the words in alphabetical order, and the data set keeps their names.
+Labels may be words: the classes are then the words in alphabetical order, and the data set keeps their names.
 Without a test part every fifth sample, counted from the first, is held out for testing.
 """
 
@@ -41,7 +41,7 @@ def read_table(path: Path) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]
 
 
 def _numbered(train_y: Any, test_y: Any) -> tuple[Any, Any, tuple[str, ...]]:
-    """Labels that are words as the numbers of their classes, and the words; other labels as they are."""
+    """Word labels as class numbers, with the words; other labels unchanged."""
     if train_y.dtype.kind != "U" or (test_y is not None and test_y.dtype.kind != "U"):
         return train_y, test_y, ()
     names = np.unique(train_y if test_y is None else np.concatenate([train_y, test_y]))
@@ -85,7 +85,7 @@ def _read_csv(path: Path) -> tuple[Any, Any, Any, Any]:
 
 
 def _with_words(path: Path, header: bool, columns: int) -> tuple[Any, Any, Any, Any]:
-    """A table whose last column holds words."""
+    """A table whose last column contains words."""
     numbers = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2, usecols=range(columns - 1))
     words = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=1, usecols=columns - 1, dtype=str)
     words = np.char.strip(words)
@@ -113,6 +113,6 @@ def _check(path: Path, part: str, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> N
         if array.dtype.kind not in "uifb":
             raise DataError(f"{path}: {part} {what} are {array.dtype}; they must be numbers")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise DataError(f"{path}: {part} {what} hold NaN or infinity; clean the file")
+            raise DataError(f"{path}: {part} {what} contain NaN or infinity; clean the file")
     if y.dtype.kind in "ib" and y.min() < 0:
         raise DataError(f"{path}: {part} labels start at {y.min()}; number the classes from 0")

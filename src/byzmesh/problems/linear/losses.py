@@ -1,11 +1,11 @@
 """From scores to losses and their derivatives: softmax, logistic, squares.
 
     delta(scores (R, B, C), labels (R, B))   scores become d(mean loss of the batch)/d(scores), in place
-    measure(scores, labels, loss (R,), accuracy (R,))   mean loss and share of right answers; scores are spoilt
+    measure(scores, labels, loss (R,), accuracy (R,))   mean loss and fraction of right answers; overwrites scores
 
     softmax   loss = log sum_c exp s_c - s_y                     y in 0..C-1; ties count for the lowest class
     logistic  loss = log(1 + exp s) - y s                        y in {0, 1}, C = 1; right if (s > 0) = y
-    squares   loss = (s - y)^2 / 2                               C = 1; right if s and y have one sign
+    squares   loss = (s - y)^2 / 2                               C = 1; right if s and y have the same sign
 
 A NaN score is never a right answer. Exponentials are polynomials in a plain loop, which LLVM vectorises.
 """
@@ -28,7 +28,7 @@ _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.4286068203094172e-06  # the high part
 
 @dataclass(frozen=True)
 class Link:
-    """A loss of scores."""
+    """A loss as a function of scores."""
 
     delta: Callable[[Any, Any], None]
     measure: Callable[[Any, Any, Any, Any], None]
@@ -40,7 +40,7 @@ class Link:
 def _exp_32(x: Any) -> None:
     """exp of each element <= 0 of a flat float32 array, in place: x = n log 2 + r, Taylor series of exp r, 2^n by bits.
 
-    Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. The clip keeps NaN.
+    Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. The clip keeps NaN.
     """
     magic = _f32(12582912.0)
     for i in range(x.shape[0]):

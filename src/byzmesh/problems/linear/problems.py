@@ -55,7 +55,7 @@ def logistic(
     init: str = "zero",
     scale: float = 1.0,
 ) -> Problem:
-    """Binary logistic regression: odd against even classes (`parity`), or a pair [a, b] of classes, b the positive."""
+    """Binary logistic regression: odd against even classes (`parity`), or a pair [a, b] of classes with b positive."""
     options = dict(locals())
 
     def bind(**given: Any) -> LinearTask:
@@ -108,7 +108,7 @@ def _everything(held: Dataset) -> tuple[Array, Array]:
 
 
 def _two_classes(held: Dataset, classes: str | Sequence[int]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Samples of each part that count, and every sample's label 0 or 1."""
+    """The samples of each part that are used, and every sample's label 0 or 1."""
     if held.classes < 2:
         raise ConfigError(f"two classes are needed, {held.name} has numeric targets; use least-squares")
     if classes == "parity":

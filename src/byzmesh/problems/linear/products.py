@@ -1,9 +1,9 @@
-"""The samples of a data set as a linear model needs them: two batched products, over non-zero bytes or dense.
+"""Products of a linear model with the samples of a data set, stored as non-zero bytes or dense.
 
     forward(picks (R, B), models (R, D), scores (R, B, C))      scores = [x 1] [W; bias]
     backward(picks (R, B), delta (R, B, C), gradients (R, D))   gradients = [x 1]^T delta
 
-Both overwrite their last argument. The two storages give the same numbers up to rounding.
+Both overwrite their last argument. Both ways of storage give the same numbers up to rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from byzmesh.problems.data.datasets import Dataset
 from byzmesh.problems.linear.sparse import kernels
 from byzmesh.types import Array
 
-_BUFFER = 1 << 20  # numbers of a dense batch held at a time
+_BUFFER = 1 << 20  # largest number of elements in a dense batch
 
 
 @dataclass(frozen=True)

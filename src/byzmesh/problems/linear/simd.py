@@ -1,10 +1,10 @@
 """Short vectors in registers, for kernels whose inner dimension is too short for the compiler's vectoriser.
 
-Numba unrolls a loop over 10 classes into scalar code. A `Lanes` value is an LLVM vector of a power-of-two width held in
-one register: `load` reads it from a contiguous array, `axpy` is one fused multiply-add, `store` writes it back. Indices
-are uint64 offsets into the flat array and are not checked. `prefetch` asks for a cache line ahead of its use.
+Numba unrolls a loop over 10 classes into scalar code. A `Lanes` value is an LLVM vector of a power-of-two width in one
+register: `load` reads it from a contiguous array, `axpy` is one fused multiply-add, `store` writes it back. Indices are
+uint64 offsets into the flat array and are not checked. `prefetch` requests a cache line before its use.
 
-Two values of width 8 and 2 hold ten classes (`pieces`).
+Two values of width 8 and 2 cover ten classes (`pieces`).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def axpy(typing: Any, scalar: Any, vector: Any, total: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing: Any, array: Any, index: Any) -> Any:
-    """Start to load the cache line of array[index] for reading."""
+    """Start loading the cache line of array[index] for reading."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address = _address(context, builder, array, arguments, ir.IntType(8))

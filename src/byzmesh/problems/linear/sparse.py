@@ -11,7 +11,7 @@ the non-zero pixels (19% of MNIST's):
     scores, delta      (R, B, C)
     table              (256,)          scale * pixel in the models' dtype
 
-The rows of a batch lie anywhere in the data set, so both kernels prefetch a few samples ahead: that halves their time.
+The samples of a batch are scattered over the data set, so both kernels prefetch a few ahead, which halves their time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AHEAD = 4  # samples; their index entries twice as far
 
 @fast
 def _prefetch_sample(start: Any, column: Any, value: Any, picks: Any, position: Any) -> None:
-    """Ask for the sample at `position + _AHEAD` of the flat picks and for the start of a later one."""
+    """Prefetch the sample at `position + _AHEAD` of the flat picks and the start of a later one."""
     if position + 2 * _AHEAD < len(picks):
         prefetch(start, _U(picks[position + 2 * _AHEAD]))
     if position + _AHEAD < len(picks):

@@ -4,7 +4,7 @@ One worker's loss on a batch is the mean over its samples of link(scores, label)
 vector of D = (F + 1) C numbers: W (F, C) row-major, the C outputs contiguous, then the bias. Weight decay is not part
 of the loss: it belongs to the local update (training/local.py).
 
-Measured loss and accuracy are those of the test set.
+Loss and accuracy are measured on the test set.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from byzmesh.problems.linear.losses import Link
 from byzmesh.problems.linear.products import Rows
 from byzmesh.types import Array, Floats, Integers
 
-_SPLIT = 32  # rows below which a second thread costs more than it brings
-_CHUNK = 256  # samples made dense at a time
+_SPLIT = 32  # below this many rows a second thread costs more than it saves
+_CHUNK = 256  # samples converted to dense at a time
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,7 +32,7 @@ class LinearTask:
     """A linear model bound to data and workers; see `byzmesh.problems.base.Task`.
 
     target       (M,) what to predict for every training sample; labels (M,) its class in the data set
-    test_picks   (T,) samples of the test set that count, test_target (T,) theirs
+    test_picks   (T,) samples of the test set that are used, test_target (T,) their targets
     """
 
     dimension: int
@@ -90,7 +90,7 @@ class LinearTask:
         return out
 
     def _rows(self, models: Array, rows: Integers | None) -> Integers:
-        """The rows meant, after checking what the compiled code takes on trust."""
+        """The chosen rows, after checking what the compiled code does not check."""
         chosen = np.arange(len(models)) if rows is None else np.asarray(rows, np.int64)
         if models.shape[-1] != self.dimension or len(models) > self.rows or len(chosen) != len(models):
             raise ConfigError(f"models must be up to {self.rows} rows of {self.dimension} numbers, got {models.shape}")
@@ -115,7 +115,7 @@ class LinearTask:
         loss, accuracy = np.empty(len(models)), np.empty(len(models))
 
         def work(part: slice) -> None:
-            # one model at a time: it stays in the first-level cache while the test set streams by
+            # one model at a time: it stays in the L1 cache while the test set streams past
             for k in range(part.start, part.stop):
                 loss[k : k + 1], accuracy[k : k + 1] = self._measure(self.test, picks, labels, models[k : k + 1])
 
@@ -174,9 +174,9 @@ class LinearTask:
         return self.link.curvature * largest
 
     def describe(self) -> Integers:
-        """(rows, classes) samples of each class of the data set a row holds; one column for numeric targets."""
+        """(rows, classes) how many samples of each class a row has; one column for numeric targets."""
         return count_classes(self.split, self.labels, self.classes)
 
     def draw(self, path: str | Path) -> None:
-        """Picture of what each row holds."""
+        """Draw the samples of each row to a file."""
         draw_counts(self.describe(), path, self.class_names)

@@ -56,7 +56,7 @@ def flip() -> Augmentation:
 
 @augmentations.register("shift", aliases=("crop",))
 def shift(pixels: int = 2) -> Augmentation:
-    """Move by up to `pixels` in both directions; what comes in has the image's smallest value."""
+    """Move by up to `pixels` in both directions; the gap is filled with the image's smallest value."""
     whole("augmentation shift: pixels", pixels, 1)
 
     def apply(images: Any, draws: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a torch problem trains on: a data set by name or path, or the user's own torch data sets."""
+"""The data of a torch problem: a data set by name or path, or the user's own torch data sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byzmesh.problems.data.datasets import dataset as find
 def held_data(given: Any, data_dir: str | None) -> Dataset:
     """The data set of a name or path, or of torch data sets, which are read into memory once.
 
-    given  a name, a path, a pair (train, test), or one data set: every fifth sample of that is for testing
+    given  a name, a path, a pair (train, test), or one data set, of which every fifth sample is for testing
     """
     if isinstance(given, str):
         return find(given, data_dir)
@@ -28,7 +28,9 @@ def held_data(given: Any, data_dir: str | None) -> Dataset:
     if len(train_x) == 0:
         raise DataError(f"{name}: one sample is not enough to train and test; give more")
     if train_x.shape[1:] != test_x.shape[1:]:
-        raise DataError(f"samples to train on have shape {train_x.shape[1:]}, to test {test_x.shape[1:]}; make it one")
+        raise DataError(
+            f"samples to train on have shape {train_x.shape[1:]}, to test {test_x.shape[1:]}; make them equal"
+        )
     classes = 0 if train_y.dtype.kind == "f" else int(max(train_y.max(), test_y.max())) + 1
     flat = train_x.reshape(len(train_x), -1), test_x.reshape(len(test_x), -1)
     return Dataset(
@@ -43,7 +45,7 @@ def held_data(given: Any, data_dir: str | None) -> Dataset:
 
 
 def data_label(given: Any) -> str:
-    """What the data are called in a config."""
+    """The name of the data in a config."""
     if isinstance(given, str):
         return given
     parts = tuple(given) if isinstance(given, (tuple, list)) else (given,)
@@ -64,7 +66,7 @@ def _length(part: Any) -> int:
 
 
 def sample_shape(given: Any, data: Dataset) -> tuple[int, ...]:
-    """Shape of one sample for a module: as a torch data set has it; grey images of files get a channel axis.
+    """Shape of one sample for a module: as in the torch data set; grey images from files get a channel axis.
 
     >>> sample_shape("mnist", find("mnist"))
     (1, 28, 28)
@@ -83,10 +85,10 @@ def _read(part: Any, name: str) -> tuple[Any, Any]:
         y = np.array([_number(sample[1]) for sample in samples])
     except (TypeError, ValueError, IndexError, RuntimeError) as error:
         raise DataError(
-            f"the {name} data set must hold pairs (tensor, label) of one shape: {str(error).splitlines()[0]}"
+            f"the {name} data set must consist of pairs (tensor, label) of one shape: {str(error).splitlines()[0]}"
         ) from error
     if not np.isfinite(x).all():
-        raise DataError(f"the {name} data set holds NaN or infinity; clean it")
+        raise DataError(f"the {name} data set contains NaN or infinity; clean it")
     if y.dtype.kind != "f":
         y = y.astype(np.int64)
         if y.min() < 0:

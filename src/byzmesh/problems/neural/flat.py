@@ -17,7 +17,7 @@ from byzmesh.errors import ConfigError
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each parameter lies in the vector."""
+    """The position of each parameter in the vector."""
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -73,7 +73,7 @@ def load(module: Any, vector: Any) -> None:
     if tuple(vector.shape) != (layout.dimension,):
         raise ConfigError(
             f"vector must have the {layout.dimension} trainable parameters of {type(module).__name__}, "
-            f"got shape {tuple(vector.shape)}; make it with flatten"
+            f"got shape {tuple(vector.shape)}; create it with flatten"
         )
     held = dict(module.named_parameters())
     with torch.no_grad():

@@ -1,12 +1,12 @@
 """Gradients of one module at many models, two ways that give the same numbers up to rounding.
 
     batched   torch.func.vmap over the workers: few large operations; rows are taken in chunks of bounded memory. The
-              operations are recorded once (torch.fx) and then replayed, which spares the transforms in every round
-    loop      one worker after another, its row of the models used as the module's parameters and its row of the
+              operations are recorded once (torch.fx) and replayed, which avoids the transforms in every round
+    loop      one worker after another, with its row of the models as the module's parameters and its row of the
               gradients as their `.grad`: no copies; best for convolutions on a CPU, needed for modules with dropout
 
 Which is faster depends on module, batch and machine. `fastest` measures once and writes the answer to the cache folder,
-so that later processes compute the same bits; whoever writes first decides.
+so that later processes compute the same bits; the first process to write decides.
 
     models, out   (R, D)        x (R, B, ...), y (R, B)
 """
@@ -29,7 +29,7 @@ from byzmesh.problems.neural.flat import Layout
 
 WAYS = ("batched", "loop")
 MEMORY = 1 << 28
-"""Bytes of intermediate results that the batched way may hold."""
+"""The most bytes of intermediate results in batched gradients."""
 _REPEATS = 3
 
 
@@ -37,7 +37,7 @@ _REPEATS = 3
 class Net:
     """A module whose parameters are taken from rows of models.
 
-    module   in training mode; frozen parameters and buffers are its own
+    module   in training mode, with its own frozen parameters and buffers
     loss     (outputs (B, ...), targets (B,)) -> mean loss
     saved    bytes that one row's batch keeps for the backward pass
     traced   shapes -> recorded operations (models, x, y) -> gradients in the order of the layout
@@ -52,7 +52,7 @@ class Net:
 
 @contextlib.contextmanager
 def borrowed(module: Any) -> Iterator[list[Any]]:
-    """The trainable parameters, to be pointed at other memory; afterwards they are as before."""
+    """The trainable parameters, to be pointed at other memory; restored afterwards."""
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     own = [parameter.data for parameter in parameters]
     try:
@@ -91,7 +91,7 @@ def batched(net: Net, models: Any, x: Any, y: Any, out: Any) -> None:
 
 
 def _recorded(net: Net, models: Any, x: Any, y: Any) -> Callable[[Any, Any, Any], Sequence[Any]]:
-    """(models, x, y) -> gradients per parameter: the batched operations, recorded where torch.fx can."""
+    """(models, x, y) -> gradients per parameter: the batched operations, recorded if torch.fx can."""
     from torch.func import functional_call, grad, vmap
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -104,10 +104,10 @@ def _recorded(net: Net, models: Any, x: Any, y: Any) -> Callable[[Any, Any, Any]
         found = every(net.layout.views(models), x, y)
         return tuple(found[name] for name in net.layout.names)
 
-    gradients(models, x, y)  # what vmap itself refuses is not hidden by what follows
+    gradients(models, x, y)  # an error of vmap itself must not be hidden by what follows
     try:
         recorded: Callable[[Any, Any, Any], Sequence[Any]] = make_fx(gradients)(models, x, y)
-    except Exception:  # recording is an optimisation, and fails in as many ways as there are modules
+    except Exception:  # recording is only an optimisation, and modules make it fail in many ways
         return gradients
     return recorded
 
@@ -115,7 +115,7 @@ def _recorded(net: Net, models: Any, x: Any, y: Any) -> Callable[[Any, Any, Any]
 def fastest(net: Net, what: dict[str, Any], models: Any, x: Any, y: Any, out: Any) -> str:
     """The faster way for this module, these shapes and this machine: from the cache, or measured now.
 
-    what  everything that the answer depends on beside the shapes
+    what  everything else that the answer depends on, besides the shapes
     """
     import torch
 
@@ -151,7 +151,7 @@ def _timed(way: Callable[..., None], *arguments: Any) -> float:
 
 
 def _agree(path: Path, answer: str) -> str:
-    """Write the answer unless another process was faster; return what holds."""
+    """Write the answer unless another process was faster; return the answer that counts."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

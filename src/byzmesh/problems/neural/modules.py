@@ -27,7 +27,7 @@ from byzmesh.registry import Registry
 
 Factory = Callable[[], Any]
 FROM_DATA = ("shape", "classes")
-"""Options that a factory gets from the data."""
+"""Options that a factory receives from the data."""
 
 modules: Registry[Any] = Registry("module", "byzmesh.modules")
 
@@ -42,7 +42,7 @@ def import_torch(what: str = "problem 'torch'") -> Any:
 
 
 def canonical_module(spec: Any) -> dict[str, Any]:
-    """The module of a config with its name in full and every option written out, but for what comes from the data.
+    """The module of a config with its full name and every option written out, except those that come from the data.
 
     >>> canonical_module("cnn")
     {'name': 'cnn', 'channels': [16, 32], 'hidden': 0}
@@ -67,7 +67,7 @@ def canonical_module(spec: Any) -> dict[str, Any]:
 
 
 def _described(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A function as a config shows it: with all its options if it can be found again, else as far as they are known."""
+    """A function as a config shows it: with all its options if it can be imported again, otherwise with those known."""
     while isinstance(function, functools.partial):
         given = {**function.keywords, **{f"argument {i}": v for i, v in enumerate(function.args)}, **given}
         function = function.func
@@ -77,7 +77,7 @@ def _described(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[s
         if find(name) is function:
             known = {option: default for option, default in _options(function).items() if option not in FROM_DATA}
     except ConfigError:
-        pass  # a lambda or an inner function: this run cannot be made again from its config alone
+        pass  # a lambda or an inner function: its config alone cannot repeat this run
     held = {option: value for option, value in {**known, **given}.items() if value is not inspect.Parameter.empty}
     return {"name": name, **{option: value if _plain(value) else repr(value) for option, value in held.items()}}
 
@@ -119,25 +119,25 @@ def find(path: str) -> Callable[..., Any]:
 
 
 def _import_file(file: Path) -> ModuleType:
-    """The module of a file, as a part of the package that its folder is, if it is one."""
+    """The module of a file; part of a package if its folder is one."""
     if not file.is_file():
         raise ImportError(f"there is no file {file}")
     top = next(folder for folder in file.parents if not (folder / "__init__.py").exists())
     module = _import_beside(top, ".".join(file.relative_to(top).with_suffix("").parts))
     if not file.samefile(module.__file__ or ""):
-        raise ImportError(f"{module.__file__} has the same name and is imported already; rename one of them")
+        raise ImportError(f"{module.__file__} has the same name and is already imported; rename one of them")
     return module
 
 
 def _import_beside(folder: Path, name: str) -> ModuleType:
-    """A module by its name; what lies in the folder is found too."""
+    """A module by its name; the folder is searched too."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
     return importlib.import_module(name)
 
 
 def label(function: Callable[..., Any]) -> str:
-    """What a function is called in a config."""
+    """The name of a function in a config."""
     return f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__name__)}"
 
 

@@ -1,8 +1,8 @@
-"""What a module does with the data, found by running it once: its outputs, its memory, and what cannot be trained here.
+"""Runs a module once on the data to learn its outputs, its memory, and whether it can be trained here.
 
 running statistics   (BatchNorm, InstanceNorm with track_running_stats, any buffer that a forward pass changes) are
                      an error: they are neither trained nor sent, so no two workers would evaluate the same model
-randomness           (dropout) shows in torch's generators; such modules go the way `loop`, seeded per worker
+randomness           (dropout) shows in torch's generators; such modules use `loop`, seeded per worker
 outputs              must be (B, classes) for class labels
 """
 
@@ -16,7 +16,7 @@ from byzmesh.errors import ConfigError
 
 @dataclass(frozen=True)
 class Probed:
-    """What was found.
+    """What a probe learned about a module.
 
     saved    bytes kept for the backward pass of one batch
     draws    whether the module uses random numbers while training

@@ -47,9 +47,9 @@ def torch_problem(
     module        `linear`, `mlp`, `cnn`, `resnet8`, `package.module:function`, or a function that returns a module
     loss          `cross-entropy`, `mse`, or a function (outputs, targets) -> mean loss
     dataset       a name, a path, a torch data set (every fifth sample is for testing) or a pair (train, test) of them
-    init          `common`: all workers start from one fresh module; `own`: each from its own
+    init          `common`: all workers start from the same fresh module; `own`: each from its own
     augment       changes of training images: `flip`, `{name: shift, pixels: 2}`, or `Augmentation` objects
-    test_samples  evaluate on the first so many test samples (default: all)
+    test_samples  evaluate on only this many test samples, the first ones (default: all)
     gradients     `batched`, `loop`, or `auto`: the faster one, measured once per machine
     device        `cpu`, `cuda`, `cuda:1`
     """
@@ -142,7 +142,7 @@ def torch_problem(
 
 
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
-    """The task with what one batch shows about its module."""
+    """The task, completed by what one batch shows about its module."""
     x, y = task.batches(0, np.zeros(1, np.int64))
     found = probe(task.skeleton, x[0], y[0], task.net.loss, task.classes if cross_entropy else 0)
     if found.draws and task.way == "batched":
@@ -161,7 +161,7 @@ def _device(torch: Any, device: str) -> Any:
     if place.type not in ("cpu", "cuda"):
         raise ConfigError(f"device must be cpu, cuda or cuda:N, got {device!r}")
     if place.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device {device!r} is not there: PyTorch sees no CUDA; use cpu")
+        raise ConfigError(f"device {device!r} is not available: PyTorch finds no CUDA; use cpu")
     return place
 
 

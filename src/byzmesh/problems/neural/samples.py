@@ -20,12 +20,12 @@ from byzmesh.rng import BATCH, key, uniforms
 from byzmesh.types import Array, Integers
 
 AT_A_TIME = 500
-"""Samples of a pass over many."""
+"""Samples per part of a pass over many."""
 
 
 @dataclass(frozen=True)
 class Backdoor:
-    """A white square of `size` pixels in the lower right corner that shall mean class `target`.
+    """A white square of `size` pixels in the lower right corner that is meant to trigger class `target`.
 
     share  part of a liar's batch that carries it
     """
@@ -92,7 +92,7 @@ class Samples:
         return x, y
 
     def share(self, row: int) -> Iterator[tuple[Any, Any]]:
-        """All samples of a row, as they are, in parts."""
+        """All samples of a row, unchanged, in parts."""
         import torch
 
         held = torch.from_numpy(self.split.share(row).astype(np.int64)).to(self.device)
@@ -107,7 +107,7 @@ class Samples:
             yield self._take(self.test_x, where), self.test_y[where]
 
     def _take(self, stored: Any, where: Any) -> Any:
-        """Samples (..., *shape) at the places `where` (...)."""
+        """Samples (..., *shape) at the indices `where` (...)."""
         import torch
 
         if self.device.type == "cpu":  # one pass instead of three

@@ -1,6 +1,6 @@
 """A PyTorch module bound to data and workers: the task of `bm.problem("torch", ...)`.
 
-On the CPU models are NumPy arrays (N, D) that tensors share memory with; on another device they are one tensor there.
+On the CPU, models are NumPy arrays (N, D) that share memory with tensors; on another device they are one tensor there.
 Rules and local updates work on either without a copy; attacks see a copy on the host.
 """
 
@@ -29,8 +29,8 @@ class TorchTask:
     """See `byzmesh.problems.base.Task`.
 
     factory  makes a fresh module
-    net      the module whose architecture, frozen parameters and constant buffers are everybody's
-    way      of the gradients: `batched`, `loop` or `auto`; what: what the choice depends on
+    net      the module whose architecture, frozen parameters and constant buffers all workers use
+    way      how gradients are computed: `batched`, `loop` or `auto`; what: what the choice depends on
     draws    whether the module uses random numbers while training
     classes  number of classes, 0 if the outputs are not one per class
     """
@@ -49,7 +49,7 @@ class TorchTask:
     samples: Samples = field(repr=False)
     draws: bool = False
     chosen: dict[int, str] = field(default_factory=dict)
-    """Number of rows -> way of the gradients, once known; a checkpoint keeps it."""
+    """Number of rows -> how gradients are computed, once known; a checkpoint keeps it."""
 
     @property
     def skeleton(self) -> Any:
@@ -58,7 +58,7 @@ class TorchTask:
 
     @property
     def layout(self) -> Layout:
-        """Where the trainable parameters lie in a model's vector."""
+        """The positions of the trainable parameters in a model's vector."""
         return self.net.layout
 
     @property
@@ -108,7 +108,7 @@ class TorchTask:
         loop(self.net, models, x, y, out, seeds)
 
     def _seeds(self, rows: Integers, round: int) -> list[int] | None:
-        """One per row for modules that draw."""
+        """One seed per row for modules that draw random numbers."""
         if not self.draws:
             return None
         found: list[int] = integers(key(self.seed, BATCH, 3), rows, round, 1, 1 << 31)[:, 0].tolist()
@@ -212,12 +212,12 @@ class TorchTask:
         raise ConfigError("the smoothness of problem torch is not known; certificates of Theorem 1 need softmax")
 
     def describe(self) -> Integers:
-        """(rows, classes) samples of each class a row holds; one column for numeric targets."""
+        """(rows, classes) how many samples of each class a row has; one column for numeric targets."""
         labels = self.samples.labels
         return count_classes(self.samples.split, labels if self.classes else labels * 0, max(1, self.classes))
 
     def draw(self, path: str | Path) -> None:
-        """Picture of what each row holds."""
+        """Draw the samples of each row to a file."""
         draw_counts(self.describe(), path)
 
     def _rows(self, models: Any, rows: Integers | None) -> Integers:
@@ -243,7 +243,7 @@ class TorchTask:
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
-        """With the task's number of threads; afterwards torch's threads and generators are as before."""
+        """Use the task's number of threads; restores torch's threads and generators afterwards."""
         import torch
 
         before = torch.get_num_threads()
@@ -268,12 +268,12 @@ def _evaluating(module: Any) -> Iterator[None]:
 
 
 def _address(array: Any) -> int:
-    """Where an array's numbers begin."""
+    """The address of an array's first element."""
     return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data_ptr())
 
 
 def seeded(factory: Callable[[], Any], seed: int, row: int) -> Any:
-    """A fresh module as row `row` makes it (-1: nobody's, the common one), whatever torch's generator stands at."""
+    """The fresh module of a row (-1: the common one), whatever the state of torch's generator."""
     import torch
 
     with torch.random.fork_rng(devices=[]):

@@ -1,1 +1,1 @@
-"""The arena: rules against attacks, and which rule loses least."""
+"""The arena: runs rules against attacks and ranks the rules."""

@@ -1,12 +1,12 @@
-"""The arena: rules against attacks on graphs and splits of the data, as one grid with seeds.
+"""The arena: rules against attacks on graphs and partitions of the data, as one grid with seeds.
 
-All runs are under the profile `paper`, so that a column differs from the paper's in nothing but what its name says.
+All runs use the profile `paper`, so that a column differs from the paper's only in what its name says.
 
     tables      our rule in the 25 attack columns of Tables II to VI, at full rounds
     attackers   IPM, dissensus and the adaptive attacker against eight rules on the two non-iid graphs of 12 workers,
-                with f exact, too small and too large by one; three seeds for our rule and IOS; 6,000 rounds, since a
-                round against the adaptive attacker costs five plain ones or more
-    open        any selection of rules, attacks, graphs, splits, bounds and seeds
+                with f exact, one too small and one too large; three seeds for our rule and IOS; 6,000 rounds, because
+                a round against the adaptive attacker costs at least five plain ones
+    open        any selection of rules, attacks, graphs, partitions, bounds and seeds
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ ATTACKERS = ("IPM", "dissensus", "adaptive")
 GRAPHS = ("paper/two-castle", "paper/er-12")
 BOUNDS = ("exact", "f - 1", "f + 1")
 SEEDED = {OURS: 3, "IOS": 3}
-"""Rules that meet the attackers with more than one seed."""
+"""Rules that run against the attackers with more than one seed."""
 ATTACKERS_ROUNDS = 6_000
 QUICK_ROUNDS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which runs an open arena has: all combinations."""
+    """The runs of an open arena: all combinations."""
 
     rules: Sequence[str] = (OURS, "IOS", "FABA", "CC", "WeiMean")
     attacks: Sequence[str] = ("sign-flipping", "isolation", "sample-duplicating", "alie", "adaptive")
@@ -51,7 +51,7 @@ class Selection:
     seeds: int = 1
     rounds: int = 50_000
     plugins: Sequence[str] = ()
-    """Scripts or modules that rules and attacks come from."""
+    """Scripts or modules that define rules and attacks."""
 
 
 def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
@@ -124,7 +124,7 @@ def programme(name: str, selection: Selection | None = None, *, quick: bool = Fa
 
 
 def _bounds(graph: str) -> dict[str, Any]:
-    """What the rules are told of f on a graph, by name."""
+    """The bounds f given to rules on a graph, by name."""
     true = Network.from_spec(graph).lying_neighbours
     return {
         "exact": "exact",

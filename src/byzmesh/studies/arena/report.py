@@ -1,10 +1,10 @@
-"""Leaderboards: which rule loses least, over every attack, graph and split that all of them met.
+"""Leaderboards: rules ranked over all attacks, graphs and partitions they ran against.
 
-    column        a graph, a split, an attack and what is told of f; a value is a mean over seeds and evaluations
-    worst case    a rule's least accuracy over the columns
-    regret        in a column, the best rule's accuracy minus the rule's; a rule is ranked by its worst regret
+    column        a graph, a partition, an attack and the f given to rules; a value is a mean over seeds and evaluations
+    worst case    a rule's lowest accuracy over the columns
+    regret        in a column, the best rule's accuracy minus the rule's; rules are ranked by their worst regret
 
-A run that diverged counts as accuracy 0; one that is missing or failed leaves its rule without that column.
+A run that diverged counts as accuracy 0; if a run is missing or failed, its rule has no value in that column.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from byzmesh.training.final import words_of_last
 
 COLUMNS = ("table", "attack", "best_rule", "best_accuracy", "our_accuracy", "regret")
 WITHIN = 0.5
-"""Regret in points up to which a rule counts as good as the best."""
+"""Up to this regret in points a rule counts as as good as the best."""
 
 Values = Mapping[tuple[str, str], float]
 """(rule, column) -> accuracy in percent."""
@@ -74,7 +74,7 @@ def best_of(values: Values) -> dict[str, tuple[str, float]]:
 
 
 def leaderboard(values: Values) -> list[Score]:
-    """The rules by their worst regret, least first.
+    """The rules by their worst regret, smallest first.
 
     >>> board = leaderboard({("A", "x"): 90.0, ("A", "y"): 80.0, ("B", "x"): 85.0, ("B", "y"): 84.0})
     >>> [(score.rule, score.worst, score.regret, score.regret_column) for score in board]
@@ -126,7 +126,7 @@ def leaderboard_grid(scores: Sequence[Score]) -> Grid:
 
 
 def accuracy_grid(values: Values) -> Grid:
-    """Every column with every rule; the best of a column, and what is as good, in green."""
+    """Every column with every rule; the best of a column, and those as good, in green."""
     best = best_of(values)
     rules = tuple(dict.fromkeys(rule for rule, _ in values))
 
@@ -160,7 +160,7 @@ def disagreement_grid(readings: Sequence[Reading]) -> Grid:
 
 
 def compare_columns(ours: Iterable[Reading], reproduction: Iterable[Reading]) -> list[tuple[str, ...]]:
-    """Lines of `columns.csv`: our rule in each column of a table against the best of the reproduction's rules there."""
+    """Rows of `columns.csv`: our rule in each column of a table against the reproduction's best rule there."""
     mine = values_of(ours)
     best = best_of(values_of(reproduction))
     tables = {column_of(reading): (reading.target, reading.attack) for reading in ours}
@@ -180,7 +180,7 @@ def write_columns(path: Path, lines: Iterable[tuple[str, ...]]) -> Path:
 
 
 def columns_grid(lines: Sequence[tuple[str, ...]]) -> Grid:
-    """The same as a table."""
+    """The rows of `columns.csv` as a table."""
     rows = tuple(
         (
             f"{line[0]}, {line[1]}",
@@ -209,8 +209,8 @@ def arena_report(
 ) -> Report:
     """Leaderboard, all accuracies and disagreements, our rule's columns if given, curves by column, and every run."""
     values = values_of(readings)
-    held = {run.key: run for run in store.list()}
-    names = {reading.key: f"{reading.rule}, {column_of(reading)}" for reading in readings if reading.key in held}
+    stored = {run.key: run for run in store.list()}
+    names = {reading.key: f"{reading.rule}, {column_of(reading)}" for reading in readings if reading.key in stored}
     groups: dict[str, dict[str, list[str]]] = {}
     for reading in readings:
         if reading.status == "finished":
@@ -234,7 +234,7 @@ def arena_report(
     )
     done = sum(reading.status == "finished" for reading in readings)
     lead = f"{len(readings)} runs, {done} finished. A value is the mean over seeds and {words_of_last(last)}."
-    return Report("byzmesh: arena", (lead,), tuple(sections), describe([held[key] for key in names], names))
+    return Report("byzmesh: arena", (lead,), tuple(sections), describe([stored[key] for key in names], names))
 
 
 def write_arena(
@@ -244,7 +244,7 @@ def write_arena(
     lines: Sequence[tuple[str, ...]] = (),
     last: int | None = None,
 ) -> list[Path]:
-    """`leaderboard` (Markdown, LaTeX), `arena.csv`, `columns.csv` if there are lines for it, and `report.html`."""
+    """Write `leaderboard` (Markdown, LaTeX), `arena.csv`, `columns.csv` if it has rows, and `report.html`."""
     folder(out)
     values = values_of(readings)
     grids = [leaderboard_grid(leaderboard(values)), accuracy_grid(values), disagreement_grid(readings)]

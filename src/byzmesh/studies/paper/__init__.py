@@ -1,1 +1,1 @@
-"""The paper: its graphs, its cells, its published numbers, and the report that holds ours beside them."""
+"""The paper: its graphs, its cells, its published numbers, and the report that compares ours with them."""

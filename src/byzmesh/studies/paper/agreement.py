@@ -1,4 +1,4 @@
-"""How well a reproduction agrees with the published cells: the counts, every cell that does not, and why.
+"""How well a reproduction agrees with the published cells: the counts, and every cell that does not agree.
 
 A cell's accuracies agree within 0.5 or 1.0 percentage points. What to expect depends on the published value:
 
@@ -6,7 +6,7 @@ A cell's accuracies agree within 0.5 or 1.0 percentage points. What to expect de
     collapsed    below 60%: the same verdict, that is, ours is below 60% too
     between      the rest: reported, nothing expected
 
-Counted apart: SimRew (its published runs knew who lied) and non-iid DRSA (swings by two points within one run).
+Counted separately: SimRew (its published runs knew who lied) and non-iid DRSA (swings by two points within one run).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def gap_tone(points: float) -> str:
 
 @dataclass(frozen=True)
 class Compared:
-    """One cell beside the published one, with what other seeds gave."""
+    """One cell beside the published one, with the values of other seeds."""
 
     reading: Reading
     theirs: Published
@@ -83,7 +83,7 @@ class Compared:
         return (self.theirs.accuracy < COLLAPSED) == (self.reading.accuracy < COLLAPSED)
 
     def within(self, points: float) -> bool:
-        """Whether the accuracies agree within so many points; False if ours did not finish."""
+        """Whether the accuracies agree within `points`; False if ours did not finish."""
         return abs(self.gap) <= points
 
     @property
@@ -93,7 +93,7 @@ class Compared:
 
 
 def compare(readings: Iterable[Reading]) -> list[Compared]:
-    """The cells that have a published number, one each: the first seed is compared, as published, others are beside."""
+    """One comparison per published cell: the first seed is compared, as published; other seeds are kept beside it."""
     theirs = published()
     groups: dict[tuple[str, str, str], list[Reading]] = {}
     for reading in readings:
@@ -108,7 +108,7 @@ def compare(readings: Iterable[Reading]) -> list[Compared]:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Agreement over some cells. `cells` leaves out those counted apart."""
+    """Agreement over some cells. `cells` leaves out those counted separately."""
 
     cells: int
     close: int

@@ -3,12 +3,12 @@
     table-2 ... table-6   the 292 published cells (Tables II to VI)
     figure-1              sign-flipping on ER-12, non-iid: runs of table-6
     figure-4              IOS on Erdos-Renyi graphs with 20 honest workers and 2 to 10 liars, five attacks
-    misjudged-f           rules that take f, with f too small by one, exact, too large by one, and max
+    misjudged-f           rules that take f, with f one too small, exact, one too large, and max
     examples              the two worked examples of Section IV on quadratics
     claims                sentences of the paper that its own numbers contradict, where a run can show it
 
-Within a table nothing differs between cells but rule and attack. Figures 2 and 3 are graphs and table-1 is computed:
-no runs. A short variant (`quick`) changes the number of rounds and how often is evaluated, nothing else.
+Cells of a table differ only in rule and attack. Figures 2 and 3 are graphs and table-1 is computed, both without runs.
+The short variant (`quick`) changes only the number of rounds and how often to evaluate.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ QUICK_EVALUATE_EVERY = 100
 
 @dataclass(frozen=True)
 class Table:
-    """A table of accuracies: which network and split, which rules, how many rounds."""
+    """A table of accuracies: its network, partition, rules and number of rounds."""
 
     network: str
     partition: str
@@ -81,7 +81,7 @@ Asked = tuple[dict[str, Any], dict[str, Any]]
 
 
 def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
-    """The cells of a target, in the paper's order; all of them for each of the seeds 0, ..., seeds - 1.
+    """The cells of a target, in the paper's order, for each of the seeds 0, ..., seeds - 1.
 
     >>> [len(cells(f"table-{number}")) for number in range(2, 7)]
     [67, 67, 24, 67, 67]
@@ -112,7 +112,7 @@ def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
 def choose(
     target: str, *, quick: bool = False, seeds: int = 1, rules: Sequence[str] = (), attacks: Sequence[str] = ()
 ) -> list[Cell]:
-    """The cells of a target, restricted to rules and attacks if any is named, in upper or lower case.
+    """The cells of a target, restricted to the named rules and attacks (in any case) if there are any.
 
     >>> [cell.labels["attack"] for cell in choose("table-4", rules=["ios"], attacks=["none", "ALIE"])]
     ['none', 'alie']
@@ -196,7 +196,7 @@ def _misjudged(quick: bool, seed: int) -> list[Asked]:
 
 
 def misjudged_bounds(network: str, rule: str) -> dict[str, Any]:
-    """f per honest worker, judged in four ways; never above what the rule allows for a worker's number of neighbours.
+    """f per honest worker, misjudged in four ways, but never above what the rule allows for that many neighbours.
 
     >>> misjudged_bounds("paper/octopus", "IOS")["f + 1"]    # an arm has one neighbour: f = 0 is all that IOS allows
     [2, 2, 1, 1, 1, 1, 0, 0, 0, 0]
@@ -214,7 +214,7 @@ def misjudged_bounds(network: str, rule: str) -> dict[str, Any]:
 
 
 def _examples(quick: bool, seed: int) -> list[Asked]:
-    """Deterministic and over in seconds: `quick` changes nothing, a seed only names the run."""
+    """Deterministic and fast: `quick` changes nothing, and the seed only names the run."""
     plain = {"local": {"decay": 0.0}, "dtype": "float64", "attack": "none", "evaluate_every": 1, "seed": seed}
     castles = {
         "problem": {"name": "quadratic", "targets": "halves", "curvature": 2.0, "init": "targets"},
@@ -250,7 +250,7 @@ def _examples(quick: bool, seed: int) -> list[Asked]:
 def _claims(quick: bool, seed: int) -> list[Asked]:
     """The text's definition beside the published one, two-castle graph, non-iid."""
     table = TABLES["table-3"]
-    # Krum uses f in S - f - 2 only, and every worker here has a lying neighbour: f - 1 is the text's S - f - 1
+    # Krum uses f only in S - f - 2, and every worker here has a lying neighbour: f - 1 gives the text's S - f - 1
     one_less = misjudged_bounds(table.network, "Krum")["f - 1"]
     pairs: tuple[tuple[Any, ...], ...] = (
         ("IOS", "alie", "IOS, as run"),

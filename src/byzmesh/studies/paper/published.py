@@ -35,7 +35,7 @@ FACTOR = 5.0
 
 @dataclass(frozen=True)
 class ConsensusError:
-    """A published consensus error: `side` is `<` or `>` where only a bound was printed, else empty.
+    """A published consensus error: `side` is `<` or `>` if only a bound was printed, else empty.
 
     >>> ConsensusError.parse("<1e-07"), str(ConsensusError.parse("4e-06"))
     (ConsensusError(value=1e-07, side='<'), '4e-06')
@@ -46,7 +46,7 @@ class ConsensusError:
 
     @classmethod
     def parse(cls, text: str) -> ConsensusError:
-        """From the text of a cell."""
+        """Read the text of a cell."""
         side = text[:1] if text[:1] in ("<", ">") else ""
         try:
             return cls(float(text[len(side) :]), side)
@@ -57,7 +57,7 @@ class ConsensusError:
         return f"{self.side}{self.value:.0e}"
 
     def agrees(self, ours: float) -> bool:
-        """Within a factor of 5, or on the right side of the bound.
+        """Whether ours is within a factor of 5, or on the right side of the bound.
 
         >>> ConsensusError(4e-06).agrees(9e-07), ConsensusError(1e-07, "<").agrees(9e-07)
         (True, False)
@@ -84,10 +84,10 @@ def published() -> dict[tuple[str, str, str], Published]:
     >>> len(published()), published()["table-3", "IOS", "alie"].accuracy
     (292, 82.78)
     """
-    found: dict[tuple[str, str, str], Published] = {}
+    cells: dict[tuple[str, str, str], Published] = {}
     for table, name in FILES.items():
         text = files("byzmesh.studies.paper").joinpath("cells_published", name).read_text("utf-8")
-        for line in csv.DictReader(text.splitlines()):
-            error = ConsensusError.parse(line["consensus_error"])
-            found[table, line["rule"], line["attack"]] = Published(float(line["accuracy_percent"]), error)
-    return found
+        for row in csv.DictReader(text.splitlines()):
+            error = ConsensusError.parse(row["consensus_error"])
+            cells[table, row["rule"], row["attack"]] = Published(float(row["accuracy_percent"]), error)
+    return cells

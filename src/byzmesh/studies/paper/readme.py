@@ -1,4 +1,4 @@
-"""The README of a committed reproduction, made from its `results.csv`: counts, and every cell that does not agree."""
+"""Writes the README of a committed reproduction from its `results.csv`: counts, and every cell that does not agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byzmesh.studies.readings import Reading
 
 
 def readme(readings: Iterable[Reading], notes: str = "") -> str:
-    """The README of a committed reproduction, from the readings of `results.csv`; `notes` is Markdown that explains."""
+    """The README for the readings of a `results.csv`; `notes` is Markdown with explanations."""
     cells = compare(readings)
     counted = [cell for cell in cells if not is_apart(cell.reading.target, cell.reading.rule)]
     apart = [cell for cell in cells if is_apart(cell.reading.target, cell.reading.rule)]
@@ -53,7 +53,7 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
 
 
 def _other_rounds(cells: Sequence[Compared]) -> list[str]:
-    """A warning where runs are shorter than the published ones."""
+    """A warning if runs do not have the published number of rounds."""
     other = {cell.reading.rounds for cell in cells if cell.reading.rounds != ROUNDS[cell.reading.target]}
     if not other:
         return []

@@ -23,11 +23,11 @@ from byzmesh.studies.readings import Reading
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """What a reproduction has to show.
+    """The contents of a reproduction.
 
     readings  of all targets' cells, see `results.collect`
     table_1   records of `byzmesh.studies.paper.table1.table_1`, empty unless that target was asked for
-    quick     whether it is the short variant, whose numbers are not the published ones
+    quick     whether it is the short variant, whose numbers do not match the published ones
     """
 
     store: Store
@@ -42,7 +42,7 @@ class Reproduction:
 
 
 def sections(shown: Reproduction) -> dict[str, Section]:
-    """The section of each target, in their order."""
+    """The section of each target, in the order of the targets."""
     makers: dict[str, Callable[[Reproduction], Mapping[str, Any]]] = {
         "table-1": _table_1,
         "figure-1": _figure_1,
@@ -82,7 +82,7 @@ def _table(shown: Reproduction, target: str) -> Mapping[str, Any]:
 def _trust(shown: Reproduction, readings: Sequence[Reading]) -> dict[str, Heatmap]:
     found = {}
     for reading in readings:
-        # without an attack the liars are not in the graph, and nobody is to be mistrusted
+        # without an attack the liars are not in the graph, so there is nobody to distrust
         if reading.status == "finished" and reading.attack != "none" and reading.seed == 0:
             trust = heatmap(shown.store, reading.key)
             if trust is not None:
@@ -91,7 +91,7 @@ def _trust(shown: Reproduction, readings: Sequence[Reading]) -> dict[str, Heatma
 
 
 def _networks(shown: Reproduction, readings: Sequence[Reading]) -> tuple[Any, ...]:
-    """The graph with its liars: from any run, all have the same."""
+    """The graph with its liars, taken from any run because all have the same."""
     held = [reading for reading in readings if reading.status != "not run"]
     if not held:
         return ()
@@ -144,7 +144,7 @@ def _misjudged(shown: Reproduction) -> Mapping[str, Any]:
 
 
 def _end_curves(ended: Iterable[tuple[tuple[str, str], float, Reading]]) -> dict[str, tuple[Curve, ...]]:
-    """Curves of final accuracies from ((facet, curve), x, reading); no point where no run finished."""
+    """Curves of final accuracies from ((facet, curve), x, reading); no point if no run finished."""
     points: dict[str, dict[str, dict[float, list[float]]]] = {}
     for (facet, name), x, reading in ended:
         if reading.status == "finished":
@@ -182,7 +182,7 @@ def _examples(shown: Reproduction) -> Mapping[str, Any]:
 
 
 def report(shown: Reproduction, parts: Mapping[str, Section]) -> Report:
-    """Everything as one report, the agreement with the published cells first; `parts` as `sections` gives them."""
+    """Everything as one report, the agreement with the published cells first; `parts` comes from `sections`."""
     found = list(parts.values())
     cells = compare(shown.readings)
     if cells and not shown.quick:

@@ -49,7 +49,7 @@ def _seedless(run: RunRecord) -> str:
 
 
 def write_results(path: Path, readings: Iterable[Reading]) -> Path:
-    """`results.csv`: one line per published cell (and seed); ours is empty where the run did not finish."""
+    """Write `results.csv`: one line per published cell (and seed); ours is empty if the run did not finish."""
     theirs = published()
     rows = [
         (

@@ -1,15 +1,15 @@
 """Table I by computation: the contraction constant of each rule on complete graphs, and whether it is RCA and RDSA.
 
-rho is searched on complete graphs of n nodes for several numbers B of liars, mu = B/n, and set beside the published
-order. The columns RCA and RDSA are decided, with reasons, not copied:
+rho is searched on complete graphs of n nodes for several numbers B of liars, mu = B/n, and compared with the published
+order. The columns RCA and RDSA are not copied but decided, with reasons:
 
-    RCA    refuted if already without any liar some input has ratio >= rho*; proved if a bound with constants is below
-           rho* for one liar on a large enough complete graph (the size is given); else unknown
+    RCA    refuted if even without liars some input has ratio >= rho*; proved if a bound with constants is below rho*
+           for one liar on a large enough complete graph (whose size is given); otherwise unknown
     RDSA   W of the rule on an incomplete graph (the octopus): is it doubly stochastic?
 
-CC and SCC have a fixed radius, and with a fixed radius no contraction constant: where all honest models agree, a liar
-still moves a worker. Their numbers here are for a radius of twice the honest spread, as their published order assumes.
-With it nothing honest is clipped, and lies of weight b move SCC by at most 2 b and CC by at most 3 b times the spread.
+CC and SCC have a fixed radius and therefore no contraction constant: even where all honest models agree, a liar moves a
+worker. Their numbers here are for a radius of twice the honest spread, as their published order assumes. With it no
+honest message is clipped, and lies of weight b move SCC by at most 2 b and CC by at most 3 b times the spread.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from byzmesh.theory.verdict import Verdict
 
 @dataclass(frozen=True)
 class Published:
-    """A row of Table I: the order as text and as a function of (mu, N), and the two ticks.
+    """A row of Table I: the order as text and as a function of (mu, N), and its marks for RCA and RDSA.
 
-    spread_factor  k in rho <= k mu, for a clipping rule with a radius of twice the honest spread; None: no such rule
+    spread_factor  k in rho <= k mu for a clipping rule with a radius of twice the honest spread; None for other rules
     """
 
     order: str
@@ -68,7 +68,7 @@ PUBLISHED: dict[str, Published] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A rule's row: searched rho and the published order's value for each share of liars, and the verdicts."""
+    """A rule's row: searched rho and the published order's value for each fraction of liars, and the verdicts."""
 
     rule: str
     published: Published
@@ -154,7 +154,7 @@ def _rdsa(rule: Rule, published: Published) -> Verdict:
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
-    """The table as Markdown: searched rho per share with rho* above, the published order and the verdicts."""
+    """The table as Markdown: searched rho per fraction of liars, the published order and the verdicts."""
     share = rows[0].share
     head = ["rule", "published rho", *(f"mu = {mu:.3f}" for mu in share), "RCA (published)", "RDSA (published)", "why"]
     lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]

@@ -1,4 +1,4 @@
-"""The paper's tables with ours: Table I computed, Tables II to VI beside the published cells, and three of our own."""
+"""The tables of the reproduction: Table I computed, Tables II to VI beside the published cells, and our own ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def accuracy_grid(table: str, readings: Iterable[Reading]) -> Grid:
 
 
 def error_grid(table: str, readings: Iterable[Reading]) -> Grid:
-    """CE of one of Tables II to VI: ours, and below it the published value and H of the text's definition."""
+    """CE of one of Tables II to VI: ours, and below it the published value and H as the text defines it."""
     note = "CE is the norm of the vector of per-coordinate variances (the published column), H their sum."
     return _table(table, readings, _error, f"{CAPTIONS[table]}: consensus error", "-ce", note, ERRORS)
 
@@ -136,7 +136,7 @@ def figure_4_grid(readings: Sequence[Reading]) -> Grid:
 
 
 def misjudged_grids(readings: Sequence[Reading]) -> list[Grid]:
-    """Per graph: rule and attack by how f is judged; coloured by the difference from the exact f."""
+    """One table per graph: rule and attack by f, coloured by the difference from the exact f."""
     grids = []
     graphs = dict.fromkeys(reading.variant.split(", ")[0] for reading in readings)
     for graph in graphs:
@@ -279,7 +279,7 @@ def examples_grid(readings: Sequence[Reading]) -> Grid:
 
 
 def table_1_grid(rows: Sequence[Any]) -> Grid:
-    """Table I from the records of `byzmesh.studies.paper.table1.table_1`: searched rho per share of liars, verdicts."""
+    """Table I from the rows of `byzmesh.studies.paper.table1.table_1`: searched rho per fraction of liars, verdicts."""
     columns = ("published rho", *(f"mu = {share:.3f}" for share in rows[0].share), "RCA", "RDSA")
     body = tuple(
         (
@@ -310,7 +310,7 @@ def table_1_grid(rows: Sequence[Any]) -> Grid:
 
 
 def table_1_reasons(rows: Sequence[Any]) -> Grid:
-    """Why, for each verdict of Table I."""
+    """The reason for each verdict of Table I."""
     body = tuple((row.rule, (GridCell(row.rca.reason), GridCell(row.rdsa.reason))) for row in rows)
     return Grid(name="table-1-reasons", title="Table I: reasons", corner="rule", columns=("RCA", "RDSA"), rows=body)
 

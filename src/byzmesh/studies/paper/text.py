@@ -1,4 +1,4 @@
-"""The words of the reproduction report."""
+"""The text of the reproduction report."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 
 def quick_text(targets: Sequence[str]) -> tuple[str, ...]:
-    """What to know of the quick variant of these targets; nothing for those that it does not change."""
+    """Notes on the quick variant of these targets; empty for targets that it does not change."""
     if not set(targets) - {"table-1", "figure-2", "figure-3", "examples"}:
         return ()
     return (QUICK, QUICK_TABLES) if set(targets) & set(FILES) else (QUICK,)
 
 
 def intro(targets: Sequence[str], quick: bool) -> tuple[str, ...]:
-    """What stands at the head of the report."""
+    """The paragraphs at the top of the report."""
     text = [
         "Wu, Chen, Ling: Byzantine-Resilient Decentralized Stochastic Optimization with Robust Aggregation Rules. "
         "Softmax regression on MNIST, profile paper: the settings that produced the published numbers."

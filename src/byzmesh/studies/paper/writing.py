@@ -1,4 +1,4 @@
-"""Everything a reproduction leaves on disk: tables, figures, the numbers as CSV, its README and the HTML report."""
+"""Writes the files of a reproduction: tables, figures, the numbers as CSV, its README and the HTML report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRAPHS = {
 
 
 def write_reproduction(shown: Reproduction, out: Path) -> list[Path]:
-    """All files of a reproduction; the paths written, `report.html` last."""
+    """Write all files of a reproduction; returns their paths, `report.html` last."""
     written = []
     folder(out)
     parts = sections(shown)
