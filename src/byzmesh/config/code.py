@@ -71,8 +71,8 @@ class CodeReader:
 
 
 def check_code(config: Mapping[str, Any], planned: Mapping[str, str]) -> None:
-    """Raise `ChangedCode` unless this process would compute a run by the code that it was planned with."""
-    told = changes(_seen(planned), _seen(CodeReader().of(config)))
+    """Raise `ChangedCode` unless this process has the code that the run was planned with."""
+    changed = changes(_seen(planned), _seen(CodeReader().of(config)))
     if changed:
         raise ChangedCode(
             f"{', '.join(changed)} since this run was planned; start the sweep again, "
@@ -132,9 +132,9 @@ def _data(options: Mapping[Any, Any], folder: Any) -> dict[str, str]:
     files: dict[str, str] = {}
     for value in options.values():
         if isinstance(value, list):
-            found |= _data(dict(enumerate(value)), folder)
+            files |= _data(dict(enumerate(value)), folder)
         elif isinstance(value, Mapping):
-            found |= _data(value, folder)
+            files |= _data(value, folder)
         elif isinstance(value, str) and "." in Path(value).name:
             files |= _file_code(value, folder)
     return files

@@ -6,8 +6,8 @@
     plugins                   scripts; or modules, if their file is there
     problem.module            a factory in a file: models.py:make, or models:make if models.py is there
 
-They become absolute, so that a stored run finds its files from any folder; they are part of its identity. In a network file they
-stay as they are written, because other machines get that file too: there they are made absolute when they are used.
+They become absolute, so that a stored run finds its files from any folder; they are part of its identity. In a network
+file they stay as written, because other machines get that file too: there they become absolute when they are used.
 """
 
 from __future__ import annotations
