@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from byzmesh.cli import app
 from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.store import open_store
 from byzmesh.studies.paper.cells import choose
+from tests.processes import wait_for
 
 run = CliRunner()
 ATTACKS = ("--attacks", "none,alie")
@@ -36,11 +36,9 @@ def finished(folder: Path) -> dict[str, float | None]:
 
 def test_killed_and_resumed(tmp_path: Path) -> None:
     open_store(tmp_path / "runs.db").close()
-    process = subprocess.Popen(command(tmp_path), start_new_session=True, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command(tmp_path), start_new_session=True, stderr=subprocess.DEVNULL, text=True)
     try:
-        deadline = time.monotonic() + 120
-        while not finished(tmp_path) and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.1)
+        wait_for(lambda: finished(tmp_path), process)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

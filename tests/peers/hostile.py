@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import struct
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from byzmesh.peers.identity import Keys, zeromq
+import numpy as np
+
+from byzmesh.peers.drill.drill import Drill, Nursery
+from byzmesh.peers.identity import Keys, load_keys, zeromq
 from byzmesh.peers.network_file import NetworkFile
-from byzmesh.peers.wire import EVERYONE, HEADER
+from byzmesh.peers.wire import EVERYONE, HEADER, Format
+from tests.peers.networks import make_network
 
 zmq: Any = zeromq()
 TOPIC = struct.pack("<H", EVERYONE)
+ID = 5
+DIMENSION = 7850
 
 
 class Hostile:
@@ -70,3 +81,86 @@ def resident(pid: int) -> int:
     """Bytes of memory a process holds."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * 4096
+
+
+@dataclass(frozen=True)
+class Siege:
+    """Honest peers at work with one hostile neighbour."""
+
+    file: NetworkFile
+    drill: Drill
+    hostile: Hostile
+
+
+@contextlib.contextmanager
+def siege(folder: Path, nursery: Nursery) -> Iterator[Siege]:
+    """Five honest peers in a complete graph with the hostile one, past their twentieth round."""
+    file = make_network(
+        folder,
+        6,
+        edges=[[i, j] for i in range(6) for j in range(i)],
+        rule="ios",
+        f=1,
+        problem={"name": "quadratic", "dimension": DIMENSION, "targets": "normal"},
+        rounds=10_000_000,
+        evaluate_every=10_000_000,
+        timeouts={"start_grace": 0.3},
+    )
+    hostile = Hostile(file, ID, load_keys(folder / f"peer{ID}.key"))
+    try:
+        with Drill(folder / "network.yaml", folder / "out", nursery=nursery) as drill:
+            drill.nursery.warm(drill.path)
+            drill.honest.remove(ID)
+            for peer in drill.honest:
+                drill.start_peer(peer)
+            hostile.joined(5)
+            limit = time.monotonic() + 60
+            while hostile.listen(0.2) < 20:
+                assert time.monotonic() < limit
+            yield Siege(file, drill, hostile)
+    finally:
+        hostile.close()
+
+
+def behaviours(siege: Siege) -> dict[str, Callable[[], object]]:
+    """What the hostile one may publish, by name."""
+    file, hostile = siege.file, siege.hostile
+    form = Format(file.run, DIMENSION, file.dtype)
+    random = np.random.default_rng(0)
+    vector = random.normal(size=DIMENSION).astype(np.float32)
+    good = bytes(form.encode(vector, ID, hostile.round))
+    send = hostile.publisher.send
+    return {
+        "garbage": lambda: send(TOPIC + random.bytes(form.size - 2)),
+        "truncated": lambda: send(good[: form.size // 2]),
+        "damaged": lambda: send(good[:-9] + b"?" + good[-8:]),
+        "replayed": lambda: send(good),
+        "future": lambda: send(bytes(form.encode(vector, ID, hostile.round + 1_000_000))),
+        "nan": lambda: send(bytes(form.encode(np.full(DIMENSION, np.nan), ID, hostile.round + 1))),
+        "parts": lambda: hostile.publisher.send_multipart([TOPIC, b"x" * 1000, good]),
+        "oversized": lambda: send(TOPIC + bytes(10 * form.size)),
+    }
+
+
+def flooding(siege: Siege) -> Callable[[], None]:
+    """Thirty messages at once."""
+    file, hostile = siege.file, siege.hostile
+    good = bytes(Format(file.run, DIMENSION, file.dtype).encode(np.ones(DIMENSION), ID, hostile.round))
+
+    def flood() -> None:
+        for _ in range(30):
+            with contextlib.suppress(zmq.Again):
+                hostile.publisher.send(good, zmq.NOBLOCK)
+
+    return flood
+
+
+def slow_lorises(siege: Siege) -> list[socket.socket]:
+    """Connections that begin a greeting and never end it, and some that send nothing."""
+    made = []
+    for entry in siege.file.peers[:ID]:
+        host, _, port = entry.address.rpartition(":")
+        for start in (b"", b"\xff", b"\xff" + bytes(8) + b"\x7f\x03"):
+            made.append(socket.create_connection((host, int(port)), timeout=5))
+            made[-1].sendall(start)
+    return made

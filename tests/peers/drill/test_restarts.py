@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from byzmesh.peers.node import Node
 from byzmesh.store import open_store
 from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import make_network, two_castle
-from tests.processes import output
+from tests.processes import alive, output, wait_for
 
 
 def rounds_of(drill: Drill) -> dict[int, int]:
@@ -184,7 +183,4 @@ def test_nothing_survives_a_launcher_that_was_killed(tmp_path: Path) -> None:
         pids = [int(word) for word in output(launcher).readline().split()]
         launcher.kill()
     assert len(pids) == 3
-    limit = time.monotonic() + 20
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
-        assert time.monotonic() < limit
-        time.sleep(0.05)
+    wait_for(lambda: not any(alive(pid) for pid in pids))
