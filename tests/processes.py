@@ -1,9 +1,13 @@
 """The command line as users call it, in processes of its own, and what it leaves in a store."""
 
+import contextlib
+import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,17 +15,51 @@ from typing import IO, Any
 
 import pytest
 
+from byzmesh.cli import main
 from byzmesh.store import open_store
 
 STARTED: list[subprocess.Popen[str]] = []
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.warm"])
 COMMAND = [sys.executable, "-c", "from byzmesh.cli import main; main()"]
 
 
-def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run `byzmesh` to its end."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300, **options
-    )
+def command(
+    *arguments: object, cwd: str | Path = ".", file_size: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `byzmesh` to its end, in a process forked from one that has imported it already.
+
+    file_size  the largest file that it may write
+    """
+    words = list(map(str, arguments))
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [Path(folder, name) for name in ("stdout", "stderr")]
+        process = FORKS.Process(
+            target=_forked, args=(words, Path(cwd).absolute(), dict(os.environ), outputs, file_size)
+        )
+        with contextlib.chdir(Path(__file__).parents[1]):  # where the process to fork from finds tests.warm
+            process.start()
+        process.join(300)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            pytest.fail(f"byzmesh {' '.join(words)} did not end in 300 s")
+        stdout, stderr = (path.read_text() for path in outputs)
+        return subprocess.CompletedProcess(words, process.exitcode, stdout, stderr)
+
+
+def _forked(
+    words: list[str], folder: Path, environment: dict[str, str], outputs: list[Path], file_size: int | None
+) -> None:
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for stream, path in zip((1, 2), outputs):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+    if file_size is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+    sys.argv = ["byzmesh", *words]
+    main()
 
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:

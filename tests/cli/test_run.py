@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -19,17 +18,13 @@ import yaml
 
 from byzmesh.store import open_store
 from byzmesh.sweeps.checkpoints import checkpoint_folder
-from tests.processes import PATIENCE, results, start, statuses, wait_for
+from tests.processes import COMMAND, PATIENCE, results, start, statuses, wait_for
+from tests.processes import command as byzmesh
 from tests.simulation.small import write_data
 
-BYZMESH = [sys.executable, "-c", "from byzmesh.cli import main; main()"]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RUNS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if "rule" in yaml.safe_load(path.read_text())]
 """The examples that configure one run; grids and networks of peers are run by their own rooms' tests."""
-
-
-def byzmesh(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*BYZMESH, *arguments], capture_output=True, text=True, cwd=cwd, check=False)
 
 
 @pytest.fixture
@@ -85,7 +80,7 @@ def test_a_killed_run_goes_on_bit_for_bit(config: Path, tmp_path: Path) -> None:
     whole = byzmesh("run", str(config), "--store", "whole.db")
     assert whole.returncode == 0, whole.stderr
     store, draw = tmp_path / "killed.db", random.Random(4)
-    command = [*BYZMESH, "run", str(config), "--store", str(store), "--checkpoint-seconds", "0.05"]
+    command = [*COMMAND, "run", str(config), "--store", str(store), "--checkpoint-seconds", "0.05"]
     for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         wait_for(partial(_changed, store, _stamp(store)), process)
@@ -157,17 +152,14 @@ def test_a_store_or_folder_that_cannot_be_written_is_one_line(config: Path, tmp_
 
 
 def test_a_full_disk_is_one_line(config: Path) -> None:
-    def little_space() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, 250_000))
-
-    command = [*BYZMESH, "run", str(config), "--set", "rounds=3", "--set", "problem.data=mnist"]
-    warm = byzmesh(*command[3:], "--store", "warm.db")  # Numba's cache is larger than that
+    words = ["run", config, "--set", "rounds=3", "--set", "problem.data=mnist"]
+    warm = byzmesh(*words, "--store", "warm.db")  # Numba's cache is larger than that
     assert warm.returncode == 0, warm.stderr
-    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=little_space)
+    done = byzmesh(*words, file_size=250_000)
     assert done.returncode == 2
     assert done.stderr.startswith("error: the models of a run could not be written") and done.stderr.count("\n") == 1
     assert statuses(Path("runs.db")) == ["interrupted"]
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    again = byzmesh(*words)
     assert again.returncode == 0, again.stderr
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -241,10 +240,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(grid_file: GridFile, tmp_path
         opened.plan_all(*zip(*((cell.config, cell.code) for cell in read_grid(grid)), strict=True))
     size = max(path.stat().st_size for path in tmp_path.glob("runs.db*")) + 30_000
 
-    def little_space() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    full = command("sweep", grid, "--store", store, "--workers", 2, preexec_fn=little_space)
+    full = command("sweep", grid, "--store", store, "--workers", 2, file_size=size)
     assert full.returncode == 2
     last = full.stderr.strip().split("\n")[-1]
     assert "could not be written" in last and "is the disk full?" in last
