@@ -1,0 +1,349 @@
+"""Soundness, fuzzed: random networks are certified, and everything that is said to hold is attacked.
+
+A case is a random graph with random weights, a rule, liars that are given or may be anywhere, and a limit on rho. Every
+level that its certificate calls proved is held against
+
+    bounded    placements that the question admits, inputs and lies searched for the worst ratio, liars that fall silent
+    fair       whether W is doubly stochastic and the honest are connected in these placements
+    connected  the same, and cuts that a certificate names are checked to be admitted and to cut
+    agrees     honest models and lies searched for the worst factor of H, and rounds in a row, held against each
+               condition that is said to hold, with the factor that it proves
+
+    python -m byzmesh.studies.soundness 10000 reports/soundness
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.files import write
+from byzmesh.networks import Network
+from byzmesh.rules.aggregate import rule as make_rule
+from byzmesh.rules.base import Rule
+from byzmesh.theory.certificate import Certificate
+from byzmesh.theory.certify import certify
+from byzmesh.theory.mixing import MATRICES, doubly_stochastic
+from byzmesh.theory.question import Question
+from byzmesh.theory.search.agreement import PUSHES, pushed, search_agreement
+from byzmesh.theory.search.climb import search_contraction
+from byzmesh.theory.search.exchange import Exchange, disagreement
+from byzmesh.theory.search.game import Game, games_of, respond
+from byzmesh.types import Booleans, Floats, Integers
+
+RULES = ("IOS", "LazyIOS", "FABA", "Reprieve", "GTS", "CS+", "NNA", "TriMean", "WeiMean", "NoComm", "SCC", "MDA")
+ROUNDING = 1e-6
+
+
+class Broken(AssertionError):
+    """Something that a certificate says is not so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is certified, drawn from a seed."""
+
+    seed: int
+    network: Network
+    rule: Rule
+    f: Any
+    total: int | None
+    limit: float
+
+    def __str__(self) -> str:
+        return (
+            f"case {self.seed}: {self.rule.name} {dict(self.rule.options)} on {self.network}, f={self.f}, "
+            f"total={self.total}, rho={self.limit}"
+        )
+
+    def certificate(self) -> Certificate:
+        """Nothing is searched: what it proves is proved."""
+        return certify(self.network, self.rule, self.f, total=self.total, rho=self.limit, guarantee="fair", search=0)
+
+
+def draw_case(seed: int, rules: tuple[str, ...] = RULES, largest: int = 14) -> Case:
+    """The case of a seed.
+
+    >>> draw_case(3).network.n == draw_case(3).network.n
+    True
+    """
+    draw = np.random.default_rng([15, seed])
+    links = _graph(draw, int(draw.integers(4, largest + 1)))
+    network = Network.from_adjacency(links, weights=_weights(draw, links), name="fuzzed")
+    name = rules[int(draw.integers(len(rules)))]
+    rule = make_rule(name, c=float(draw.uniform(1.0, 5.0))) if name == "Reprieve" else make_rule(name)
+    limit = float(draw.choice([0.3, 1.0, 1.0, 3.0, 20.0]))
+    way = draw.random()
+    f: Any
+    if way < 0.4:
+        count = int(draw.integers(1, max(2, len(links) // 3 + 1)))
+        placed = network.with_byzantine(draw.choice(len(links), count, replace=False).tolist())
+        exact = placed.lying_neighbours
+        f = "exact" if draw.random() < 0.5 else (exact + draw.integers(-1, 2, len(exact))).clip(0)
+        return Case(seed=seed, network=placed, rule=rule, f=f, total=None, limit=limit)
+    most = int(draw.choice([0, 1, 1, 1, 2, 2, 3]))
+    f = most if draw.random() < 0.7 else draw.integers(0, most + 1, len(links))
+    total = int(draw.integers(0 if most == 0 else 1, min(4, len(links) - 1))) if way > 0.7 else None
+    return Case(seed=seed, network=network, rule=rule, f=f, total=total, limit=limit)
+
+
+def _graph(draw: np.random.Generator, n: int) -> Booleans:
+    links = np.zeros((n, n), bool)
+    way = draw.integers(8)
+    if way in (0, 6):
+        links[:] = True
+        if way == 6:
+            links &= draw.random((n, n)) < 0.95
+            links &= links.T
+    elif way == 7:  # two sides, everybody linked to the other side
+        links[: n // 2, n // 2 : 2 * (n // 2)] = True
+        links[n - 1, 0] |= n % 2 == 1
+    elif way == 1:  # a ring with chords
+        for reach in range(1, int(draw.integers(2, 4))):
+            links[np.arange(n), (np.arange(n) + reach) % n] = True
+    elif way == 2:  # two blocks with some links across
+        half = n // 2
+        links[:half, :half] = links[half:, half:] = True
+        links |= draw.random((n, n)) < draw.uniform(0.05, 0.5)
+    elif way == 3:  # a tree with chords
+        for node in range(1, n):
+            links[node, draw.integers(node)] = True
+        links |= draw.random((n, n)) < draw.uniform(0.0, 0.3)
+    else:
+        links |= draw.random((n, n)) < draw.uniform(0.3, 1.0)
+    links |= links.T
+    np.fill_diagonal(links, False)
+    return links
+
+
+def _weights(draw: np.random.Generator, links: Booleans) -> Any:
+    way = int(draw.integers(8))
+    if way == 7:  # as little as possible on its own model
+        raw = links / max(1.0, float(links.sum(axis=1).max()))
+        np.fill_diagonal(raw, np.maximum(0.0, 1.0 - raw.sum(axis=1)))
+        return raw
+    if way < 5:
+        return ("mh", "mh", "equal", "lazy", "max-degree")[way]
+    raw = np.where(links, draw.random(links.shape) ** draw.uniform(0.2, 3.0), 0.0)
+    raw[draw.random(links.shape) < 0.05] = 0.0
+    if way == 5:  # symmetric
+        raw = np.maximum(raw, raw.T)
+        raw /= max(1e-12, float(raw.sum(axis=1).max())) * draw.uniform(1.001, 1.5)
+    else:
+        raw /= np.maximum(1e-12, raw.sum(axis=1, keepdims=True)) * draw.uniform(1.001, 2.0)
+    np.fill_diagonal(raw, 0.0)
+    np.fill_diagonal(raw, 1.0 - raw.sum(axis=1))
+    return raw
+
+
+def placements(question: Question, draw: np.random.Generator, count: int) -> list[list[int]]:
+    """Liars that the question admits: the given ones, or the worst of some workers, random ones and nobody."""
+    if not question.anywhere:
+        return [question.network.byzantine.tolist()]
+    n = question.network.n
+    chosen: list[list[int]] = [[]]
+    for worker in draw.permutation(n)[:count].tolist():
+        chosen.append(question.worst_liars(worker))
+        liars: list[int] = []
+        for node in draw.permutation(n).tolist():
+            if len(liars) < n - 2 and question.admits([*liars, node]):
+                liars.append(node)
+        chosen.append(liars)
+        chosen.append(liars[: int(draw.integers(len(liars) + 1))])
+    return [list(liars) for liars in {tuple(sorted(liars)) for liars in chosen}]
+
+
+def challenge(case: Case, budget: int = 120) -> dict[str, str]:
+    """Certify a case and attack what is said to hold: level -> status. `Broken` if the attack succeeds."""
+    told = case.certificate()
+    question = told.question
+    draw = np.random.default_rng([51, case.seed])
+    statuses = {
+        "bounded": told.bounded.status,
+        "fair": told.fair.status,
+        "agrees": told.agrees.status,
+        "connected": told.connectivity.verdict.status,
+    }
+    _check_connected(case, told, draw)
+    if not (told.bounded or told.agrees):
+        return statuses
+    for liars in placements(question, draw, 2 if budget < 1000 else 6):
+        placed = question.network.with_byzantine(liars) if question.anywhere else question.network
+        f = question.f[placed.honest] if question.anywhere else question.f
+        if told.fair and not doubly_stochastic(MATRICES[told.mixing.form](placed)):
+            raise Broken(f"{case}: not doubly stochastic with liars {liars}")
+        if told.bounded:
+            _check_bounded(case, told, placed, f, budget, draw)
+        if told.agrees and len(placed.honest) > 1:
+            _check_agrees(case, told, placed, f, budget, draw)
+    return statuses
+
+
+def _check_connected(case: Case, told: Certificate, draw: np.random.Generator) -> None:
+    question, verdict = told.question, told.connectivity.verdict
+    n = question.network.n
+    if not question.anywhere or verdict.status == "unknown":
+        return
+    if verdict.status == "refuted":
+        cut = [] if told.connectivity.cut is None else told.connectivity.cut.tolist()
+        if not question.admits(cut) or question.network.with_byzantine(cut).honest_connected:
+            raise Broken(f"{case}: liars {cut} are said to cut the honest workers off")
+        return
+    sets = chain.from_iterable(combinations(range(n), size) for size in range(n - 1)) if n <= 8 else []
+    for liars in [*map(list, sets), *placements(question, draw, 4)]:
+        if question.admits(liars) and not question.network.with_byzantine(liars).honest_connected:
+            raise Broken(f"{case}: liars {liars} cut the honest workers off")
+
+
+def _check_bounded(
+    case: Case, told: Certificate, placed: Network, f: Integers, budget: int, draw: np.random.Generator
+) -> None:
+    matrix = MATRICES[told.mixing.form](placed)
+    seed, dimension = int(draw.integers(1 << 30)), int(draw.integers(1, 3))
+    games = games_of(placed, matrix, f)
+    keep = draw.permutation(len(games))[: 3 if budget < 1000 else 99]
+    games = [games[number] for number in keep.tolist()]
+    searched = search_contraction(placed, case.rule, budget=budget, seed=seed, dimension=dimension, games=games)
+    if searched.rho > case.limit * (1.0 + ROUNDING):
+        raise Broken(f"{case}: liars {placed.byzantine.tolist()} move a worker by {searched.rho}")
+    bound = dict(zip(told.question.workers.tolist(), told.proof.bound.tolist()))
+    for worker, ratio in searched.by_worker.items():
+        if ratio > bound[worker] + ROUNDING * (1.0 + bound[worker]):
+            raise Broken(f"{case}: liars {placed.byzantine.tolist()} move worker {worker} by {ratio} > {bound[worker]}")
+    for game in games:
+        ratio = float(silenced(case.rule, game, draw).max(initial=0.0))
+        if ratio > bound[game.worker] + ROUNDING * (1.0 + bound[game.worker]):
+            raise Broken(f"{case}: silent liars move worker {game.worker} by {ratio} > {bound[game.worker]}")
+
+
+def silenced(rule: Rule, game: Game, draw: np.random.Generator, count: int = 40) -> Floats:
+    """(C,) ratios on random inputs of which some lies never arrive."""
+    liars = np.flatnonzero(game.lying)
+    points = np.sign(draw.normal(size=(count, len(game.sender), 1))) * draw.integers(0, 2, (count, 1, 1)) + draw.normal(
+        size=(count, len(game.sender), 1)
+    ) * draw.choice([0.0, 0.3, 1.0], (count, 1, 1))
+    centre = (points[:, :, 0] * game.target).sum(axis=1)
+    wide = np.abs(points[:, ~game.lying, 0] - centre[:, None]).max(axis=1)
+    points[:, liars] = centre[:, None, None] + draw.uniform(0.5, 4.0, (count, len(liars), 1)) * wide[:, None, None]
+    points[:, liars] = np.where(draw.random((count, len(liars), 1)) < 0.5, np.nan, points[:, liars])
+    answer = respond(rule, game, points)[:, 0]
+    fine = wide > 1e-6
+    ratio: Floats = np.where(fine, np.abs(answer - centre) / np.where(fine, wide, 1.0), 0.0)
+    return ratio
+
+
+def _check_agrees(
+    case: Case, told: Certificate, placed: Network, f: Integers, budget: int, draw: np.random.Generator
+) -> None:
+    exchange = Exchange(placed, case.rule, f)
+    seed = int(draw.integers(1 << 30))
+    seen = search_agreement(exchange, budget=budget, rounds=3, seed=seed)
+    who = f"{case}: liars {placed.byzantine.tolist()}"
+    workers = len(placed.honest)
+    for condition in told.conditions:
+        if not condition.holds:
+            continue
+        if condition.name in ("spectral", "gossip") and seen.factor > condition.factor + ROUNDING:
+            raise Broken(f"{who} multiply H by {seen.factor}, {condition} promises {condition.factor}")
+        if condition.name == "overlap":
+            reached = _spread_after(exchange, condition.rounds, draw)
+            if reached > condition.value + ROUNDING:
+                raise Broken(f"{who} multiply the largest distance by {reached}, {condition}")
+        if condition.name == "RCA" and seen.factor > 1.0 + ROUNDING:
+            raise Broken(f"{who} multiply H by {seen.factor}, {condition}")
+    models = draw.normal(size=(1, workers, 1))
+    first = float(disagreement(models)[0])
+    rounds = 60 if budget > 100 else 20
+    for _ in range(rounds):
+        options = np.repeat(models, len(PUSHES), axis=0)
+        after = exchange.apply(options, pushed(exchange, options, np.array(PUSHES)))
+        models = after[disagreement(after).argmax()][None]
+        if float(disagreement(models)[0]) < 1e-6 * first:
+            return
+    last = float(disagreement(models)[0])
+    slowest = min((told_factor(each) for each in told.conditions if each.holds), default=0.0)
+    if last > first * max(1e-6, slowest**rounds) * 4.0 * workers**2 + 1e-12:
+        raise Broken(f"{who} keep H at {last / first:.3g} of what it was after {rounds} rounds")
+
+
+def told_factor(condition: Any) -> float:
+    """What one exchange multiplies H by at most in the long run; 1 for RCA, whose factor is not computed."""
+    return 1.0 if condition.name == "RCA" else float(condition.factor ** (1.0 / condition.rounds))
+
+
+def _spread_after(exchange: Exchange, rounds: int, draw: np.random.Generator) -> float:
+    """The largest distance between two honest models after some rounds, over that before, with pushing lies."""
+    workers = len(exchange.network.honest)
+    start = np.sign(draw.normal(size=(24, workers, 1)))
+    start[:4] = draw.normal(size=(4, workers, 1))
+    wide = np.ptp(start[:, :, 0], axis=1)
+    start, wide = start[wide > 0.0], wide[wide > 0.0]
+    worst = 0.0
+    for push in PUSHES:
+        models = start
+        for _ in range(rounds):
+            models = exchange.apply(models, pushed(exchange, models, np.full(len(models), push)))
+        worst = max(worst, float((np.ptp(models[:, :, 0], axis=1) / wide).max(initial=0.0)))
+    return worst
+
+
+def study(count: int, budget: int = 200, first: int = 0) -> dict[str, Any]:
+    """Challenge many cases; counts by rule, level and status, and what broke."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    broken: list[str] = []
+    for seed in range(first, first + count):
+        case = draw_case(seed)
+        try:
+            for level, status in challenge(case, budget).items():
+                counts[case.rule.name, level, status] += 1
+        except Broken as error:
+            broken.append(str(error))
+    levels = ("bounded", "fair", "agrees", "connected")
+    table: dict[str, dict[str, dict[str, int]]] = {rule: {level: {} for level in levels} for rule in RULES}
+    for (rule, level, status), number in sorted(counts.items()):
+        table[rule][level][status] = number
+    return {"cases": count, "first": first, "budget": budget, "broken": broken, "counts": table}
+
+
+def main(arguments: list[str]) -> int:
+    """Run the study and write counts.json and README.md to a folder; 1 if anything broke."""
+    count, folder = int(arguments[0]), Path(arguments[1])
+    told = study(count)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "counts.json", json.dumps(told, indent=1) + "\n")
+    write(folder / "README.md", report(told))
+    return 1 if told["broken"] else 0
+
+
+def report(told: dict[str, Any]) -> str:
+    """The study as Markdown."""
+    lines = [
+        "# Soundness: what certificates say, attacked",
+        "",
+        f"{told['cases']:,} random networks of 4 to 14 nodes were certified by `byzmesh.studies.soundness`; every",
+        "level that was said to hold was attacked: placements, searched inputs and lies, silent liars, rounds in a row.",
+        f"**{len(told['broken'])} were wrong.** Each cell: holds / does not hold / unknown.",
+        "",
+        "| rule | bounded | fair | agrees | connected |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for rule, levels in told["counts"].items():
+        cells = [
+            " / ".join(f"{status.get(name, 0):,}" for name in ("proved", "refuted", "unknown"))
+            for status in levels.values()
+        ]
+        lines.append(f"| {rule} | " + " | ".join(cells) + " |")
+    lines += ["", *(f"- {text}" for text in told["broken"])] if told["broken"] else []
+    lines += ["", f"Again: `python -m byzmesh.studies.soundness {told['cases']} reports/soundness`.", ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
