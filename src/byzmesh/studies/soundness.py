@@ -328,7 +328,7 @@ def report(told: dict[str, Any]) -> str:
         "# Soundness: what certificates say, attacked",
         "",
         f"{told['cases']:,} random networks of 4 to 14 nodes were certified by `byzmesh.studies.soundness`; every",
-        "level that was said to hold was attacked: placements, searched inputs and lies, silent liars, rounds in a row.",
+        "level that was said to hold was attacked: placements, searched inputs and lies, silent liars, many rounds.",
         f"**{len(told['broken'])} were wrong.** Each cell: holds / does not hold / unknown.",
         "",
         "| rule | bounded | fair | agrees | connected |",
