@@ -133,7 +133,7 @@ def everybody_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(verdicts, "doubly_stochastic", lambda facts: Verdict("proved", "mutant"))
 
 
-FIRST = {whole_neighbours: 40, without_the_largest_eigenvalue: 100}
+FIRST: dict[Patch, int] = {whole_neighbours: 40, without_the_largest_eigenvalue: 100}
 """Seeds to begin with where the first hundred cases would take long to catch a mutant."""
 MUTANTS: dict[Patch, tuple[str, ...]] = {
     no_bound_on_liars: ("IOS",),
