@@ -75,6 +75,8 @@ def list_rules() -> Listing:
     from byzmesh.rules.base import rules as registry
 
     def listed(entry: Entry[Any]) -> Listed:
+        if inspect.Parameter.empty in entry.options.values():
+            return _listed(entry, feasible="depends on its options")
         feasible = registry.build(entry.name).feasible
         if feasible is None:
             return _listed(entry, uses_f=False, feasible="any (f is not used)")

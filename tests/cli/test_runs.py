@@ -11,6 +11,7 @@ import pytest
 
 from byzmesh.errors import ConfigError, StoreError, UnknownName
 from byzmesh.store import open_store
+from byzmesh.store.records import SHOWN
 from byzmesh.sweeps.checkpoints import checkpoint_folder
 from tests.cli.commands import as_json, run
 
@@ -55,7 +56,8 @@ def test_show(filled: Path) -> None:
     assert whole["series"]["round"] == [0, 5, 10, 15, 20]
     assert {"version", "host", "packages"} <= set(whole["provenance"])
     assert all(len(edge) == 4 for edge in whole["edges"]) and whole["edges"]
-    assert "rule:" in run("runs", "show", keys[0], *store).stdout
+    shown = run("runs", "show", keys[0], *store).stdout
+    assert "rule:" in shown and all(f"{name}:" in shown for name in SHOWN if whole[name] is not None)
     assert "f = 9 is infeasible" in run("runs", "show", keys[4], *store).stdout
 
 

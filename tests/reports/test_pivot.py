@@ -67,6 +67,12 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_mixed(store: Store) -> N
     assert pivot(store, where={"step": 0.1}).cells["IOS", "none"].n == 1
 
 
+def test_the_most_telling_difference_comes_first(store: Store) -> None:
+    put(store, 0.3, rule="Krum", a=0.1)
+    with pytest.raises(ConfigError, match=r"differ in rule \(IOS, Krum\), and in a: add rule to the rows"):
+        pivot(store, rows="seed", columns="attack")
+
+
 def test_unknown_key_names_the_nearest(store: Store) -> None:
     with pytest.raises(UnknownName, match=r"no run has the field 'ruel': did you mean 'rule'"):
         pivot(store, rows="ruel")

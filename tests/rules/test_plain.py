@@ -57,6 +57,15 @@ def test_a_run_with_a_function() -> None:
 
 
 @pytest.mark.usefixtures("own_rules")
+def test_a_rule_whose_options_must_be_given_is_listed() -> None:
+    @bm.register_rule("needy")
+    def needy(own: Any, received: Any, weights: Any, f: int, towards: float) -> Any:
+        return own
+
+    listed = {item.name: item for item in bm.list_rules()}["needy"]
+    assert (listed.uses_f, listed.feasible) == (None, "depends on its options")
+
+
 def test_a_registered_function_has_options_and_a_name() -> None:
     @bm.register_rule("lean", aliases=("leaning",))
     def lean(own: Any, received: Any, weights: Any, f: int, towards: float = 0.5) -> Any:

@@ -16,6 +16,7 @@ from byzmesh.reports.aggregation import value_of
 from byzmesh.store import RunRecord, Store
 from byzmesh.store.fields import path_in, possible_paths, text
 from byzmesh.store.keys import flatten
+from byzmesh.store.records import SHOWN
 from byzmesh.training.metrics import metric_of
 from byzmesh.types import Floats
 
@@ -92,9 +93,8 @@ def number(value: float | None) -> float | str | None:
 
 def as_object(run: RunRecord) -> dict[str, Any]:
     """A run as `--json` prints it."""
-    fields = ("key", "status", "rounds", "seconds", "started", "ended", "failure", "config")
     final = {name: number(value) for name, value in run.final.items()}
-    return {**{name: getattr(run, name) for name in fields}, "final": final}
+    return {**{name: getattr(run, name) for name in (*SHOWN, "config")}, "final": final}
 
 
 def print_objects(objects: Iterable[dict[str, Any]]) -> None:

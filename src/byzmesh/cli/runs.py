@@ -157,19 +157,13 @@ def print_run_record(run: RunRecord) -> None:
     import yaml
 
     from byzmesh.cli._console import wide_console
+    from byzmesh.store.records import SHOWN
 
     console = wide_console()
     facts = {
-        "key": run.key,
-        "status": run.status,
-        "rounds": run.rounds,
-        "seconds": run.seconds,
-        "started": _moment(run.started),
-        "ended": _moment(run.ended),
-        "final": run.final,
-        "config": run.config,
-        "provenance": run.provenance,
+        name: getattr(run, name) for name in (*SHOWN, "final", "config", "code", "provenance") if name != "failure"
     }
+    facts |= {"started": _moment(run.started), "ended": _moment(run.ended)}
     text = yaml.safe_dump({name: value for name, value in facts.items() if value not in (None, {})}, sort_keys=False)
     console.print(text.rstrip(), highlight=False, markup=False, soft_wrap=True)
     if run.failure:

@@ -10,7 +10,7 @@ is a function of (seed, row, round), so any subset of rows can be computed anywh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -106,6 +106,7 @@ class Problem:
     name: str
     options: Mapping[str, Any]
     binder: Callable[..., Task] = field(repr=False)
+    _: KW_ONLY
     images: bool = False
     """Whether liars can put a backdoor trigger into its samples."""
     linear: bool | None = None

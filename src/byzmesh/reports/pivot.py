@@ -88,14 +88,24 @@ def heading(keys: Mapping[str, Sequence[str]]) -> str:
 def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], used: Iterable[Sequence[str]]) -> None:
     """Raise if runs of a cell differ in anything but their seeds and the fields of their row and column."""
     free = {path for paths in used for fields in group if (path := path_in(fields, paths)) is not None}
-    for path in sorted({path for fields in group for path in fields if not is_name(path)} - free - SEEDS):
+    differing = {}
+    for path in sorted({path for fields in group for path in fields if not is_name(path)} - free - SEEDS, key=_telling):
         values = {text(fields[path]) if path in fields else "-" for fields in group}
         if len(values) > 1 and not _follows_the_seeds(path, group):
-            shown, word = ", ".join(sorted(values)[:3]), short(path)
-            raise ConfigError(
-                f"cell ({row}, {column}) would average runs that differ in {word} ({shown}): "
-                f"add {word} to the rows or columns, or choose one with --where {word}=..."
-            )
+            differing[short(path)] = ", ".join(sorted(values)[:3])
+    if differing:
+        word, *others = differing
+        others = [other for other in others if not other.startswith(f"{word}.")]
+        more = f", and in {', '.join(others[:3])}" if others else ""
+        raise ConfigError(
+            f"cell ({row}, {column}) would average runs that differ in {word} ({differing[word]}){more}: "
+            f"add {word} to the rows or columns, or choose one with --where {word}=..."
+        )
+
+
+def _telling(path: str) -> tuple[bool, int, str]:
+    """Sorts fields by how much they tell: which rule, attack or network it is before anything about it."""
+    return not path.endswith(".name"), path.count("."), path
 
 
 def _follows_the_seeds(path: str, group: Sequence[Mapping[str, Any]]) -> bool:

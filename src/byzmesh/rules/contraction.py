@@ -14,7 +14,7 @@ weight of the f heaviest neighbours, if at most f lie:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -116,6 +116,7 @@ class Contraction:
 
     bound: Callable[[Neighbourhoods], Floats]
     reason: str
+    _: KW_ONLY
     of_h: Callable[[Floats], Floats] | None = None
     equal: bool = False
     beside: tuple[Contraction, ...] = ()
@@ -162,7 +163,7 @@ def by_weight(
     def bound(near: Neighbourhoods) -> Floats:
         return np.where(near.lying <= near.f, of_h(near.cut_weight(equal)), np.nan)
 
-    return Contraction(bound, reason, of_h, equal, beside)
+    return Contraction(bound, reason, of_h=of_h, equal=equal, beside=beside)
 
 
 def cutting(factor: float, reason: str, *, equal: bool = False) -> Contraction:
