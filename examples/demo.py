@@ -1,4 +1,4 @@
-"""The same network under the same attack with three rules: what lying neighbours do, and what IOS does about them.
+"""One network under one attack with three rules: what lying neighbours do, and how IOS copes.
 
 Run by scripts/demo; writes pictures to demo-output/.
 """
@@ -23,8 +23,10 @@ def main() -> None:
     out.mkdir(exist_ok=True)
     network = bm.network("paper/two-castle")
     console.print(f"\n[bold]12 workers, two of them lying[/bold]: {network.draw(out / 'network.png')}")
-    console.print("Each honest worker holds one MNIST digit only and must learn all ten from its neighbours.")
-    console.print(f"The liars flip the sign of what their victims hold. {ROUNDS} rounds of softmax regression:\n")
+    console.print("Each honest worker has only one MNIST digit and must learn the other nine from its neighbours.")
+    console.print(
+        f"The liars send the negated mean of their victims' inboxes. {ROUNDS} rounds of softmax regression:\n"
+    )
     runs: dict[str, bm.Run] = {}
     for rule in RULES:
         began = time.perf_counter()

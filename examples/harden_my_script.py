@@ -1,7 +1,7 @@
 """A plain decentralized PyTorch script, and the one line that hardens it.
 
-Eight workers on a ring, each linked with the two next on either side, train a small network on MNIST: a step of SGD on
-the own data, then the average with the four neighbours' parameters. Worker 3 lies: it sends noise.
+Eight workers on a ring, each linked to the next two on either side, train a small network on MNIST: a step of SGD on
+their own data, then the average with the four neighbours' parameters. Worker 3 lies: it sends noise.
 
     python examples/harden_my_script.py            all workers in this process
     python examples/harden_my_script.py --peers    a process for each worker; they talk over encrypted sockets
@@ -24,7 +24,7 @@ NEIGHBOURS = {i: sorted((i + gap) % WORKERS for gap in (-2, -1, 1, 2)) for i in 
 
 
 class Worker:
-    """One worker of your script: its share of the data, its module, its optimiser."""
+    """One worker of your script: its part of the data, its module, its optimiser."""
 
     def __init__(self, me):
         digits = dataset("mnist")
@@ -70,12 +70,12 @@ def train(mix, rounds):
     return mean_of_honest([worker.accuracy() for worker in workers])
 
 
-def mean_of_honest(found):
-    return (sum(found) - found[LIAR]) / (WORKERS - 1)
+def mean_of_honest(values):
+    return (sum(values) - values[LIAR]) / (WORKERS - 1)
 
 
 def be_peer(rule, rounds, keys, addresses, me):
-    """The same loop as a process of its own: `exchange` sends, waits, and aggregates with the rule."""
+    """The same loop as a separate process: `exchange` sends, waits, and aggregates with the rule."""
     torch.set_num_threads(1)
     worker = Worker(me)
     neighbours = {i: (addresses[i], keys[i].public) for i in NEIGHBOURS[me]}
@@ -93,7 +93,7 @@ def be_peer(rule, rounds, keys, addresses, me):
 def train_peers(rule, rounds, pool):
     """Mean accuracy of the honest peers on loopback."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(WORKERS)]
-    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]  # ports that are free
+    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]  # free ports
     for s in sockets:
         s.close()
     job = partial(be_peer, rule, rounds, [new_keys() for _ in range(WORKERS)], addresses)

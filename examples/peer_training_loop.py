@@ -1,4 +1,4 @@
-"""Three lines turn a PyTorch training loop into one of a network of peers.
+"""Three lines turn a PyTorch training loop into a peer of a network.
 
 Run it once per peer, on as many machines as you like (here: four processes on one machine):
 
@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
 truth = torch.randn(8)
-torch.manual_seed(1 + me)  # every peer has data of its own
+torch.manual_seed(1 + me)  # every peer has its own data
 x = torch.randn(256, 8)
 y = (x @ truth)[:, None]
 optimiser = torch.optim.SGD(model.parameters(), lr=0.05)

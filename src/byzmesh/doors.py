@@ -1,7 +1,7 @@
-"""The doors for parts of one's own: decorators that give a function a name for configs, commands and peers.
+"""Decorators to register your own parts: they give a function a name for configs, commands and peers.
 
-A decorated function makes the thing, and its parameters are the options users write. In an installed package an entry
-point does the same (group `byzmesh.rules`, `byzmesh.attacks`, ...). docs/extending.md has a whole example of each.
+A decorated function makes the part, and its parameters are the options that users write. In an installed package an
+entry point does the same (group `byzmesh.rules`, `byzmesh.attacks`, ...). docs/extending.md has an example of each.
 
 A run is stored under its config and the source of such functions (`byzmesh.config.identity`): edit one, and its runs
 are computed again. With `revision`, a number from 1 on, the source does not count: runs are computed again when the
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Door(Protocol):
-    """A decorator that returns the function it was given; a type checker keeps the function's own type."""
+    """A decorator that returns the function it was given; type checkers keep the function's type."""
 
     def __call__(self, function: F, /) -> F: ...
 
@@ -26,8 +26,8 @@ class Door(Protocol):
 def register_rule(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns a `Rule`, or that is one: (own, received, weights, f) -> vector.
 
-    The parameters of the first are the rule's options, and so are those of the second after f. A function that is a
-    rule is called receiver by receiver: good for trying an idea, slow for large runs.
+    The parameters of the first form, and those of the second after f, are the rule's options. A function of the second
+    form is called receiver by receiver: good for trying an idea, slow for large runs.
 
     `revision`, if given, says which results are of this code, instead of the source: see `byzmesh.doors`.
 
@@ -60,7 +60,7 @@ def register_rule(name: str, *, aliases: tuple[str, ...] = (), revision: int | N
 def register_attack(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function that returns an `Attack`, or that is one: (own, received) -> vector.
 
-    The second is told the victim's model and those of its honest neighbours, and returns what the liars tell that
+    The second form gets the victim's model and those of its honest neighbours, and returns what the liars tell that
     victim (None: nothing). Further parameters are options.
 
     `revision` is as for `register_rule`.
@@ -127,7 +127,7 @@ def register_weights(name: str, *, aliases: tuple[str, ...] = (), revision: int 
 
 
 def register_problem(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
-    """Decorator for a function that returns a `Problem`; what it binds is a `byzmesh.problems.base.Task`.
+    """Decorator for a function that returns a `Problem`, whose `bind` gives a `byzmesh.problems.base.Task`.
 
     `revision` is as for `register_rule`.
 
@@ -215,7 +215,7 @@ def register_augmentation(name: str, *, aliases: tuple[str, ...] = (), revision:
     >>> from byzmesh.problems.neural.augment import Augmentation
     >>> @bm.register_augmentation("darken")
     ... def darken(most: float = 0.5):
-    ...     "Up to `most` of the brightness is lost."
+    ...     "Take away up to `most` of the brightness."
     ...     return Augmentation(1, lambda images, draws: images * (1 - most * draws[..., None, None]))
     >>> bm.problem("torch", augment=["darken"]).options["augment"]
     [{'name': 'darken', 'most': 0.5}]
@@ -228,8 +228,8 @@ def register_augmentation(name: str, *, aliases: tuple[str, ...] = (), revision:
 def register_codec(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
     """Decorator for a class of two methods: how peers' vectors travel (`wire: NAME` in a network file).
 
-    `byte` is its number in every message, 128 to 255, and must be its own. The length of what it encodes may depend on
-    the dimension and dtype only.
+    `byte`, 128 to 255, marks its messages and must be unique. The length of a payload may depend only on the dimension
+    and dtype.
 
     >>> import byzmesh as bm, numpy as np
     >>> from byzmesh.peers.codecs import Codec

@@ -102,7 +102,7 @@ def test_a_failed_write_leaves_the_old_file(step: str, tmp_path: Path, monkeypat
 
 
 def test_objects_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="array 'bad' of a checkpoint must hold numbers, got object"):
+    with pytest.raises(ConfigError, match="array 'bad' of a checkpoint must contain numbers, got object"):
         save_checkpoint(tmp_path / "state", {"bad": np.array([None])}, {})
     with pytest.raises(TypeError):
         save_checkpoint(tmp_path / "state", {}, {"bad": object()})

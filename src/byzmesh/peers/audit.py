@@ -1,11 +1,11 @@
-"""Bytes that came in and never became a message: a bound on what ZeroMQ itself may hold.
+"""Received bytes that never became a message: a bound on the memory that ZeroMQ itself may use.
 
 ZeroMQ's limits count whole messages. A neighbour that begins a message of many parts and never ends it could fill the
-memory with parts that no limit sees. So the kernel's own counters are compared with what was delivered: a connection
-that brought in `SLACK` more than that is shut down, and its neighbour named. On the connections that others opened to
-this peer's publisher only subscriptions may come, which are a few bytes.
+memory with parts that no limit sees. So the audit compares the kernel's counters with what was delivered: a connection
+that received `SLACK` bytes more than that is shut down, and its neighbour named. On connections that others opened to
+this peer's publisher only subscriptions may arrive, which are a few bytes.
 
-The counters are Linux's (TCP_INFO); elsewhere the audit finds nothing, and a memory limit of the service must do.
+The counters are Linux's (TCP_INFO); elsewhere the audit finds nothing, and the service needs a memory limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterator, Mapping
 
 SLACK = 4 << 20
-"""Bytes that may be under way on one connection, beside the queue."""
+"""Bytes that may be in transit on one connection, besides the queue."""
 ASKING = 1 << 18
 """Bytes that a subscriber may send over the life of a connection."""
 _BYTES_RECEIVED = 128  # offset in struct tcp_info
@@ -58,9 +58,9 @@ class Audit:
         self._base: dict[tuple[int, int], int] = {}
 
     def check(self, received: Mapping[int, int]) -> list[int | None]:
-        """Shut down connections that hold too much; the neighbour of each, None for a subscriber's.
+        """Shut down connections that received too much; the neighbour of each, None for a subscriber's.
 
-        received  bytes delivered by neighbour, headers and all
+        received  bytes delivered by neighbour, including headers
         """
         guilty: list[int | None] = []
         for link, total in connections():

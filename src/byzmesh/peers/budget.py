@@ -1,8 +1,8 @@
-"""How many messages a neighbour may send: a budget that grows with honest progress, not with its own.
+"""How many messages a neighbour may send: a budget that grows with honest progress, not with the neighbour's own.
 
 An honest neighbour sends one message per round, and one more when this peer (re)connects. So the budget grows by
 `PER_ROUND` for each round that the network has certainly made (the (f + 1)-th largest round seen, which liars cannot
-move) and by `PER_SECOND` with time, up to a burst. Whoever has none left is flooding.
+move) and by `PER_SECOND` with time, up to a burst. A neighbour with no budget left is flooding.
 """
 
 from __future__ import annotations

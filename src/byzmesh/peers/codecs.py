@@ -1,14 +1,14 @@
 """How a vector travels: a codec turns it into the payload of a message and back. `wire.py` packs the rest.
 
     name     byte  payload
-    raw      1, 2  the model's own numbers, float32 or float64: bit for bit
-    float16  3     half precision; what is larger than 65504 is sent as that
+    raw      1, 2  the model's numbers, float32 or float64, bit for bit
+    float16  3     half precision; larger numbers than 65504 are sent as that
     int8     4     one float32 scale per block of 256 coordinates, then D signed bytes: x = scale * byte
 
-A payload's length depends on D and the models' dtype only, so a receiver knows it beforehand. The byte is the message's
-field `encoding`; 1 to 127 are byzmesh's. Numbers are little-endian.
+A payload's length depends only on D and the models' dtype, so a receiver knows it beforehand. The byte is the message's
+field `encoding`; 1 to 127 are reserved for byzmesh. Numbers are little-endian.
 
-A new codec is a class here or in any module, under `@codecs.register`: see `byzmesh.register_codec`.
+A new codec is a class here or in any module, with `@codecs.register`: see `byzmesh.register_codec`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from byzmesh.types import Array
 
 
 class Codec(ABC):
-    """Two pure functions, and the byte that says in every message which they are."""
+    """Two pure functions, and the byte that identifies them in every message."""
 
     byte: int
 
@@ -33,7 +33,7 @@ class Codec(ABC):
 
     @abstractmethod
     def decode(self, payload: memoryview, dimension: int, dtype: str) -> Array:
-        """The (D,) vector in the models' dtype; whatever the bytes are, since a liar chooses them."""
+        """The (D,) vector in the models' dtype, for any bytes, because a liar chooses them."""
 
     def byte_for(self, dtype: str) -> int:
         """The byte for models of this dtype."""
@@ -45,7 +45,7 @@ codecs: Registry[Codec] = Registry("wire codec", "byzmesh.codecs", ("byzmesh.pee
 
 @codecs.register("raw")
 class Raw(Codec):
-    """The model's own numbers, bit for bit."""
+    """The model's numbers, bit for bit."""
 
     def encode(self, vector: Array) -> bytes | memoryview:
         return np.ascontiguousarray(vector).view(np.uint8).data
@@ -59,7 +59,7 @@ class Raw(Codec):
 
 @codecs.register("float16")
 class Float16(Codec):
-    """Half precision: three digits, half the bytes of float32; what is larger than 65504 is sent as that."""
+    """Half precision: three digits, half the bytes of float32; larger numbers than 65504 are sent as that."""
 
     byte = 3
 
@@ -105,5 +105,5 @@ def codec(name: str) -> Codec:
         for dtype in ("float32", "float64"):
             byte = chosen.byte_for(dtype)
             if other != entry.name and codecs.build(other).byte_for(dtype) == byte:
-                raise ConfigError(f"codecs {entry.name} and {other} both have the byte {byte}; give one another")
+                raise ConfigError(f"codecs {entry.name} and {other} both have the byte {byte}; change one of them")
     return chosen

@@ -1,4 +1,4 @@
-"""Keys: who a peer is.
+"""Keys: the identity of a peer.
 
 Every peer has a CURVE key pair. The secret half stays in a file that only its owner can read; the public half goes into
 the network file. Keys are written in Z85, ZeroMQ's 40-character text form.
@@ -19,7 +19,7 @@ from byzmesh.files import create, write
 
 
 def zeromq() -> ModuleType:
-    """The module zmq, or the error that says how to install it."""
+    """The module zmq, or an error that says how to install it."""
     try:
         import zmq
     except ImportError as error:
@@ -69,7 +69,7 @@ def save_keys(path: str | Path, keys: Keys) -> Path:
     try:
         create(path, f"{warning}\npublic: {keys.public}\nsecret: {keys.secret}\n", mode=0o600)
     except FileExistsError:
-        raise PeerError(f"key file {path} exists already; remove it first if its peer needs a new identity") from None
+        raise PeerError(f"key file {path} already exists; remove it first if its peer needs a new identity") from None
     except OSError as error:
         raise PeerError(f"cannot write key file {path}: {error.strerror}") from error
     return path
@@ -119,7 +119,7 @@ def keygen(folder: str | Path, peers: int) -> dict[int, str]:
 
 
 def load_public(folder: str | Path) -> dict[int, str]:
-    """The public keys by id of a folder made by `keygen`."""
+    """The public keys by id from a folder written by `keygen`."""
     from byzmesh.config.yaml import read_yaml
 
     path = Path(folder) / "public.yaml"

@@ -21,7 +21,7 @@ def json_log(peer: int, stream: TextIO | None = None) -> Log:
 
     def log(event: str, **facts: Any) -> None:
         line = json.dumps({"time": round(time.time(), 3), "peer": peer, "event": event, **facts}, default=str)
-        # one write per line, so that threads do not tear lines apart; a full disk must not stop training
+        # one write per line, so that threads do not mix lines; a full disk must not stop training
         try:
             target.write(line + "\n")
             target.flush()

@@ -1,4 +1,4 @@
-"""`/metrics` in Prometheus text form and `/health`, on loopback only, in a thread of its own."""
+"""`/metrics` in Prometheus text format and `/health`, on loopback only, in a separate thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Snapshot = Mapping[str, Any]
 
 
 def metrics_text(snapshot: Snapshot) -> str:
-    """The snapshot as Prometheus text: numbers as they are, mappings with their keys as the label `neighbour`.
+    """The snapshot as Prometheus text: numbers as is, mappings with their keys as the label `neighbour`.
 
     >>> print(metrics_text({"round": 7, "refused": {4: 1}}), end="")
     # TYPE byzmesh_round gauge

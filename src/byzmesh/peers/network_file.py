@@ -1,4 +1,4 @@
-"""The network file: what all peers of a run agree on, in YAML. It holds no secret and does not say who lies.
+"""The network file: what all peers of a run agree on, in YAML. It contains no secrets and does not say who lies.
 
     peers:                               # one entry per peer, ids 0 to n - 1
       - {id: 0, address: "10.0.0.1:7000", public_key: "..."}
@@ -60,7 +60,7 @@ class _Section(BaseModel):
 
 
 class PeerEntry(_Section):
-    """One peer: who it is, where it listens, which share of the data it holds."""
+    """One peer: its key, where it listens, and which part of the data it gets."""
 
     id: int = Field(ge=0, lt=65535)
     address: str
@@ -150,7 +150,7 @@ class NetworkFile(TrainingConfig):
 
     @cached_property
     def run(self) -> int:
-        """Hash of what the peers must agree on (not addresses, waiting times, or how long to go on)."""
+        """Hash of what the peers must agree on (not addresses, timeouts, or the number of rounds)."""
         agreed = self.model_dump(mode="json", exclude=_NOT_AGREED)
         agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
         text = json.dumps(agreed, sort_keys=True, default=str)
@@ -178,16 +178,16 @@ class NetworkFile(TrainingConfig):
         return self.f if isinstance(self.f, int) else self.f[peer]
 
     def share(self, peer: int) -> int:
-        """Row of the problem that a peer holds."""
+        """The row of the problem's task that belongs to a peer."""
         share = self.entry(peer).share
         return peer if share is None else share
 
     def remotes(self, peer: int) -> dict[int, Remote]:
-        """A peer's neighbours: where they are and who."""
+        """A peer's neighbours: their addresses and keys."""
         return {int(j): Remote(self.peers[j].address, self.peers[j].public_key) for j in self.network.neighbours(peer)}
 
     def check(self) -> NetworkFile:
-        """Itself, after checking everything that could stop a peer later."""
+        """This file, after checking everything that could stop a peer later."""
         ids = [entry.id for entry in self.peers]
         if ids != list(range(len(ids))):
             raise ConfigError(f"network file: peers must have the ids 0 to {len(ids) - 1} in order, got {ids}")

@@ -1,10 +1,10 @@
 """A peer that trains: half step, exchange, again and again.
 
-    out/peer3.ckpt         model, states and round: what a restarted peer goes on from
+    out/peer3.ckpt         model, states and round: a restarted peer continues from here
     out/peer3.jsonl        one line per evaluation
     out/peer3.status.json  round, accuracy, silent, refused, suspects: for the table of a drill
 
-The batches are those that the simulator draws for the same share, seed and round.
+The batches are those that the simulator draws for the same part of the data, seed and round.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from byzmesh.training.local_round import LocalRound
 from byzmesh.training.metrics import asked_for, task_means
 
 COUNTERS = ("silent", "late", "repeated", "refused", "moved_up", "suspects")
-"""What a record of a peer says beside its round and its metrics."""
+"""What a peer's record contains besides its round and its metrics."""
 _STATUS_SECONDS = 0.5
 
 
@@ -47,11 +47,11 @@ def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tu
     if data is not None:
         holds = "dataset" if "dataset" in problem.options else "data"
         if holds not in problem.options:
-            raise PeerError(f"--data: problem {problem.name} holds no data set; leave the option out")
+            raise PeerError(f"--data: problem {problem.name} has no data set; leave the option out")
         if Path(data).is_dir():
             problem = file.problem_with(data_dir=str(Path(data).absolute()))
         else:
-            # the file is all this peer's: nothing to share out
+            # the whole file belongs to this peer: nothing to split
             mine = {holds: str(Path(data).absolute()), "partition": "iid"}
             problem, shares, row = file.problem_with(**mine), 1, 0
     return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype, threads=file.threads), row
@@ -63,7 +63,7 @@ def local_round(file: NetworkFile, task: Task, row: int) -> LocalRound:
 
 
 class Node:
-    """One training peer. `run` goes to the last round; `stop` (set it from a signal handler) ends it after a round."""
+    """One training peer. `run` runs to the last round; `stop` (set it from a signal handler) ends it after a round."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class Node:
             return
         arrays, metadata = load_checkpoint(self._checkpoint)
         if metadata.get("run") != self.file.run or metadata.get("peer") != self.me:
-            raise DataError(f"checkpoint {self._checkpoint} is of another run or peer; choose another --out")
+            raise DataError(f"checkpoint {self._checkpoint} belongs to another run or peer; choose another --out")
         self.model = arrays["model"]
         self.peer.round = int(metadata["round"])
         self.peer.ignored, self.peer.used = arrays["ignored"], arrays["used"]
@@ -263,7 +263,7 @@ def run_peer(
     data: str | Path | None = None,
     metrics_port: int | None = None,
 ) -> None:
-    """Be a peer of a network file in this process until the last round; SIGTERM or SIGINT end it after the round."""
+    """Run a peer of a network file in this process until the last round; SIGTERM or SIGINT end it after the round."""
     node = Node(
         load_network(network), me, load_keys(key), out=out, data=data, metrics_port=metrics_port, log=json_log(me)
     )

@@ -1,4 +1,4 @@
-"""One exchange after another: send a vector, wait, aggregate what came. For people with their own training loop.
+"""One exchange after another, for your own training loop: send a vector, wait, aggregate what arrived.
 
     peer = Peer(vector, neighbours, "ios", me=3, address="10.0.0.3:7000", keys=load_keys("peer3.key"), f=1)
     for batch in batches:
@@ -33,24 +33,24 @@ from byzmesh.rules.interop import Bridge
 from byzmesh.types import Array, Floats
 
 RENEW = 10.0
-"""Seconds without a message after which a connection is made anew: ZeroMQ does not try again by itself after a garbled
-handshake, or after a frame above the cap."""
+"""Seconds without a message after which a connection is reopened: ZeroMQ does not retry by itself after a garbled
+handshake, or after a frame above the size limit."""
 
 
 def no_log(event: str, **facts: Any) -> None:
-    """A log that keeps nothing."""
+    """A log that discards everything."""
 
 
 class Peer:
     """A member of the network; `exchange` is one round.
 
-    vector      (D,) NumPy array or torch CPU tensor: fixes D, type and dtype of all that follow
+    vector      (D,) NumPy array or torch CPU tensor: fixes D, type and dtype of all later vectors
     neighbours  id -> `Remote` or (address, public key)
     rule        a rule, its name, or a mapping with its name and options
-    me          own id; ids decide ties, so all peers must use the same ones
+    me          own id; ids break ties, so all peers must use the same ones
     weights     id -> mixing weight of each neighbour, the rest is the own weight (default: equal weights)
     f           bound on the lying neighbours
-    run         a number that all peers of a training share; messages of another run are refused
+    run         a number that is the same for all peers of a run; messages of another run are refused
     wire        "raw", "float16" or "int8"
 
     >>> from byzmesh.peers.identity import new_keys
@@ -99,13 +99,13 @@ class Peer:
         self.round = 0
         """The next round to exchange."""
         self.state: State = None
-        """What the rule remembers."""
+        """The state of the rule."""
         self.refused: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
         """Malformed messages by neighbour and reason."""
         self.ignored = np.zeros(count, np.int64)
         """Rounds in which the rule gave a neighbour's message no weight."""
         self.used = np.zeros(count, np.int64)
-        """Rounds in which a neighbour's message came."""
+        """Rounds in which a neighbour's message arrived."""
         self.listening: set[int] = set()
         """Neighbours that have subscribed to this peer."""
         self.flooding: set[int] = set()
@@ -130,7 +130,7 @@ class Peer:
             self.close()
 
     def leave(self, seconds: float = 10.0, stop: Callable[[], bool] = lambda: False) -> None:
-        """Stay for slower neighbours that may still need the last message, at most so long, and close."""
+        """Wait up to `seconds` for slower neighbours that may still need the last message, then close."""
         limit = time.monotonic() + seconds
         last, seen = self.round - 1, self.rounds.seen
         while time.monotonic() < limit and not stop():
@@ -140,7 +140,7 @@ class Peer:
         self.close(max(0.0, limit - time.monotonic()))
 
     def close(self, linger: float = 0.0) -> None:
-        """Close the sockets; what was sent last may still arrive for `linger` seconds."""
+        """Close the sockets; the last messages may still be delivered for `linger` seconds."""
         self.transport.close(linger)
 
     def exchange(
@@ -153,7 +153,7 @@ class Peer:
     ) -> Any:
         """Send `vector` (D,), wait for the neighbours' messages of the round, and return what the rule makes of them.
 
-        previous   (D,) the model before the gradient step, for rules that look back (SimRew, DRSA at="start")
+        previous   (D,) the model before the gradient step, for rules that use it (SimRew, DRSA at="start")
         step_size  of the gradient step (DRSA)
         loss       vector -> loss on the own batch (UBAR)
         """
@@ -217,13 +217,13 @@ class Peer:
                 self._fresh[neighbour] = now
                 self.transport.disconnect(neighbour)
                 self.transport.connect(neighbour)
-        # the message of the round before is kept too: a neighbour that joins late may be one round behind
+        # the previous round's message is kept too: a neighbour that joins late may be one round behind
         self._sent = [*self._sent[-1:], self.form.encode(self._vector, self.me, round, EVERYONE)]
         self._resent.clear()
         self.transport.send(self._sent[-1])
 
     def pump(self, seconds: float) -> None:
-        """Take what comes within `seconds`, and serve neighbours that newly joined."""
+        """Receive messages for `seconds`, and serve neighbours that have just joined."""
         messages, joined = self.transport.receive(seconds)
         now = time.monotonic()
         for neighbour, data in messages:
@@ -232,7 +232,7 @@ class Peer:
             self._cut_off(neighbour)
         self.listening.update(joined)
         for neighbour in joined:
-            # twice a round at most: whoever keeps reconnecting must not make this peer send without end
+            # at most twice a round: a neighbour that keeps reconnecting must not make this peer send endlessly
             if self._resent.setdefault(neighbour, 0) < 2:
                 self._resent[neighbour] += 1
                 for message in self._sent:
@@ -260,7 +260,7 @@ class Peer:
         self.log("cut off", neighbour=neighbour, reason="floods", round=self.round)
 
     def block(self, neighbours: set[int]) -> None:
-        """Have no connection with these neighbours until told otherwise (drills: a partition of the network)."""
+        """Close the connections to these neighbours until told otherwise (drills: a partition of the network)."""
         for neighbour in neighbours - self.blocked:
             self.transport.disconnect(neighbour)
         for neighbour in self.blocked - neighbours - self.flooding:

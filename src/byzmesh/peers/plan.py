@@ -85,7 +85,7 @@ def plan_network(
 
 
 def _bounds(f: Any, graph: Network) -> int | dict[int, int]:
-    """f of every peer, lying ones included: for those what "exact" would mean."""
+    """f of every peer; for lying peers, the true number of their lying neighbours."""
     if isinstance(f, int):
         return f
     bounds = graph.adjacency[:, graph.byzantine].sum(axis=1)

@@ -1,26 +1,25 @@
-"""Rounds without a clock: which messages count, how long to wait, and when to move up. Pure logic, no I/O.
+"""Rounds without a shared clock: which messages count, how long to wait, and when to move up. Pure logic, no I/O.
 
 With d neighbours of which at most f lie, a round ends as soon as
 
-    everybody who is expected has sent its message of the round, or
-    d - f messages came and a grace period has passed since, or
+    all expected neighbours have sent their message of the round, or
+    a grace period has passed since d - f messages arrived, or
     the timeout has passed.
 
-A neighbour that missed three rounds in a row is not expected until a message of it counts again, unless more than f of
-those who speak at all are missing: then this peer is the one that is ahead, and waits. So f silent or babbling liars
-cost nothing, f late ones a grace period, a dead neighbour a few rounds' timeouts, and nobody a round that never ends.
+A neighbour that missed three rounds in a row is not expected until one of its messages counts again, unless more than f
+of the neighbours that send anything are missing: then this peer is ahead, and waits. So f liars that are silent or send
+garbage cost nothing, f late ones a grace period, a dead neighbour a few timeouts, and no round lasts forever.
 
 The grace period follows the usual spread: twice the ninth decile, over the last rounds, of the time from the first to
 the (d - f)-th arrival. That time ends with an honest message at the latest, so liars cannot stretch it, and a decile
-forgets the few rounds in which something broke.
+ignores the few rounds in which something broke.
 
-A peer that fell behind moves up to the (f + 1)-th largest round that its neighbours are at, as far as it has seen: at
-least one honest neighbour is there or further, so f liars can neither drag it ahead nor hold it back. One round of
-difference is usual between honest neighbours and moves nobody.
+A peer that fell behind moves up to the (f + 1)-th largest round that it has seen from its neighbours: at least one
+honest neighbour has reached it, so f liars can neither drag the peer ahead nor hold it back. Honest neighbours are
+often one round apart, so a difference of one moves nobody.
 
-Kept per neighbour: its messages of this round and the next, and the two newest beyond (what a peer needs after moving
-up: neighbours are one round apart).
-Late messages, and all but the first of a round, are dropped.
+Kept per neighbour: its messages of this round and the next, and the two newest beyond (which a peer needs after moving
+up: neighbours are one round apart). Late messages, and all but the first of a round, are dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.types import Array
 
 SILENT_AFTER = 3
-"""Missed rounds after which a neighbour is not waited for."""
+"""After this many missed rounds a neighbour is no longer expected."""
 _BEYOND = 2
 _MEMORY = 64  # rounds
 
@@ -49,11 +48,11 @@ class Patience:
     timeout: float = 5.0
     """For the messages of a round."""
     start: float = 30.0
-    """For those of the first round after a start: neighbours may not be up yet."""
+    """For the first round after a start: neighbours may not be up yet."""
     grace: float = 0.01
-    """Least grace period after d - f messages."""
+    """Shortest grace period after d - f messages."""
     start_grace: float = 3.0
-    """The same in the first rounds, while connections are made."""
+    """The same in the first rounds, while connections are being opened."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -62,7 +61,7 @@ class Patience:
 
 
 class Rounds:
-    """The messages of this round and of later ones, and the decision to go on.
+    """The messages of this round and of later ones, and the decision when a round ends.
 
     >>> rounds = Rounds([3, 5, 8], f=1, patience=Patience(timeout=5.0, start=5.0, start_grace=0.5))
     >>> rounds.begin(0, now=0.0)
@@ -91,7 +90,7 @@ class Rounds:
         self._arrivals: list[float] = []
 
     def begin(self, round: int, now: float) -> None:
-        """Start to wait for the messages of `round`; what came early for it counts at once."""
+        """Start waiting for the messages of `round`; those that came early count at once."""
         self._moved = self._moved or (self._begun > 0 and round > self.round + 1)
         self.round = round
         self._begun += 1
@@ -102,7 +101,7 @@ class Rounds:
         self._arrivals = [now for held in self._held.values() if round in held]
 
     def offer(self, sender: int, round: int, vector: Array, now: float) -> str:
-        """Take a message, or not: "current" or "early", "late" or "repeated"."""
+        """Accept a message ("current" or "early") or drop it ("late" or "repeated")."""
         self._heard[sender] = self._begun
         self.seen[sender] = max(self.seen[sender], round)
         verdict = self._place(sender, round, vector)
@@ -124,12 +123,12 @@ class Rounds:
 
     @property
     def expected(self) -> list[int]:
-        """The neighbours whose messages usually come in time."""
+        """The neighbours whose messages usually arrive in time."""
         return [neighbour for neighbour in self.neighbours if self._missed[neighbour] < SILENT_AFTER]
 
     @property
     def _speaking(self) -> int:
-        """How many neighbours sent anything lately, be it late."""
+        """How many neighbours recently sent anything, even if late."""
         return sum(self._begun - heard < SILENT_AFTER for heard in self._heard.values())
 
     @property
@@ -145,7 +144,7 @@ class Rounds:
 
     @property
     def _starting(self) -> bool:
-        """Whether connections may still be made: in the first rounds, unless the others were found further on."""
+        """Whether connections may still be opening: in the first rounds, unless the others are further ahead."""
         return self._begun <= SILENT_AFTER and not self._moved
 
     @property
@@ -157,7 +156,7 @@ class Rounds:
         return max(1, len(self.neighbours) - self.f)
 
     def ready(self, now: float) -> bool:
-        """Whether to go on with what came."""
+        """Whether to end the round with what arrived."""
         if not self.neighbours or now >= self.deadline:
             return True
         arrived = len(self._arrivals)
@@ -167,7 +166,7 @@ class Rounds:
 
     @property
     def deadline(self) -> float:
-        """When the round ends if no further message comes."""
+        """When the round ends if no further message arrives."""
         limit = self._started + self._timeout
         if len(self._arrivals) < self._quorum:
             return limit
@@ -183,12 +182,12 @@ class Rounds:
 
     @property
     def trusted(self) -> int:
-        """The (f + 1)-th largest round seen: some honest neighbour is at least there. -1 before anybody is known."""
+        """The (f + 1)-th largest round seen: some honest neighbour has reached it. -1 before any message."""
         order = sorted(self.seen.values(), reverse=True)
         return order[self.f] if self.f < len(order) else -1
 
     def gather(self, dimension: int, dtype: Any = np.float64) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """End the round: messages (d, D) by sender id, zero where none came, and which came (d,)."""
+        """End the round: messages (d, D) by sender id, zero if missing, and which arrived (d,)."""
         if len(self._arrivals) >= self._quorum and not self._starting:
             self.spreads.append(self._arrivals[self._quorum - 1] - self._arrivals[0])
         messages = np.zeros((len(self.neighbours), dimension), dtype)

@@ -4,16 +4,16 @@ A peer binds one publisher (XPUB) at its own address and connects one subscriber
 neighbour. CURVE authenticates both ends: the subscriber knows the publisher's public key, and the publisher asks this
 module (ZAP) whether the subscriber's key is a neighbour's; a stranger fails in the handshake.
 
-    send once       the publisher hands one buffer to all connections; a slow or dead reader fills its own short queue
-                    and then loses messages, it never blocks the sender
-    one door each   what comes in through a neighbour's socket can only be that neighbour's, and closing the socket
+    send once       the publisher gives one buffer to all connections; a slow or dead reader fills its own short queue
+                    and then loses messages, but never blocks the sender
+    own sockets     what arrives through a neighbour's socket can only come from that neighbour, and closing the socket
                     shuts it out
-    exact size      a frame larger than a message of this run ends the connection before it is read, for good
-    short queues    `QUEUE` messages per neighbour each way, small kernel buffers; what ZeroMQ holds beyond its own
-                    limits is found by the audit of bytes
+    exact size      a frame larger than a message of this run ends the connection for good before it is read
+    short queues    `QUEUE` messages per neighbour each way, small kernel buffers; the audit of bytes finds what ZeroMQ
+                    buffers beyond its own limits
 
-A subscriber asks for messages to everybody and to itself. When it (re)appears the publisher learns of it (`joined`),
-so that the message of the running round can be sent again to it alone.
+A subscriber asks for messages to everybody and to itself. When it (re)appears, the publisher learns of it (`joined`)
+and can send the message of the current round again to it alone.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from byzmesh.peers.identity import Keys, zeromq
 from byzmesh.peers.wire import EVERYONE
 
 QUEUE = 8
-"""Messages held per neighbour and direction."""
+"""Messages queued per neighbour and direction."""
 OVERHEAD = 33
 """What CURVE adds to a frame: name, nonce, authenticator, flags."""
 _PER_FRAME = OVERHEAD + 9  # ZeroMQ's own frame header
 _HANDSHAKE = 1024  # the largest command of a handshake fits; a smaller cap would refuse everybody
 _KERNEL_BUFFER = 1 << 18
-_DRAIN = 4  # messages read from one neighbour before the next has its turn
+_DRAIN = 4  # messages read from one neighbour before the next one's turn
 
 
 @dataclass(frozen=True)
 class Remote:
-    """Where a neighbour listens and who it is."""
+    """A neighbour's address and public key."""
 
     address: str
     public_key: str
@@ -63,9 +63,9 @@ class Transport:
         self.me = me
         self.neighbours = dict(neighbours)
         self.received = dict.fromkeys(self.neighbours, 0)
-        """Bytes of what was delivered by neighbour, with what it costs on the wire."""
+        """Bytes delivered by neighbour, including the overhead on the wire."""
         self.hoarding: set[int] = set()
-        """Neighbours that sent bytes which never became messages."""
+        """Neighbours that sent bytes that never became messages."""
         self._size, self._keys, self._log = size, keys, log
         self._context = self.zmq.Context()
         self._poller = self.zmq.Poller()
@@ -145,7 +145,7 @@ class Transport:
         self._poller.register(socket, self.zmq.POLLIN)
 
     def disconnect(self, neighbour: int) -> None:
-        """Stop listening to a neighbour; what it still sends is nobody's."""
+        """Stop listening to a neighbour; whatever it still sends is lost."""
         socket = self._subscribers.pop(neighbour, None)
         if socket is not None:
             self._poller.unregister(socket)
@@ -154,7 +154,7 @@ class Transport:
 
     @property
     def sockets(self) -> list[Any]:
-        """All sockets to poll, for somebody who polls several transports."""
+        """All sockets to poll, for a caller that polls several transports."""
         return [self._publisher, *self._subscribers.values()]
 
     @property
@@ -168,15 +168,15 @@ class Transport:
         return sorted(self._subscribers)
 
     def send(self, data: bytes | bytearray) -> None:
-        """Publish a message; who reads it is written in its first bytes. Never blocks."""
+        """Publish a message; its first bytes say who reads it. Never blocks."""
         self._publisher.send(data, copy=False)
 
     def receive(self, seconds: float) -> tuple[list[tuple[int, Any]], list[int]]:
-        """Wait for anything at most so long: (neighbour, bytes) of what came, and the neighbours that newly joined."""
+        """Wait up to `seconds`: (neighbour, bytes) of what arrived, and the neighbours that have just joined."""
         return self.take(self._poller.poll(max(0.0, seconds) * 1000.0))
 
     def take(self, ready: Iterable[tuple[Any, int]]) -> tuple[list[tuple[int, Any]], list[int]]:
-        """`receive` of what a poller has found; sockets of others are passed over."""
+        """`receive` for the sockets that a poller found ready; foreign sockets are ignored."""
         messages: list[tuple[int, Any]] = []
         joined: list[int] = []
         for socket, _ in ready:
@@ -191,7 +191,7 @@ class Transport:
                 except self.zmq.Again:
                     break
                 self.received[sender] += len(frame) + _PER_FRAME
-                # a message has one part: every part of anything longer is judged, and refused, by itself
+                # a message has one part: every part of anything longer is checked, and refused, separately
                 messages.append((sender, frame.buffer))
         return messages, joined
 
@@ -210,7 +210,7 @@ class Transport:
         return joined
 
     def close(self, linger: float = 1.0) -> None:
-        """Close all sockets; what was sent may still leave for `linger` seconds."""
+        """Close all sockets; queued messages may still be sent for `linger` seconds."""
         for neighbour in list(self._subscribers):
             self.disconnect(neighbour)
         publisher = getattr(self, "_publisher", None)
@@ -221,9 +221,9 @@ class Transport:
 
 
 class Doorkeeper:
-    """ZeroMQ's authentication protocol (ZAP): lets in the keys of the neighbours, in a thread of its own.
+    """ZeroMQ's authentication protocol (ZAP) in a separate thread: accepts only the keys of the neighbours.
 
-    A handshake must not wait for the peer's own computation, nor must the audit, which it does ten times a second.
+    Neither a handshake nor the audit, which it runs ten times a second, may wait for the peer's computation.
     """
 
     def __init__(self, context: Any, names: Mapping[str, int], log: Callable[..., None]) -> None:

@@ -59,7 +59,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Format:
-    """What every message of a run looks like: run, D, the models' dtype and how they travel.
+    """The form of every message of a run: run, D, the models' dtype and the codec.
 
     >>> form = Format(run=7, dimension=3, dtype="float32")
     >>> data = form.encode(np.array([1.0, 2.0, 3.0], np.float32), sender=4, round=9)
@@ -82,7 +82,7 @@ class Format:
 
     @cached_property
     def codec(self) -> Codec:
-        """How vectors travel."""
+        """The codec of the vectors."""
         return codec(self.wire)
 
     @cached_property
@@ -111,7 +111,7 @@ class Format:
         return data
 
     def readdress(self, data: bytearray, destination: int) -> bytearray:
-        """The same message to somebody else."""
+        """The same message to another destination."""
         copy = bytearray(data)
         struct.pack_into("<H", copy, 0, destination)
         struct.pack_into("<Q", copy, _CHECKSUM, 0)
@@ -119,7 +119,7 @@ class Format:
         return copy
 
     def decode(self, data: bytes | bytearray | memoryview, sender: int) -> Message:
-        """The message that `sender` sent; `WireError` and nothing else if the bytes are not one."""
+        """The message that `sender` sent; `WireError`, and no other error, if the bytes are not one."""
         if len(data) != self.size:
             raise WireError("size", f"message has {len(data)} bytes, {self.size} expected")
         _, magic, version, byte, said, round, run, dimension, zero, check = HEADER.unpack_from(data)
@@ -133,17 +133,17 @@ class Format:
             raise WireError("sender", f"message says it is from {said}, but {sender} sent it")
         if run != self.run:
             raise WireError("run", "message belongs to another run: the network files differ")
-        # the sum is taken as if its own field were zero
+        # the checksum is computed as if its own field were zero
         if int(checksum(np.frombuffer(data, "<u8"))) != check:
             raise WireError("checksum", "message has a wrong checksum")
         payload = memoryview(data)[HEADER.size : HEADER.size + self.payload]
         vector = self._decoded(payload)
         if not np.isfinite(vector).all():
-            raise WireError("finite", "message holds NaN or infinity")
+            raise WireError("finite", "message contains NaN or infinity")
         return Message(sender, round, vector)
 
     def _decoded(self, payload: memoryview) -> Array:
-        # a liar chooses the bytes: whatever they do to a codec, the message is silence and the worker goes on
+        # a liar chooses the bytes: whatever they do to a codec, the message is silence and the peer continues
         try:
             vector = np.asarray(self.codec.decode(payload, self.dimension, self.dtype), self.dtype)
         except Exception as error:
@@ -155,9 +155,9 @@ class Format:
 
 @fast
 def checksum(words: Any) -> Any:
-    """Checksum of the (W,) uint64 words of a message, its own word taken as zero.
+    """Checksum of the (W,) uint64 words of a message, with its own word taken as zero.
 
-    Each word is mixed with its place before the sum, so that swapped, shifted and twice-flipped bits show.
+    Each word is mixed with its position before the sum, to detect swapped, shifted and twice-flipped bits.
     """
     total = np.uint64(0)
     for place in range(len(words)):

@@ -1,5 +1,5 @@
-"""Robust aggregation rules: what a worker makes of its own model and what it received.
+"""Robust aggregation rules: how a worker combines its own model with what it received.
 
-This file imports nothing, so that `import byzmesh` stays fast: see `api` (one receiver), `base` (the records) and
+This file imports nothing, so that `import byzmesh` stays fast: see `aggregate` (one receiver), `base` (the records) and
 `gram` (how to write a rule).
 """

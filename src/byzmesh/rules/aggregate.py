@@ -1,4 +1,4 @@
-"""One receiver, one call: `aggregate` for people with their own training loop."""
+"""One receiver, one call: `aggregate` for your own training loop."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ make_rule = rule  # `rule` is also the name of arguments below
 
 
 def check_feasible(rule: Rule, f: Integers, neighbours: Integers, workers: Integers) -> None:
-    """Raise `InfeasibleBound` for the first worker whose bound the rule cannot bear."""
+    """Raise `InfeasibleBound` for the first worker whose bound is too large for the rule."""
     if not rule.uses_f:
         return
     counts, place = np.unique(neighbours, return_inverse=True)
@@ -72,10 +72,10 @@ def aggregate(
     loss: Callable[[Any], float] | None = None,
     **options: Any,
 ) -> Any:
-    """What one worker makes of its own vector and what it received.
+    """Combine one worker's own vector with what it received.
 
-    own       (D,) NumPy or torch, on any device; the result is of the same type, dtype and device
-    received  (d, D), or a list of d vectors (None for a message that did not come), in the order of sender ids
+    own       (D,) NumPy or torch, on any device; the result has the same type, dtype and device
+    received  (d, D), or a list of d vectors (None for a missing message), in the order of sender ids
     weights   (d + 1,) mixing weights, own first (default: equal)
     f         bound on how many of the received vectors are lies
     previous  (D,) own model before the gradient step (SimRew, DRSA with at="start")
@@ -130,7 +130,7 @@ def aggregate(
 
 
 def _messages(bridge: Bridge, received: Any, dimension: int) -> tuple[Any, Booleans]:
-    """(d, D) messages with zeros where none is usable, and which arrived in the right shape."""
+    """(d, D) messages, zero where unusable, and which arrived in the right shape."""
     shape = getattr(received, "shape", None)
     if shape is not None and len(shape) == 2 and shape[1] == dimension:
         return bridge.rows(received), np.ones(shape[0], bool)

@@ -1,10 +1,10 @@
-"""BALANCE: accept who is near, measured by its own model's length, and ever nearer as training goes on.
+"""BALANCE: accept neighbours within a radius that is relative to its own model's length and shrinks during training.
 
     A    = {m : ||y_m - x_n|| <= gamma exp(-kappa t / T) ||x_n||}       t the round, T their number
     x_n <- alpha x_n + (1 - alpha) mean of A, or x_n if A is empty      (Fang et al., CCS 2024)
 
-The only rule here that looks at the length of a model, so a shift of all models changes its decisions. It takes part as
-the distance to one more point, the origin.
+This is the only rule here that uses the length of a model, so a shift of all models changes its decisions. The length
+enters as the distance to one more point, the origin.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a rule is: the records that every rule file shares.
+"""The records that every rule file uses.
 
-A *rule* maps what each receiver holds (an `Inbox`) to each receiver's new model. It is a pair of pure functions, like
-an optimiser: `init` makes the first round's state, `apply` turns inbox and state into an `Outcome` and the next state.
+A *rule* maps each receiver's inbox (`Inbox`) to its new model. It is a pair of pure functions, like an optimiser:
+`init` makes the first round's state, `apply` turns inbox and state into an `Outcome` and the next state.
 
     slot          0     own vector
-                  1..d  one vector per neighbour, by sender id (so "the first" is the lowest id, which settles ties)
+                  1..d  one vector per neighbour, by sender id (so "the first" is the lowest id, which breaks ties)
                   d+1   padding where another receiver has more neighbours: present is False, weight is 0
 
 A *Gram rule* only says how much each slot counts (`Block` -> coefficients); `rules/gram` does the rest.
@@ -42,11 +42,11 @@ own      W = I
 
 @dataclass(frozen=True, kw_only=True)
 class Inbox:
-    """What R receivers hold in one round; `make_inbox` fills it.
+    """The inboxes of R receivers in one round; `make_inbox` fills them.
 
     index     (R, K) row of the pool in each slot
     weight    (R, K) mixing weights w'_nm, own first; rows sum to 1, absent slots weigh 0
-    present   (R, K) whether the slot holds a usable message
+    present   (R, K) whether the slot has a usable message
     f         (R,)   bound on the lying neighbours
     receiver  (R,)   ids of the receivers, for rules that draw (bucketing)
 
@@ -66,19 +66,19 @@ class Inbox:
     receiver: Integers
     round: Round = FIRST
     previous: Any = None
-    """(R, D) the receivers' models before their gradient step, for rules that look back (SimRew)."""
+    """(R, D) the receivers' models before their gradient step, for rules that use them (SimRew)."""
     half: Any = None
-    """(R, D) the receivers' half steps, for a rule whose workers exchange the models before it (`sends="start"`)."""
+    """(R, D) the receivers' half steps, for a rule whose workers send the models before them (`sends="start"`)."""
     loss: Callable[[Any], Floats] | None = None
-    """(R, K, D) candidate models -> (R, K) loss of each on the receiver's own batch, for rules that test (UBAR)."""
+    """(R, K, D) candidate models -> (R, K) loss of each on the receiver's own batch, for rules that use it (UBAR)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """The geometry of R inboxes: all that a Gram rule may look at.
+    """The geometry of R inboxes: all that a Gram rule may use.
 
     inner    (R, K, K) inner products <y_i - own, y_j - own> in float64; row and column 0 are zero
-    weight, present, f, receiver, round as in `Inbox`; `f` is already cut to what arrived.
+    weight, present, f, receiver, round as in `Inbox`; `f` is already limited by the number of messages that arrived.
 
     >>> import byzmesh as bm
     >>> def own_and_nearest(block):
@@ -110,11 +110,11 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a rule decided.
+    """The result of a rule.
 
     models        (R, D) the new models
-    coefficients  (R, K) how much each slot counted, None for coordinate-wise rules; `anchor` (R,) is the share of a
-                  point outside the inbox (CC's memory, SimRew's model before the step), None where there is none
+    coefficients  (R, K) how much each slot counted, None for coordinate-wise rules; `anchor` (R,) is the coefficient of
+                  a point outside the inbox (CC's memory, SimRew's model before the step), None if there is none
     kept          (R,) True where too few messages arrived and the worker kept its own model
 
     >>> out = Outcome(models=np.zeros((1, 2)), coefficients=np.array([[0.5, 0.5]]), kept=np.array([False]))
@@ -127,11 +127,11 @@ class Outcome:
     coefficients: Floats | None = None
     anchor: Floats | None = None
     self_weight: Floats | None = None
-    """(R,) the paper's r_n in A_n = (1 - r_n) A + r_n x_n, where the rule has this form."""
+    """(R,) the paper's r_n in A_n = (1 - r_n) A + r_n x_n, if the rule has this form."""
 
 
 def normalised(weight: Any) -> Floats:
-    """(R, K) each row divided by its sum; a row without any weight is its own model's.
+    """(R, K) each row divided by its sum; a row without any weight goes to its own model.
 
     >>> normalised(np.array([[True, True, False], [False, False, False]]))
     array([[0.5, 0.5, 0. ],
@@ -178,7 +178,7 @@ class Rule:
     """Whether `Inbox.previous` must be given."""
     needs_loss: bool = False
     uses_length: bool = False
-    """Whether a round depends on how many rounds the run has: such a run cannot go on from a shorter one."""
+    """Whether a round depends on the total number of rounds: such a run cannot continue a shorter one."""
     translates: bool = True
     """A shift of all inputs shifts the output by the same."""
     idempotent: bool = True
@@ -186,13 +186,13 @@ class Rule:
     affine: bool = True
     """Coefficients (where the rule has them) sum to 1."""
     coordinatewise: bool = False
-    """Works on each coordinate by itself: no coefficients."""
+    """Works on each coordinate separately: no coefficients."""
     coefficients: Callable[[Block], Floats] | None = None
-    """The whole rule as a function of the geometry, where it is one: what pre-aggregators build on."""
+    """The whole rule as a function of the geometry, if it is one; pre-aggregators build on it."""
     keeps_own: bool = False
-    """The receiver's own model is never cut: it counts whatever the neighbours send."""
+    """The receiver's own model is never cut, whatever the neighbours send."""
     virtual_mixing: VirtualMixing | None = None
-    """The W that the theory associates with the rule; None: it names none."""
+    """The W that the theory assigns to the rule; None: there is none."""
     contraction: Contraction | None = None
     """What is proved about its contraction constant, with that W or, without one, with the conventional W (to-own for
     a rule that uses the weights, else equal); None: nothing."""
@@ -211,7 +211,7 @@ class Rule:
 
 
 def settle(inbox: Inbox, feasible: Feasible | None) -> tuple[Integers, Booleans]:
-    """Cut f to what arrived: (f (R,), kept (R,)), kept where the rule's condition fails even then.
+    """Reduce f to fit what arrived: (f (R,), kept (R,)), kept where the rule's condition fails even then.
 
     Feasibility was checked once on the configured neighbourhood; silent liars must not stop an honest worker.
     """

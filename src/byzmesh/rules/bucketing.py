@@ -1,4 +1,4 @@
-"""Bucketing: means of random groups of s neighbours, then any rule. f liars spoil at most f groups."""
+"""Bucketing: means of random groups of s neighbours, then any rule. f liars corrupt at most f groups."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from byzmesh.types import Booleans, Floats, Integers
 
 @exact
 def repeated_krum(distance2: Floats, present: Booleans, f: Integers, picks: Integers, tie: float) -> Booleans:
-    """(R, K) the slots picked one after the other, each the Krum choice of those not yet picked.
+    """(R, K) the slots picked one after another, each being Krum's choice among the rest.
 
-    With n slots left the score counts the n - f - 2 nearest others, at least one. Each slot's distances are sorted once
-    and the picked ones skipped: O(K^2 log K + picks K^2).
+    With n slots left the score sums over the n - f - 2 nearest others, at least one. Each slot's distances are sorted
+    once and picked slots are skipped: O(K^2 log K + picks K^2).
     """
     receivers, slots = present.shape
     chosen = np.zeros((receivers, slots), np.bool_)

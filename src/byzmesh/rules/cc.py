@@ -16,7 +16,7 @@ from byzmesh.types import Floats
 
 
 def moved(near: Neighbourhoods) -> Floats:
-    """No constant where a neighbour lies (see `clipping`); nothing is proved elsewhere."""
+    """Infinite where a neighbour lies (see `clipping`); nothing is proved elsewhere."""
     return np.where(near.lying > 0, np.inf, np.nan)
 
 

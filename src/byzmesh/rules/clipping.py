@@ -4,8 +4,8 @@
 
 Centred clipping (CC) weighs all S vectors equally and starts at a centre v; self-centred clipping (SCC) starts at the
 receiver's own model and uses the mixing weights. The radius depends on the task: the paper uses 0.1 (iid) and 0.3
-(non-iid). A fixed radius leaves no contraction constant: if all honest models agree, a liar that weighs a still moves
-the receiver by a tau.
+(non-iid). With a fixed radius there is no contraction constant: even if all honest models agree, a liar of weight a
+moves the receiver by a tau.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is proved about a rule's contraction constant rho, as the rule declares it.
+"""What a rule declares as proved about its contraction constant rho.
 
     ||A_n - xbar_n|| <= rho max_{m honest neighbour or n} ||x_m - xbar_n||        (Definition 1)
 
@@ -21,7 +21,7 @@ import numpy as np
 from byzmesh.types import Booleans, Floats, Integers
 
 ROUNDING = 1e-12
-"""Two sums of weights that differ by less are equal."""
+"""Sums of weights that differ by less than this count as equal."""
 THIRD = 1.0 / 3.0
 HALF = 0.5
 
@@ -48,7 +48,7 @@ def of_the_heaviest(f: Integers, weight: Floats) -> Floats:
 
 
 def equal_weights(neighbours: Integers, slots: int) -> Floats:
-    """(R, slots) what each of d neighbours weighs beside the receiver if all count the same: 1 / (d + 1).
+    """(R, slots) the weight of each of d neighbours if they and the receiver count the same: 1 / (d + 1).
 
     >>> equal_weights(np.array([1, 3]), 3)
     array([[0.5 , 0.  , 0.  ],
@@ -68,11 +68,11 @@ def below(value: Floats, limit: float) -> Booleans:
 class Neighbourhoods:
     """The neighbours of N honest workers: all that a bound on their contraction may depend on.
 
-    neighbours    (N,) how many there are
+    neighbours    (N,) number of neighbours
     lying         (N,) how many of them lie
     f             (N,) how many of them the worker expects to lie
     weight        (N, K) their mixing weights w', 0 after the last neighbour
-    lying_weight  (N,) what the lying ones weigh together
+    lying_weight  (N,) total weight of the lying ones
 
     >>> one = np.ones(1, int)
     >>> near = Neighbourhoods(
@@ -191,4 +191,4 @@ def _zero_without_cuts(near: Neighbourhoods) -> Floats:
 
 
 MEAN_WITHOUT_CUTS = Contraction(_zero_without_cuts, "with f = 0 and no liar the rule is a plain mean")
-"""Of a rule that with f = 0 is the average xbar_n itself, and of which nothing else is proved."""
+"""For a rule that is the average xbar_n itself if f = 0, and about which nothing else is proved."""

@@ -15,7 +15,7 @@ from byzmesh.types import Booleans, Integers
 def coomed(even: str = "middle") -> Rule:
     """Coordinate-wise median of own and neighbours.
 
-    even="middle": of an even number of values the middle of the two medians; "lower": the lower one, as published.
+    For an even number of values, even="middle" takes the mean of the two medians, "lower" the lower one, as published.
 
     >>> coomed("upper")
     Traceback (most recent call last):

@@ -1,7 +1,7 @@
-"""Rules that work on each coordinate by itself: medians and trimmed means.
+"""Rules that work on each coordinate separately: medians and trimmed means.
 
     CooMed    median of the S = d + 1 values, own included
-    TriMean   mean of own and the d - 2f neighbours' values left without the f least and the f largest: r_n = 1/(d-2f+1)
+    TriMean   mean of own and the d - 2f neighbours' values without the f smallest and f largest: r_n = 1/(d-2f+1)
     MeaMed    mean of the S - f values nearest the median
     Bulyan    S - 2f vectors by repeated Krum, then MeaMed's mean of the S - 4f values nearest their median
 
@@ -32,7 +32,7 @@ def coordinate_rule(
 ) -> Rule:
     """A rule from `models`(inbox, f (R,), present (R, K)) -> (R, D).
 
-    Receivers that keep their own model are shown with nothing present but that and f = 0.
+    For receivers that keep their own model, only that is present and f = 0.
     """
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
@@ -51,5 +51,5 @@ def coordinate_rule(
 
 
 def vectors(inbox: Inbox) -> tuple[Any, Any]:
-    """The pool as two arrays that continue each other: nothing is copied unless messages are combinations."""
+    """The pool as two consecutive arrays; nothing is copied unless messages are combinations."""
     return inbox.pool.own, inbox.pool.dense_messages()

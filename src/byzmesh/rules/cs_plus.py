@@ -1,4 +1,4 @@
-"""CS+: clip to the largest distance among the surely honest (Gaucher, Dieuleveut and Hendrikx 2024).
+"""CS+: clip to the largest distance among neighbours that must be honest (Gaucher, Dieuleveut and Hendrikx 2024).
 
 What is proved (docs/theory.md, "Rules that keep the nearest"), with b_n the weight of the f heaviest neighbours and d_n
 the most that the nearest of weight W'(neighbours) - 2 b_n can leave out (2 b_n if all weigh the same):

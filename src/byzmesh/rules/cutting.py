@@ -1,11 +1,11 @@
 """Iterative cutting: IOS (the paper's Algorithm 2) and FABA.
 
-f times: average what is still trusted, cut the neighbour farthest from that average (never its own model), and at last
-average what is left. In Gram space, with trusted shares a (summing to 1) and y relative to the receiver's own model,
+f times: average what is still trusted and cut the neighbour farthest from that average (never its own model); finally
+average what is left. In Gram space, with trusted weights a (summing to 1) and y relative to the receiver's own model,
 
     ||y_m - sum_i a_i y_i||^2 = G_mm - 2 (G a)_m + a' G a,
 
-so a cut costs O(K^2) whatever D is. The last term is the same for all m. Averages are formed afresh after each cut:
+so a cut costs O(K^2) whatever D is. The last term is the same for all m. Averages are recomputed after each cut:
 subtracting a liar at 1e30 from a running sum would leave nothing of the honest part.
 """
 
@@ -21,9 +21,9 @@ from byzmesh.types import Booleans, Floats, Integers
 def cut_farthest(
     inner: Floats, weight: Floats, present: Booleans, f: Integers, tie: float, own_inside: bool
 ) -> Booleans:
-    """(R, K) who is still trusted after f cuts; `weight` are the shares in the averages.
+    """(R, K) which slots are still trusted after f cuts; `weight` gives the weights in the averages.
 
-    `own_inside` says whether its own vector takes part in the averages; it is never cut.
+    `own_inside` says whether its own vector is part of the averages; it is never cut.
     """
     receivers, slots = weight.shape
     trusted = present.copy()

@@ -2,8 +2,8 @@
 
     x_n <- x_n^{k+1/2} + alpha^k C sum_m sign(y_m - x_n)
 
-Each neighbour moves each coordinate by alpha C at most, whatever it sends. In the text the signs are taken at the half
-steps, r_n = 1 - alpha C; in the published runs at the models before the gradient step, which are what is then sent.
+Each neighbour moves each coordinate by at most alpha C, whatever it sends. In the text the signs are taken at the half
+steps, r_n = 1 - alpha C; in the published runs at the models before the gradient step, which are then what is sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Feasibility: the condition on f under which a rule can run, and the conditions that several rules share."""
+"""Feasibility: the condition on f under which a rule can run, and conditions that several rules use."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Booleans, Floats
 
 ROUNDING = 1e-2
-"""Rounding of squared distances, as a share of the tolerance for ties."""
+"""Rounding of squared distances, as a fraction of the tolerance for ties."""
 
 
 @exact
@@ -39,7 +39,7 @@ def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, toler
         length = np.sqrt(np.maximum(np.diag(gram), 0.0))
         for step in range(steps):
             spread = reach = 0.0
-            # the mean is what an attacker can place, and its messages have been rounded
+            # an attacker can choose the mean, and its messages have been rounded
             blind = 10.0 * rounding if step == 0 else rounding
             for i in range(slots):
                 lean[i] = 0.0

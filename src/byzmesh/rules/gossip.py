@@ -1,11 +1,11 @@
-"""Gossip rules: what is dropped or clipped stays with the receiver.
+"""Gossip rules: the weight of what is dropped or clipped stays with the receiver.
 
     x_n + sum_m a_m (y_m - x_n),   0 <= a_m <= w'_nm,   z_m = x_n - y_m
 
-The lost weight goes to its own model instead of being shared out, so symmetric weights stay symmetric: with the liars
-dropped and nobody else the rule realises the paper's doubly stochastic W exactly. The rules take the *weight* b_n of
-the lying neighbours instead of their number; it follows from f as the sum of the f largest neighbour weights, which f
-liars cannot exceed.
+The lost weight goes to its own model instead of to the others, so symmetric weights stay symmetric: if exactly the
+liars are dropped, the rule realises the paper's doubly stochastic W exactly. The rules take the *weight* b_n of the
+lying neighbours instead of their number; it follows from f as the sum of the f largest neighbour weights, which f liars
+cannot exceed.
 
     kept(b)         the nearest neighbours of weight at most W'(neighbours) - b: the longest such run, nearest first
     GTS             a_m = w'_nm on kept(b), else 0
@@ -35,7 +35,7 @@ def lying_weight(block: Block) -> Floats:
 
 @exact
 def keep_nearest(distance2: Floats, weight: Floats, present: Booleans, spare: Floats, tie: float) -> Booleans:
-    """(R, K) own and its nearest neighbours, as long as their weights sum to at most all neighbours' minus `spare`."""
+    """(R, K) own and the nearest neighbours whose weights sum to at most those of all neighbours minus `spare`."""
     receivers, slots = weight.shape
     kept = np.zeros((receivers, slots), np.bool_)
     for receiver in range(receivers):
@@ -68,7 +68,7 @@ def kept_nearest(block: Block, times: float) -> Booleans:
 
 
 def rest_to_own(shares: Floats) -> Floats:
-    """(R, K) the shares of the neighbours, with what is missing to 1 on its own model.
+    """(R, K) the neighbours' coefficients, with the rest to 1 on its own model.
 
     >>> rest_to_own(np.array([[0.0, 0.25, 0.25]]))
     array([[0.5 , 0.25, 0.25]])
@@ -79,14 +79,14 @@ def rest_to_own(shares: Floats) -> Floats:
 
 
 def clipped(shares: Floats, reach2: Floats, radius2: Floats) -> Floats:
-    """The shares times min(1, radius / distance)."""
+    """The coefficients times min(1, radius / distance)."""
     far = reach2 > radius2[:, None]
     factor = np.sqrt(np.where(far, radius2[:, None] / np.where(far, reach2, 1.0), 1.0))
     return rest_to_own(shares * factor)
 
 
 def adaptive_radius2(block: Block, kept: Booleans) -> Floats:
-    """(R,) (1/b) sum over the kept of w' ||z||^2; infinite where b = 0 and nobody is suspected."""
+    """(R,) (1/b) sum over the kept of w' ||z||^2; infinite if b = 0."""
     bound = lying_weight(block)
     total = np.where(kept, block.weight * reach2(block), 0.0).sum(axis=1)
     radius2: Floats = np.where(bound > 0.0, total / np.where(bound > 0.0, bound, 1.0), np.inf)

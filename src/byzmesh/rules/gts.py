@@ -35,7 +35,7 @@ def gossip_error(near: Neighbourhoods) -> Floats:
 
 @rules.register("GTS", aliases=("gossip-trimmed-sum",))
 def gts() -> Rule:
-    """Drop the farthest neighbours of weight b_n; what they weighed goes to its own model."""
+    """Drop the farthest neighbours of weight b_n; their weight goes to its own model."""
 
     def coefficients(block: Block) -> Floats:
         return rest_to_own(np.where(kept_nearest(block, 1.0), block.weight, 0.0))

@@ -1,7 +1,7 @@
-"""The one way to fill inboxes, whoever the receivers are: all workers of a simulation, or one peer.
+"""The only way to fill inboxes, whether the receivers are all workers of a simulation or one peer.
 
-What the receivers themselves send is the rule's to say (`sends`): their half steps, or the models before them. A
-message that did not come or is not finite counts as silence, and its weight goes to the receiver itself. A message
+The rule decides what the receivers themselves send (`sends`): their half steps, or the models before them. A message
+that is missing or not finite counts as silence, and its weight goes to the receiver itself. A message
 beyond `FARTHEST` counts as one that ends there, in the same direction: no rule then sees a number whose square, or the
 product of two such squares, is not finite, and what a rule decides from distances is what it applies to vectors.
 """
@@ -40,14 +40,14 @@ def make_inbox(
     previous: Any = None,
     loss: Callable[[Any], Floats] | None = None,
 ) -> Inbox:
-    """What R receivers with these half steps (R, D) hold in one round.
+    """The inboxes of R receivers with these half steps (R, D) in one round.
 
-    weight       (R, K) mixing weights as if every message came, own first
+    weight       (R, K) mixing weights as if every message arrived, own first
     f, receiver  (R,) bound on the lying neighbours, and ids
-    messages     (Q, D) what came, or `combination` of what the receivers send (see `Pool`)
-    index        (R, K) row of the pool in each slot; None: every receiver has d messages of its own, Q = R d
+    messages     (Q, D) what arrived, or `combination` of what the receivers send (see `Pool`)
+    index        (R, K) row of the pool in each slot; None: every receiver has its own d messages, Q = R d
     expected     (R, K) the slots that are not padding; None: all
-    present      (R, K) the slots whose message came; None: all that are expected
+    present      (R, K) the slots whose message arrived; None: all that are expected
     previous     (R, D) models before the gradient step
     loss         see `Inbox`
 
@@ -116,7 +116,7 @@ def sent_by(rule: Rule, half: Any, previous: Any) -> Any:
 
 
 def own_slots(receivers: int, slots: int) -> Integers:
-    """(R, K) rows of a pool in which every receiver has K - 1 messages of its own, one receiver's after another's.
+    """(R, K) rows of a pool in which every receiver has its own K - 1 messages, receiver by receiver.
 
     >>> own_slots(2, 3)
     array([[0, 2, 3],

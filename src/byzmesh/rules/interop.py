@@ -1,7 +1,7 @@
-"""The border between a caller's arrays and ours: NumPy or torch in, the same type, dtype and device out.
+"""Conversion between a caller's arrays and ours: NumPy or torch in, the same type, dtype and device out.
 
-CPU tensors share memory with NumPy, so compiled kernels serve both without a copy. Arrays elsewhere (a GPU) stay
-there; the rules then use array-API operations, and only the small Gram matrix comes to the host.
+CPU tensors share memory with NumPy, so compiled kernels work on both without a copy. Arrays elsewhere (a GPU) stay
+there; the rules then use array-API operations, and only the small Gram matrix is copied to the host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORK = {"float32": "float32", "float64": "float64", "float16": "float32", "bflo
 
 
 class Bridge:
-    """Converts arrays like `like` to what rules work on, and results back."""
+    """Converts arrays like `like` to those that rules work on, and results back."""
 
     def __init__(self, like: Any, name: str) -> None:
         self.torch: Any = None
@@ -59,7 +59,7 @@ class Bridge:
         return self._convert(array)
 
     def stack(self, vectors: Sequence[Any], dimension: int) -> tuple[Any, Booleans]:
-        """(d, D) rows of a list of vectors, zero where one is None or of the wrong shape, and which were usable."""
+        """(d, D) rows of a list of vectors, zero if one is None or of the wrong shape, and which were usable."""
         arrived = np.zeros(len(vectors), bool)
         rows = []
         for place, vector in enumerate(vectors):

@@ -1,7 +1,7 @@
-"""Krum and MultiKrum: the vectors that lie closest to their nearest others.
+"""Krum and MultiKrum: the vectors closest to their nearest others.
 
-The score of a vector is the sum of its squared distances to its S - f - 2 nearest others (the paper's formula; its
-sentence says S - f - 1). Krum returns the vector of the least score, MultiKrum the mean of the m best.
+The score of a vector is the sum of its squared distances to its S - f - 2 nearest others (the paper's formula; its text
+says S - f - 1). Krum returns the vector with the smallest score, MultiKrum the mean of the m best.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from byzmesh.types import Booleans, Floats, Integers
 
 @exact
 def sort_short(values: Floats) -> None:
-    """Sort in place: by insertion while there are few, which beats a general sort by far."""
+    """Sort in place, by insertion if there are few, which is far faster than a general sort."""
     if values.size > 48:
         values[:] = np.sort(values)
         return
@@ -60,7 +60,7 @@ ALL_BUT_TWO = Feasible("f <= d - 2", largest_krum)
 
 @rules.register("Krum")
 def krum() -> Rule:
-    """Krum: the one vector with the least sum of squared distances to its S - f - 2 nearest others."""
+    """Krum: the vector with the smallest sum of squared distances to its S - f - 2 nearest others."""
 
     def coefficients(block: Block) -> Floats:
         scores = krum_scores(block.distance2, block.present, block.f)

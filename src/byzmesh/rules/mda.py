@@ -1,4 +1,4 @@
-"""MDA: the mean of the S - f vectors with the least diameter."""
+"""MDA: the mean of the S - f vectors with the smallest diameter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_SEARCH = 200_000
 
 @exact
 def tightest(distance2: Floats, present: Booleans, f: Integers, tie: float) -> Booleans:
-    """(R, K) the subset of S - f slots with the least diameter; of equals the lexicographically first."""
+    """(R, K) the subset of S - f slots with the smallest diameter; the lexicographically first among equals."""
     receivers, slots = present.shape
     best_set = np.zeros((receivers, slots), np.bool_)
     for receiver in range(receivers):
@@ -63,7 +63,7 @@ SEARCHABLE = Feasible(f"f < d and C(S, f) <= {LARGEST_SEARCH:,}", largest_search
 
 @rules.register("MDA", aliases=("minimum-diameter-averaging",))
 def mda() -> Rule:
-    """Minimum-diameter averaging: the plain mean of the S - f vectors with the least diameter (exhaustive search)."""
+    """Minimum-diameter averaging: plain mean of the S - f vectors with the smallest diameter (exhaustive search)."""
 
     def coefficients(block: Block) -> Floats:
         return normalised(tightest(block.distance2, block.present, block.f, block.tie))

@@ -12,7 +12,7 @@ from byzmesh.types import Booleans, Integers
 
 
 def largest_mea_med(neighbours: int) -> int:
-    """2f < S = d + 1: beyond, the median itself may be a lie."""
+    """2f < S = d + 1: with more, the median itself may be a lie."""
     return neighbours // 2
 
 

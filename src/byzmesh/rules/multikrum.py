@@ -1,4 +1,4 @@
-"""MultiKrum: the mean of the m vectors with the least Krum scores."""
+"""MultiKrum: the mean of the m vectors with the smallest Krum scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byzmesh.types import Floats
 
 @rules.register("MultiKrum", aliases=("multi-krum",))
 def multikrum(m: int | None = None) -> Rule:
-    """MultiKrum: the mean of the m vectors of least Krum score (m = S - f by default)."""
+    """MultiKrum: the mean of the m vectors with the smallest Krum scores (m = S - f by default)."""
     if m is not None:
         whole("rule MultiKrum: m", m, 1)
 

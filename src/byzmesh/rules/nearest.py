@@ -1,4 +1,4 @@
-"""The slots of least score, one after the other: what rules that pick their nearest share."""
+"""Picks the slots with the smallest scores, for rules that take their nearest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from byzmesh.types import Booleans, Floats, Integers
 
 @exact
 def pick_least(scores: Floats, picks: Integers, tie: float) -> Booleans:
-    """(R, K) the `picks` slots of least score; within rounding the lowest slot goes first."""
+    """(R, K) the `picks` slots with the smallest scores; among scores equal up to rounding, the lowest slot first."""
     receivers, slots = scores.shape
     chosen = np.zeros((receivers, slots), np.bool_)
     for receiver in range(receivers):

@@ -33,7 +33,7 @@ def nna() -> Rule:
 
     def coefficients(block: Block) -> Floats:
         distance = np.where(block.present, np.einsum("rkk->rk", block.inner), np.inf)
-        distance[:, 0] = -1.0  # its own comes first even where another equals it
+        distance[:, 0] = -1.0  # its own comes first even if another equals it
         return normalised(pick_least(distance, block.present.sum(axis=1) - block.f, block.tie))
 
     return gram_rule(

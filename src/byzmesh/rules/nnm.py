@@ -24,7 +24,7 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
         slots = block.present.shape[1]
         both = block.present[:, :, None] & block.present[:, None, :]
         distance = np.where(both, block.distance2, np.inf)
-        distance[:, np.arange(slots), np.arange(slots)] = -1.0  # itself first, even where another equals it
+        distance[:, np.arange(slots), np.arange(slots)] = -1.0  # itself first, even if another equals it
         distance = np.where(both, distance, np.inf)
         picks = np.repeat(block.present.sum(axis=1) - block.f, slots)
         chosen = pick_least(distance.reshape(-1, slots), picks, block.tie).reshape(distance.shape)

@@ -10,7 +10,7 @@ from byzmesh.types import Floats
 
 
 def unmoved(near: Neighbourhoods) -> Floats:
-    """rho = 0: with W = I the average that a worker should form is what it holds."""
+    """rho = 0: with W = I the average that a worker should form is its own model."""
     return np.zeros(len(near.f))
 
 

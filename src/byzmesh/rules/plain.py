@@ -1,10 +1,10 @@
-"""A rule from a plain function of one inbox: the slow way in, called receiver by receiver.
+"""A rule from a plain function of one inbox: simple but slow, called receiver by receiver.
 
     own (D,), received (d, D), weights (d + 1,), f   ->   (D,) the new model
 
-`received` holds what arrived and is finite, by sender id; the weight of silent neighbours is in `weights[0]`, the
-receiver's own; f is at most d. A result that is not finite counts as no result: the receiver keeps its own model for
-the round. Such a rule has no coefficients, so nobody can say whom it trusted; a `gram_rule` has them, and is fast.
+`received` has the finite messages that arrived, by sender id; the weight of silent neighbours is in `weights[0]`, the
+receiver's own; f is at most d. If the result is not finite, the receiver keeps its own model for the round. Such a rule
+has no coefficients, so nobody can say whom it trusted; a `gram_rule` has them, and is fast.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PlainRule = Callable[..., Any]
 
 
 def plain_rule(function: PlainRule, name: str, options: Mapping[str, Any]) -> Rule:
-    """The rule that a plain function is; `options` are its further arguments.
+    """The rule of a plain function; `options` are its further arguments.
 
     >>> import byzmesh as bm
     >>> def middle(own, received, weights, f):

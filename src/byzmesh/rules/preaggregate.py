@@ -4,7 +4,7 @@ Both replace the K slots of an inbox by K' linear combinations of them, y' = A y
 A Gram rule then sees the block A G A^T and its coefficients come back as A^T c; for other rules the mixed vectors
 are built. The receiver's own vector stays in slot 0.
 
-    bucketing(s)   neighbours in random groups of s, each replaced by its mean; f liars spoil at most f groups
+    bucketing(s)   neighbours in random groups of s, each replaced by its mean; f liars corrupt at most f groups
     NNM            every vector, own included, becomes the mean of its S - f nearest (itself included); equal weights
 """
 
@@ -33,7 +33,7 @@ def premixed(
 ) -> Rule:
     """The rule `inner` on mixed inboxes.
 
-    weighted  whether the mixed inboxes have the weights of what was mixed; else they are weighed alike
+    weighted  whether a mixed vector has the total weight of its parts; otherwise all have equal weights
     options   of the pre-aggregator
 
     Nothing that is proved about the inner rule (`virtual_mixing`, `contraction`, `gossip_error`) is proved about this
@@ -70,7 +70,7 @@ def premixed(
         idempotent=inner.idempotent,
         affine=inner.affine,
         coordinatewise=inner.coordinatewise,
-        keeps_own=inner.keeps_own,  # slot 0 is its own vector or a mean that has it
+        keeps_own=inner.keeps_own,  # slot 0 is its own vector or a mean that contains it
     )
 
 

@@ -1,4 +1,4 @@
-"""Reprieve: cut as IOS does, then take back whoever was cut without need.
+"""Reprieve: cut as IOS does, then take back those that were cut needlessly.
 
 IOS must cut f messages even when nobody lies, and then it cuts honest workers whose data differ. Reprieve looks again,
 from the trusted average that the cuts left:
@@ -34,7 +34,7 @@ from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Booleans, Floats
 
 HALF = 0.5 * (1.0 - 1e-12)
-"""Half of a sum of weights, with room for its rounding."""
+"""Half of a sum of weights, with a margin for rounding."""
 
 
 @exact

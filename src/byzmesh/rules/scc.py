@@ -14,7 +14,7 @@ from byzmesh.types import Floats
 
 
 def moved(near: Neighbourhoods) -> Floats:
-    """No constant where a lie weighs anything (see `clipping`); nothing is proved elsewhere."""
+    """Infinite where a lie has any weight (see `clipping`); nothing is proved elsewhere."""
     return np.where(near.lying_weight > 0.0, np.inf, np.nan)
 
 

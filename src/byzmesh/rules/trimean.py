@@ -1,4 +1,4 @@
-"""TriMean: per coordinate the mean without the f least and the f largest neighbours."""
+"""TriMean: per coordinate the mean without the f smallest and the f largest neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byzmesh.types import Booleans, Floats, Integers
 
 @rules.register("TriMean", aliases=("trimmed-mean", "tm"))
 def trimean() -> Rule:
-    """Trimmed mean of own and, per coordinate, the neighbours without the f least and f largest; equal weights."""
+    """Trimmed mean of own and, per coordinate, the neighbours without the f smallest and f largest; equal weights."""
 
     def models(inbox: Inbox, f: Integers, present: Booleans) -> Any:
         return rank_mean(vectors(inbox), inbox.index, present, f, present.sum(axis=1) - 1 - f, apart=True)

@@ -14,7 +14,7 @@ from byzmesh.rules.nearest import pick_least
 
 @rules.register("UBAR")
 def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
-    """UBAR: of the floor(rho d) nearest neighbours, average those whose loss on its own batch is not above its own.
+    """UBAR: of the floor(rho d) nearest neighbours, average those whose loss on its own batch does not exceed its own.
 
     x_n = alpha x_n + (1 - alpha) mean of the accepted; x_n if none is accepted. The only rule that needs the loss.
     """

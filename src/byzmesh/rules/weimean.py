@@ -11,7 +11,7 @@ from byzmesh.types import Floats
 
 
 def follows_liars(near: Neighbourhoods) -> Floats:
-    """No constant where a lie weighs anything: it moves the mean however far it lies. Elsewhere the mean is xbar_n."""
+    """Infinite where a lie has any weight, because it can move the mean any distance. Elsewhere the mean is xbar_n."""
     return np.where(near.lying_weight > 0.0, np.inf, 0.0)
 
 

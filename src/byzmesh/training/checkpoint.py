@@ -1,4 +1,4 @@
-"""The state of a run in one file, written atomically: after a crash at any moment the old file or the new one is there.
+"""The state of a run in one file, written atomically: a crash at any moment leaves the old file or the new one.
 
     8 bytes   magic BYZMESH1
     8 bytes   length of the header, little-endian
@@ -28,7 +28,7 @@ _DIGEST = 32
 
 
 def save_checkpoint(path: str | Path, arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, Any]) -> None:
-    """Write arrays of numbers and metadata (anything JSON holds) to `path`, replacing it in one step.
+    """Write arrays of numbers and metadata (any JSON) to `path`, replacing it atomically.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def save_checkpoint(path: str | Path, arrays: Mapping[str, npt.NDArray[Any]], me
     blocks = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     for name, array in blocks.items():
         if array.dtype.kind not in "biufc":
-            raise ConfigError(f"array {name!r} of a checkpoint must hold numbers, got {array.dtype}")
+            raise ConfigError(f"array {name!r} of a checkpoint must contain numbers, got {array.dtype}")
     layout = [{"name": n, "dtype": array.dtype.str, "shape": array.shape} for n, array in blocks.items()]
     header = json.dumps({"metadata": dict(metadata), "arrays": layout}).encode()
     digest = hashlib.sha256()

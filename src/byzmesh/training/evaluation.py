@@ -1,4 +1,4 @@
-"""What a metric may look at: the honest workers after a round, and what stays the same over a run."""
+"""The input of a metric: the honest workers after a round, and what stays the same over a run."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Setting:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """What a metric may look at. Nothing here is computed before somebody asks for it.
+    """The input of a metric. Everything here is computed only when used.
 
     round     rounds done
-    models    (N, D) the honest models, in the order of `network.honest`; of a real peer, its own (1, D)
-    measures  what the task measures of each model, by name: `loss` (N,) and, where it has a meaning, `accuracy` (N,)
+    models    (N, D) the honest models, in the order of `network.honest`; for a real peer, its own (1, D)
+    measures  what the task measures of each model, by name: `loss` (N,) and, where it makes sense, `accuracy` (N,)
     task      the problem, bound to the workers' data
-    setting   network, rule and bounds; None for a real peer, which knows of nobody but itself
+    setting   network, rule and bounds; None for a real peer, which knows only itself
     exchange  () -> (`sent`, `coefficients`) of the last round
 
     >>> import byzmesh as bm

@@ -8,14 +8,14 @@ import numpy.typing as npt
 from byzmesh.checks import whole
 
 MOST = 10
-"""Evaluations that a run's value is the mean of, at most."""
+"""The most evaluations that a run's value averages."""
 
 
 def last_evaluations(rounds: npt.ArrayLike, last: int | None = None) -> npt.NDArray[np.int64]:
-    """Positions of the evaluations that a run's value is the mean of, given their rounds (E,).
+    """Positions of the evaluations that a run's value averages, given their rounds (E,).
 
     By default those in the last tenth of the rounds, at most 10 and at least one; `last` asks for that many instead.
-    The start (round 0) is none of them unless there is nothing else.
+    The start (round 0) is not among them unless there is nothing else.
 
     >>> last_evaluations(range(21)), last_evaluations([0, 50, 100]), last_evaluations([0, 50, 100], last=10)
     (array([19, 20]), array([2]), array([1, 2]))
@@ -46,7 +46,7 @@ def mean_of_last(values: npt.ArrayLike, rounds: npt.ArrayLike, last: int | None 
 
 
 def words_of_last(last: int | None) -> str:
-    """What a table says of its values.
+    """How a table describes its values.
 
     >>> words_of_last(None), words_of_last(2)
     ('the evaluations in the last tenth of the rounds, at most 10', 'the last 2 evaluations')

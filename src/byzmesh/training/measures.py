@@ -1,6 +1,6 @@
-"""The metrics that come with byzmesh and need nothing but models and task.
+"""The built-in metrics that need only models and task.
 
-Kernels are imported where they are used: a table of stored runs asks for a metric's title, not for its value.
+Kernels are imported where they are used: a table of stored runs needs a metric's title, not its code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def loss(at: Evaluation) -> float | None:
 
 @register_metric("backdoor", direction="down", alone=False)
 def backdoor(at: Evaluation) -> float | None:
-    """Fraction of stamped test images that are taken for the backdoor's target; recorded under that attack."""
+    """Fraction of stamped test images that a model takes for the backdoor's target; recorded under that attack."""
     return _mean(at, "backdoor")
 
 

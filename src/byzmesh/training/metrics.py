@@ -1,16 +1,17 @@
-"""What is recorded at an evaluation: metrics by name.
+"""Metrics: what an evaluation records, by name.
 
-A metric is a function of an `Evaluation` (what the honest workers have after a round), with what a table, a chart or a
-page needs to know to show it:
+A metric is a function of an `Evaluation` (the honest workers after a round), with what a table, a chart or a page needs
+to show it:
 
-    compute    Evaluation -> a number; a mapping of series names to numbers where it gives several; None where it has no
-               meaning (the accuracy of a problem without classes)
+    compute    Evaluation -> a number; a mapping of series names to numbers if there are several; None if it makes no
+               sense (the accuracy of a problem without classes)
     unit       "percent": stored as a fraction of 1 and shown times 100; or "none"
     direction  which way is better: "up", "down" or "none"
     scale      "linear" or "log"
 
-Recorded unasked: what the task measures (accuracy, loss), worst_accuracy, consensus_error and disagreement. The others
-on request, by `measure: [gradient, class_accuracy]` in a config. Light: showing a store must not load the kernels.
+Always recorded: what the task measures (accuracy, loss), worst_accuracy, consensus_error and disagreement. The others
+are recorded on request, by `measure: [gradient, class_accuracy]` in a config. This module is light, because showing a
+store must not load the kernels.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ALWAYS = ("worst_accuracy", "consensus_error", "disagreement")
-"""Recorded unasked, beside what the task measures."""
+"""Always recorded, besides what the task measures."""
 UNASKED = ("round", "accuracy", "loss", "backdoor", *ALWAYS)
-"""Series that runs of the built-in problems have without asking."""
+"""Series that runs of the built-in problems always have."""
 UNITS = ("percent", "none")
 DIRECTIONS = ("up", "down", "none")
 SCALES = ("linear", "log")
@@ -73,7 +74,7 @@ class Metric:
 
     @property
     def factor(self) -> float:
-        """What stored values are multiplied with to be shown."""
+        """The factor from stored to shown values."""
         return 100.0 if self.unit == "percent" else 1.0
 
     @property
@@ -83,12 +84,12 @@ class Metric:
 
     @property
     def suffix(self) -> str:
-        """The unit in brackets, as it stands behind a heading."""
+        """The unit in brackets, to append to a heading."""
         return " (%)" if self.unit == "percent" else ""
 
     @property
     def label(self) -> str:
-        """What an axis says."""
+        """The label of an axis."""
         return (self.title or self.words) + self.suffix
 
     def number(self, shown: float, digits: int = 3) -> str:
@@ -117,7 +118,7 @@ def register_metric(
 ) -> Callable[[C], C]:
     """Decorator: a function of an `Evaluation` becomes a metric, to be recorded by `measure: [name]`.
 
-    It then is in the run's output and in the store, and `table`, `plot`, `report` and the peers' pages know it.
+    It then appears in the run's output, the store, `table`, `plot`, `report` and the peers' pages.
     `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, numpy as np
@@ -146,7 +147,7 @@ def register_metric(
             overview=overview,
         )
 
-        @wraps(compute)  # whoever looks for the metric's code is led to it
+        @wraps(compute)  # leads to the metric's code
         def factory() -> Metric:
             return metric
 
@@ -158,7 +159,7 @@ def register_metric(
 
 
 def metric_of(series: str) -> Metric:
-    """How a recorded series is shown: as its metric says; as its family's, for `class_accuracy_3`; else plainly.
+    """How to show a recorded series: by its metric; by that of its family, for `class_accuracy_3`; else plainly.
 
     >>> metric_of("accuracy").label, metric_of("class_accuracy_3").label, metric_of("consensus_error").label
     ('accuracy (%)', 'class accuracy 3 (%)', 'consensus error CE')
@@ -181,7 +182,7 @@ def task_means(at: Evaluation) -> dict[str, float]:
 
 
 def summarise(at: Evaluation, more: Iterable[Metric]) -> dict[str, float]:
-    """What the task measures, then these metrics where they have a meaning."""
+    """What the task measures, then those of these metrics that have a value."""
     found = task_means(at)
     for metric in more:
         found |= _series(metric, at) or {}
@@ -189,7 +190,7 @@ def summarise(at: Evaluation, more: Iterable[Metric]) -> dict[str, float]:
 
 
 def asked_for(at: Evaluation, asked: Iterable[Metric]) -> dict[str, float]:
-    """The metrics that a config asks for; one that has no meaning there is an error."""
+    """The metrics that a config asks for; one without a value is an error."""
     found: dict[str, float] = {}
     for metric in asked:
         series = _series(metric, at)
@@ -214,7 +215,7 @@ def _series(metric: Metric, at: Evaluation) -> dict[str, float] | None:
 
 
 def canonical_measures(names: Iterable[str]) -> list[str]:
-    """What a config asks for, spelled in full and in order, without what is recorded anyway.
+    """The metrics that a config asks for, spelled in full and sorted, without those that are always recorded.
 
     >>> canonical_measures(["Gradient", "accuracy", "class-accuracy"])
     ['class_accuracy', 'gradient']

@@ -1,7 +1,7 @@
 """Profiles: named sets of options, each of them visible in the resolved config.
 
-`published` asks for the published variant of problem, rule and attack where it differs from the text's definition;
-each says on its registration what that is.
+`published` selects the published variant of problem, rule and attack where it differs from the text's definition; each
+registration says what that is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "published": True,
     },
 }
-"""`text` is what holds without a profile; `paper` is what produced the paper's numbers."""
+"""`text` is the default; `paper` is what produced the paper's numbers."""
 
 
 def profile(name: str | None) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""How far the honest models are apart: two norms of the same variances.
+"""How far apart the honest models are: two norms of the same variances.
 
 With var_d the population variance of coordinate d over the honest models (N, D):
 
     consensus_error  CE = sqrt(sum_d var_d^2)                        the published column
     disagreement     H  = sum_d var_d = (1/N) sum_n ||x_n - mean||^2  the text's definition;  CE <= H <= sqrt(D) CE
 
-Both come from one pass over the models that centres before it squares, in float64: near consensus the differences are
+Both come from one pass over the models, in float64, that centres before it squares: near consensus the differences are
 1e-4 of the norms and their squares 1e-8.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from byzmesh.compiled import fast
 
-_BLOCK = 512  # coordinates at a time: their accumulators stay in the first-level cache
+_BLOCK = 512  # coordinates at a time: their accumulators stay in the L1 cache
 
 
 def spread(models: npt.NDArray[Any]) -> tuple[float, float]:

@@ -1,13 +1,13 @@
 """Variance reduction: stochastic gradients whose noise dies out as the models settle.
 
-Liars hide in the noise of honest gradients (the paper's inner variation), so less of it leaves them less room.
+Liars hide in the noise of honest gradients (the paper's inner variation); less noise leaves them less room.
 
     SAGA     g = (1/B) sum_{i in batch} (g_i(x) - g_i kept) + mean of all g_i kept;  keep the batch's new g_i
     L-SVRG   g = (1/B) sum_{i in batch} (g_i(x) - g_i(w)) + grad f_n(w);  w <- x with probability p in each round
 
 For linear models g_i = [x_i 1]^T delta_i with delta_i the derivative by the C scores (softmax minus the label's unit
-vector), so SAGA keeps C numbers per sample instead of D: 2.4 MB for MNIST in float32. The kept ones start at 0, which
-is consistent with a mean of 0 and needs no pass over the data. Both are without bias given what is kept.
+vector), so SAGA keeps C numbers per sample instead of D: 2.4 MB for MNIST in float32. They start at 0, which agrees
+with a mean of 0 and needs no pass over the data. Both estimates are unbiased given what is kept.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _plain(task: Task, rows: Integers) -> Estimator:
 def _saga(task: LinearTask, rows: Integers) -> Estimator:
     samples = len(task.target)
     size = np.diff(task.split.start)[rows]
-    # liars that train on flipped labels may hold samples of honest workers: theirs are kept apart
+    # liars that train on flipped labels may have samples of honest workers: these are kept separately
     shift = np.where(rows >= task.workers, samples, 0)[:, None]
 
     def init(models: Array) -> State:

@@ -1,9 +1,9 @@
-"""Faults of a drill: one disturbance at a time, on honest peers drawn by a seed.
+"""Faults of a drill: one at a time, on honest peers drawn by a seed.
 
-kill       kill -9, started again after a second
+kill       kill -9, restarted after a second
 pause      stopped for a second (SIGSTOP), then continued
 slow       20 ms of delay in every round, for two seconds
-partition  the honest peers fall into two halves that do not hear each other, for two seconds
+partition  the honest peers are split into two halves that cannot reach each other, for two seconds
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from byzmesh.peers.drill.drill import Drill
 
 KINDS = ("kill", "pause", "slow", "partition")
 _REST = 1.0
-"""Seconds between two disturbances."""
+"""Seconds between two faults."""
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Raise `ConfigError` for a kind of chaos that does not exist."""
+    """Raise `ConfigError` for an unknown kind of fault."""
     for kind in kinds:
         choice("chaos", kind, KINDS)
 
 
 class Chaos:
-    """Call `tick` often; it starts and ends the disturbances when their time has come."""
+    """Call `tick` often; it starts and ends the faults on time."""
 
     def __init__(self, drill: Drill, kinds: Sequence[str], seed: int = 0) -> None:
         check_kinds(kinds)
         self.drill, self.kinds = drill, list(kinds)
         self.events: list[tuple[str, list[int]]] = []
-        """What was done to whom."""
+        """Each fault and the peers it hit."""
         self._random = np.random.default_rng(seed)
         self._next = time.monotonic() + _REST
         self._undo: Callable[[], None] | None = None
 
     def tick(self) -> None:
-        """Go on."""
+        """Start and end the faults that are due."""
         now = time.monotonic()
         if not self.kinds or now < self._next:
             return
@@ -59,11 +59,11 @@ class Chaos:
 
     @property
     def pending(self) -> bool:
-        """Whether something is disturbed now."""
+        """Whether a fault is active."""
         return self._undo is not None
 
     def end(self) -> None:
-        """Undo what is still disturbed."""
+        """Undo the faults that are still active."""
         if self._undo is not None:
             self._undo()
             self._undo = None

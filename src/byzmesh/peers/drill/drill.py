@@ -1,6 +1,6 @@
 """Drills: all peers of a network as processes on this machine, with liars and faults.
 
-`Drill` starts, disturbs and ends processes; `launch` runs a drill to its end, shows a table and stores what came out.
+`Drill` starts, disturbs and ends processes; `launch` runs a drill to its end, shows a table and stores the result.
 """
 
 from __future__ import annotations
@@ -90,18 +90,18 @@ class Nursery:
         self.pids[name] = answer["pid"]
 
     def poll(self) -> None:
-        """Take note of processes that ended."""
+        """Record the processes that ended."""
         while self._next(0.0) is not None:
             pass
 
     def send(self, name: str, number: signal.Signals) -> None:
-        """Signal a process, if it still runs."""
+        """Send a signal to a process if it is still running."""
         self.poll()
         if name in self.pids:
             os.kill(self.pids[name], number)
 
     def close(self) -> None:
-        """End it and all it started."""
+        """End this process and all that it started."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         try:
@@ -115,8 +115,8 @@ class Drill:
     """One network on this machine.
 
     byzantine  ids of the liars
-    attack     {"name": ..., options}; those that poison data train, all others forge from what the liars hear
-    plugins    scripts or modules that the attack comes from
+    attack     {"name": ..., options}; attacks that poison data train, all others forge from what the liars hear
+    plugins    scripts or modules that define the attack
     keys       folder with peer<id>.key files (default: beside the network file, or keys/ beside it)
     """
 
@@ -163,7 +163,7 @@ class Drill:
         self.close()
 
     def start(self) -> None:
-        """Start everybody."""
+        """Start all peers."""
         self.nursery.codes.pop(LIARS, None)
         self.nursery.warm(self.path, self.plugins)
         for place, peer in enumerate(self.byzantine):
@@ -193,7 +193,7 @@ class Drill:
         self.nursery.start(name, {**common, **job}, self.out / f"{name}.log")
 
     def faults(self, peer: int | str) -> Path:
-        """The file from which a peer reads the faults to make."""
+        """The file from which a peer reads its faults."""
         return self.out / f"faults{peer}.json"
 
     def signal(self, peer: int, number: signal.Signals) -> None:
@@ -201,17 +201,17 @@ class Drill:
         self.nursery.send(str(peer), number)
 
     def running(self) -> list[int]:
-        """Honest peers whose process runs."""
+        """Honest peers whose process is running."""
         self.nursery.poll()
         return [peer for peer in self.honest if str(peer) in self.nursery.pids]
 
     def failed(self) -> dict[str, int]:
-        """Exit codes of the processes that ended with an error of their own; liars that fail are no test of anybody."""
+        """Exit codes of the processes that ended with their own error; with failed liars a drill tests nothing."""
         codes = {name: self.nursery.codes.get(name, 0) for name in [*map(str, self.honest), LIARS]}
         return {name: code for name, code in codes.items() if code > 0}
 
     def status(self) -> dict[int, dict[str, Any]]:
-        """What each honest peer last said of itself."""
+        """The last status of each honest peer."""
         found = {}
         for peer in self.honest:
             try:

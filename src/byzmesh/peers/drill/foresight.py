@@ -1,7 +1,7 @@
-"""What liars can work out beforehand: what their victims would make of their messages.
+"""Lets liars predict what their victims would make of their messages.
 
-Rule, weights and bounds are in the network file, and the liars hold what they jointly heard: enough to apply the rule
-in their victims' place. Neighbours of a victim that no liar hears count as absent, a rule's memory as fresh.
+Rule, weights and bounds are in the network file, and the liars have the messages that they jointly received: enough to
+apply the rule for their victims. Neighbours of a victim that no liar hears count as absent, and a rule's memory as new.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def foresee(file: NetworkFile, scene: Scene) -> Callable[[Array, Round], Respond
     """(models (N, D) heard in a round, round) -> `View.respond` for them."""
     rule = file.made_rule
     if rule.needs_loss:
-        raise PeerError(f"rule {rule.name} looks at data that liars do not have; choose an attack without foresight")
+        raise PeerError(f"rule {rule.name} uses data that liars do not have; choose an attack without foresight")
     place = {int(peer): row for row, peer in enumerate(scene.honest)}
     place_of_pair = {pair: len(place) + f for f, pair in enumerate(zip(scene.liar.tolist(), scene.victim.tolist()))}
     degree = file.network.degree[scene.honest]

@@ -1,4 +1,4 @@
-"""The process that gives birth to the peers of a drill: it has everything imported and compiled, and forks.
+"""The process that starts the peers of a drill: it imports and compiles everything once, then forks.
 
 It reads one JSON object per line from standard input and answers on standard output:
 
@@ -6,8 +6,8 @@ It reads one JSON object per line from standard input and answers on standard ou
     {"start": name, "job": {...}, "log": path}         -> {"started": name, "pid": 123}
     (a child ended)                                    -> {"ended": name, "pid": 123, "code": 0}
 
-When its input ends, for whatever reason, it kills all its children and ends. So nothing survives a drill, not even a
-drill that was killed itself.
+When its input ends, for whatever reason, it kills all its children and exits. So no process outlives a drill, even if
+the drill itself was killed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 
 
 def run_job(job: dict[str, Any]) -> None:
-    """What a child does: be an honest peer, one that trains on poisoned data, or all the liars."""
+    """The job of a child: be an honest peer, a peer that trains on poisoned data, or all the liars."""
     file = load_network(job["network"])
     log = json_log(job["peers"][0])
     keys = {peer: load_keys(path) for peer, path in zip(job["peers"], job["keys"])}
@@ -109,7 +109,7 @@ def _child(job: dict[str, Any], log: str) -> int:
 
 def main() -> None:
     """Serve until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the launcher's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher handles Ctrl-C
     children: dict[int, str] = {}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)

@@ -1,4 +1,4 @@
-"""A drill from start to end: a live table, faults, and the results in the store like those of a simulation."""
+"""A drill from start to end: a live table, faults, and results in the store like those of a simulation."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from byzmesh.training.spread import spread
 
 Watch = Callable[[Drill], None]
 _CALM = 0.9
-"""Share of the rounds after which chaos ends, so that everybody is back at the end."""
+"""Fraction of the rounds after which chaos stops, so that every peer is back at the end."""
 _STALL = 120.0
-"""Seconds without a new round at any honest peer after which a drill is given up."""
+"""A drill is aborted after this many seconds without a new round at any honest peer."""
 
 
 def launch(
@@ -39,7 +39,7 @@ def launch(
     watch: Watch | None = None,
     plugins: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Run all peers of a network file as processes here until the honest ones are done; what came out.
+    """Run all peers of a network file as processes on this machine until the honest ones are done.
 
     The result has `metrics` (name -> series over the evaluations), `workers` (per honest peer), `events` of the chaos,
     `seconds` and, with a store, the run's `key`. All processes are ended, whatever happens.
@@ -76,10 +76,10 @@ def launch(
 
 
 def collect(drill: Drill) -> dict[str, Any]:
-    """Series over the rounds that honest peers evaluated, and each one's last words.
+    """Series over the rounds that honest peers evaluated, and the last status of each peer.
 
     metrics  round; what the peers measured (means over the honest ones) and worst_accuracy; consensus_error and
-             disagreement of the final models in the last place, NaN before it
+             disagreement of the final models as last values, NaN before
     """
     records: dict[int, dict[int, dict[str, Any]]] = {}
     for peer in drill.honest:
@@ -119,7 +119,7 @@ def _store(path: str | Path, drill: Drill, result: Mapping[str, Any], chaos: lis
         "byzantine": drill.byzantine,
         "attack": drill.attack if drill.byzantine else {"name": "none"},
         "chaos": chaos,
-        "started": round(began, 3),  # a drill is no function of its config: every one is a run of its own
+        "started": round(began, 3),  # a drill does not follow from its config: each is a run of its own
     }
     edges = [edge for status in result["workers"].values() for edge in status.get("edges", [])]
     with open_store(path) as store:

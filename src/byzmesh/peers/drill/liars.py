@@ -1,8 +1,8 @@
-"""Lying peers for drills: they pool what they receive among themselves and use nothing else.
+"""Lying peers for drills: they share what they receive with each other and know nothing else.
 
-All liars of a drill run in one process, each with its own key, address and sockets. In every round they wait until
-their honest neighbours have spoken, put what they jointly heard into the attack's view, and send each victim the
-message forged for it. Honest peers that no liar is linked with are unknown to them, and so not in the view.
+All liars of a drill run in one process, each with its own key, address and sockets. In every round they wait for the
+messages of their honest neighbours, put all of them into the attack's view, and send each victim the message forged for
+it. Honest peers that are linked to no liar are unknown to them, and so not in the view.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from byzmesh.round import Round
 from byzmesh.types import Array
 
 _PATIENCE = 1.0
-"""Seconds from the first message of a round until the liars stop waiting for the rest of it, and seconds without a word
-after which a victim is not waited for: at least this, and half of the time that their victims wait for them."""
+"""How long the liars wait, after the first message of a round, for the rest of it; and after how many silent seconds
+they no longer wait for a victim: at least this, and half of the time that their victims wait for them."""
 
 
 def heard_scene(network: Network, liars: list[int]) -> Scene:
-    """The graph as the liars know it who hear only their own neighbours.
+    """The graph as known to liars that hear only their own neighbours.
 
-    Rows are the honest peers linked with at least one liar, by id: all of them are victims. Their neighbours that no
-    liar hears are left out, with the weight they hold.
+    Rows are the honest peers linked to at least one liar, by id: all of them are victims. Their neighbours that no liar
+    hears are left out, with their weight.
 
     >>> from byzmesh.networks import network
     >>> heard_scene(network("ring", n=5), [0]).honest, heard_scene(network("ring", n=5), [0]).neighbour
@@ -63,7 +63,7 @@ class Coalition:
         self, file: NetworkFile, keys: Mapping[int, Keys], attack: Attack, dimension: int, log: Log = no_log
     ) -> None:
         if attack.poisons_data:
-            raise PeerError(f"attack {attack.name} is not one that liars forge from what they hear; choose another")
+            raise PeerError(f"attack {attack.name} does not forge messages from what liars hear; choose another")
         self.file, self.attack, self.log = file, attack, log
         self.liars = sorted(keys)
         self.patience = max(_PATIENCE, file.timeouts.grace / 2)
@@ -93,12 +93,12 @@ class Coalition:
             raise
 
     def _rehearse(self, dimension: int) -> None:
-        """Forge once for nobody, so that the attack's kernels are compiled before anybody waits."""
+        """Forge once without sending, so that the attack's kernels are compiled before anybody waits."""
         models = np.random.default_rng(0).normal(size=(len(self.row), dimension)).astype(self.file.dtype)
         self.attack.forge(self._view(models, 0), self.attack.init(self.scene))
 
     def _view(self, models: Array, number: int) -> View:
-        """What the liars see in a round: the models that they heard, and what their victims would make of lies."""
+        """What the liars see in a round: the models they received, and how their victims would respond to lies."""
         file = self.file
         round = Round(number=number, total=file.rounds, step_size=file.schedule(number), seed=file.seed)
         return make_view(
@@ -150,7 +150,7 @@ class Coalition:
         models = self.newest.copy()
         for row, vector in spoken.items():
             models[row] = vector
-        # of a victim that never spoke the liars know nothing: the mean of the others is their guess
+        # the liars know nothing about a victim that never sent a message: they guess the mean of the others
         models[~self.known] = models[self.known].mean(axis=0)
         forged, self.state = forged_by(self.attack, self._view(models, round), self.state)
         for liar, victim in zip(forged.liar.tolist(), forged.victim.tolist()):

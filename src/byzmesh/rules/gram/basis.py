@@ -1,10 +1,10 @@
 """The Gram space of a pool: a centred basis, and the matrix that lifts basis coordinates to pool rows.
 
 Before any product the vectors are centred on c, the mean of the *own* models: near consensus the differences are 1e-5
-of the norms and float32 products of the raw vectors would lose them, and no liar chooses the centre. An own model that
-is `FAR` times larger than most (a worker without defence that diverges) is left out of c: it would cost all others
-their digits. With the basis Z (centred rows, each divided by a power of two where it is huge, so that 1e38 does not
-overflow) every pool row is
+of the norms and float32 products of the raw vectors would lose them, and no liar can choose this centre. An own model
+that is `FAR` times larger than most (a worker without defence that diverges) is left out of c, because it would cost
+all others their precision. With the basis Z (centred rows, each divided by a power of two if it is huge, so that 1e38
+does not overflow) every pool row is
 
     y_p = c + sum_m lift[p, m] Z_m,
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from byzmesh.rules.gram.pool import Pool
 
 FAR = 10.0
-"""Times the median of the own models' peaks, from which a model does not count in the centre."""
+"""A model whose peak is this many times the median peak of the own models does not count in the centre."""
 
 LARGEST = 1e140
-"""Scales count no more than this in distances, so that squares stay finite."""
+"""Larger scales count as this in distances, so that squares stay finite."""
 
 _HUGE = {np.dtype(np.float32): 1e15, np.dtype(np.float64): LARGEST}
 
@@ -58,11 +58,11 @@ class Basis:
         """Whether all rows are finite and none is so large that its square could overflow."""
         usual = self.plain and count > 0 and isinstance(pool.own, np.ndarray)
         self.fused = usual and strategy.prefers_fused(self.height) and self._together
-        """Whether the fused kernels for small pools serve: all rows usual, and few."""
+        """Whether to use the fused kernels for small pools: few rows, none of them huge."""
 
     @cached_property
     def _together(self) -> bool:
-        """Whether no own model is far larger than another: the usual case, in which all count in the centre."""
+        """Whether no own model is far larger than another: the usual case, in which all count in the centre c."""
         peak = self.pool.peak[: len(self.pool.own)]
         return bool(peak.max(initial=0.0) <= FAR * peak.min(initial=np.inf))
 
@@ -75,14 +75,14 @@ class Basis:
 
     @cached_property
     def scale(self) -> Floats:
-        """What each dense row is divided by in the basis: 1, or a power of two if it is huge."""
+        """The divisor of each dense row in the basis: 1, or a power of two if it is huge."""
         if self.plain:
             return np.ones(self.dense)
         return np.where(np.isfinite(self._peak), power_of_two(self._peak, self.pool.dtype), 1.0)
 
     @cached_property
     def factor(self) -> Floats:
-        """What each dense row is multiplied by: 1 / scale, or 0 if it is not usable."""
+        """The factor of each dense row: 1 / scale, or 0 if it is unusable."""
         return np.where(np.isfinite(self._peak), 1.0 / self.scale, 0.0)
 
     def share(self) -> Floats:
@@ -110,7 +110,7 @@ class Basis:
 
     @cached_property
     def _basis_elsewhere(self) -> tuple[Any, Any]:
-        """The basis by array-API operations, for arrays that are not in this machine's memory."""
+        """The basis by array-API operations, for arrays on another device."""
         from array_api_compat import array_namespace
 
         own = self.pool.own
@@ -151,7 +151,7 @@ class Basis:
         return lift
 
     def inner(self) -> Floats:
-        """(P, P) inner products of the centred pool rows; zero where a row is not usable."""
+        """(P, P) inner products of the centred pool rows; zero where a row is unusable."""
         if self.plain and self.pool.combination is None:
             return self.gram
         lift = self.lift(np.minimum(self.scale, LARGEST))

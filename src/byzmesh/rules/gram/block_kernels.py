@@ -1,4 +1,4 @@
-"""Compiled passes over the rows of a pool: everything that touches D numbers, for pools of any size."""
+"""Compiled passes over the rows of a pool of any size: all code that touches D numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def center_columns(
 ) -> None:
     """One chunk of columns: centre = sum of share * own, basis rows = (row - centre) * factor, centre last if asked.
 
-    A row with factor 0 is not usable and becomes zero without being read.
+    A row with factor 0 is unusable and becomes zero without being read.
     """
     count, received, width = own.shape[0], messages.shape[0], centre.size
     kind = own.dtype.type
@@ -82,15 +82,15 @@ def center_columns(
 def neighbourhood_products(
     own: Array, messages: Array, anchors: Array, index: Array, present: Array, factor: Array, scale: Array, out: Array
 ) -> None:
-    """out[r, i, j] = <y_i - own_r, y_j - own_r> for each receiver by itself; zero where a slot is absent.
+    """out[r, i, j] = <y_i - own_r, y_j - own_r> for each receiver separately; zero where a slot is absent.
 
-    Receivers within a block of columns, not columns within a receiver: a block of all rows stays in the cache while
-    every neighbourhood reads its part of it.
+    The outer loop runs over blocks of columns, the inner one over receivers: a block of all rows stays in the cache
+    while every neighbourhood reads its part of it.
     """
     width, slots = own.shape[1], index.shape[1]
     kind = own.dtype.type
     block = _BLOCK // 2
-    padded = (slots + 3) // 4 * 4  # rows of zeros, so that there are no odd ends
+    padded = (slots + 3) // 4 * 4  # with rows of zeros, so that there is no remainder
     buffer = np.zeros((padded, block), own.dtype)
     sums = np.empty((padded, padded))
     held = np.empty(slots, np.int64)

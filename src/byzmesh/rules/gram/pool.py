@@ -21,7 +21,7 @@ from byzmesh.types import Booleans, Floats, Integers
 
 
 def peaks(rows: Any) -> Floats:
-    """(P,) largest absolute value of each row; infinity where a row holds NaN or infinity.
+    """(P,) largest absolute value of each row; infinity if a row contains NaN or infinity.
 
     >>> peaks(np.array([[1.0, -3.0], [np.nan, 0.0]]))
     array([ 3., inf])
@@ -103,7 +103,7 @@ class Pool:
         return finite
 
     def with_anchors(self, anchors: Any) -> Pool:
-        """The same pool with anchor rows at its end."""
+        """The same pool with anchor rows at the end."""
         return Pool(self.own, self.messages, self.combination, anchors)
 
     def dense_messages(self) -> Any:
@@ -138,5 +138,5 @@ class Pool:
 
     @cached_property
     def inner(self) -> Floats:
-        """(P, P) inner products of the centred rows; zero where a row is not usable."""
+        """(P, P) inner products of the centred rows; zero where a row is unusable."""
         return self.basis.inner()

@@ -22,7 +22,7 @@ _TIE = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-12}
 
 
 def tie_tolerance(dtype: Any) -> float:
-    """Relative difference of squared distances that rounding alone can make."""
+    """Relative difference of squared distances that rounding alone can cause."""
     return _TIE[np.dtype(dtype)]
 
 

@@ -31,7 +31,7 @@ from byzmesh.types import Booleans, Floats, Integers
 
 
 def block_of(inbox: Inbox, f: Integers) -> Block:
-    """The geometry of an inbox, with the bound f that holds for what arrived."""
+    """The geometry of an inbox, with the bound f that applies to what arrived."""
     return Block(
         inner=inner_blocks(inbox.pool, inbox.index, inbox.present),
         weight=inbox.weight,
@@ -44,7 +44,7 @@ def block_of(inbox: Inbox, f: Integers) -> Block:
 
 
 def keep_own(inbox: Inbox, models: Any, kept: Booleans) -> Any:
-    """The models, with the receivers in `kept` back at their own."""
+    """The models, but their own for the receivers in `kept`."""
     if kept.any():
         rows = np.flatnonzero(kept)
         models[rows] = inbox.pool.own[inbox.index[rows, 0]]
@@ -52,7 +52,7 @@ def keep_own(inbox: Inbox, models: Any, kept: Booleans) -> Any:
 
 
 def anchored(inbox: Inbox, anchors: Any) -> Inbox:
-    """The inbox with one more slot at its end: each receiver's anchor row, present and of weight 0."""
+    """The inbox with one more slot at the end: each receiver's anchor row, present and with weight 0."""
     receivers = len(inbox.index)
     rows = inbox.pool.size + np.arange(receivers)[:, None]
     return replace(
@@ -65,7 +65,7 @@ def anchored(inbox: Inbox, anchors: Any) -> Inbox:
 
 
 def checked(coefficients: Any, shape: tuple[int, ...], rule: str) -> Floats:
-    """The coefficients as (R, K) floats; `ConfigError` that names the rule and both shapes if they are not."""
+    """The coefficients as (R, K) floats; a wrong shape is a `ConfigError` that names the rule and both shapes."""
     try:
         chosen = np.asarray(coefficients, np.float64)
     except (TypeError, ValueError):
@@ -92,10 +92,10 @@ def gram_rule(
 ) -> Rule:
     """A rule from its coefficients.
 
-    anchor       (inbox, state) -> (R, D) points that take part as a last slot (centred clipping's centre)
-    remember     the next state is this round's output
-    self_weight  r_n where it is not the coefficient of slot 0
-    feasible     the condition on f, for a rule that uses it
+    anchor       (inbox, state) -> (R, D) points that become one more, last slot (centred clipping's centre)
+    remember     whether the next state is this round's output
+    self_weight  r_n if it is not the coefficient of slot 0
+    feasible     the condition on f, for a rule that uses f
     facts        the other fields of `Rule`
 
     >>> import byzmesh as bm
@@ -108,7 +108,7 @@ def gram_rule(
         f, kept = settle(inbox, feasible)
         held = inbox if anchor is None else anchored(inbox, anchor(inbox, state))
         chosen = checked(coefficients(block_of(held, f)), held.index.shape, name)
-        if not np.isfinite(chosen.sum()):  # a rule that has no answer for an inbox: that receiver keeps its own model
+        if not np.isfinite(chosen.sum()):  # the rule has no answer for an inbox: that receiver keeps its own model
             kept = kept | ~np.isfinite(chosen).all(axis=1)
         if kept.any():
             chosen = np.where(kept[:, None], np.arange(chosen.shape[1]) == 0, chosen)

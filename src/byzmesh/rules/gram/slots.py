@@ -10,7 +10,7 @@ from byzmesh.types import Array
 
 @exact
 def combination_peaks(index: Array, coefficient: Array, peak: Array) -> Array:
-    """(Q,) upper bounds of |message|; infinity where a combined row is not finite."""
+    """(Q,) upper bounds of |message|; infinity if a combined row is not finite."""
     out = np.zeros(index.shape[0])
     for message in range(index.shape[0]):
         for slot in range(index.shape[1]):

@@ -1,4 +1,4 @@
-"""Gram and mixing products of small pools, centred on the way: nothing of the size of the pool is built."""
+"""Gram and mixing products of small pools, centred on the fly: no array of the pool's size is built."""
 
 from __future__ import annotations
 
@@ -81,12 +81,11 @@ def centred_products(
 ) -> None:
     """total = Z Z^T over the columns first .. last, Z the basis of finite, not huge rows (centre last if asked).
 
-    Z is never built as a whole.
-    A block of columns at a time stays in the cache; blocks are added in float64.
+    Z is never built as a whole: one block of columns at a time stays in the cache; blocks are added in float64.
     """
     height = total.shape[0]
     block = _BLOCK if height <= 12 else _BLOCK // 2
-    padded = (height + 3) // 4 * 4  # rows of zeros, so that there are no odd ends
+    padded = (height + 3) // 4 * 4  # with rows of zeros, so that there is no remainder
     basis = np.zeros((padded, block), own.dtype)
     centre = np.empty(block, own.dtype)
     sums = np.zeros((padded, padded))
@@ -122,7 +121,9 @@ def centred_mix(
         for even in range(0, receivers, 2):
             odd = min(even + 1, receivers - 1)
             one = out[even, left : left + size]
-            two = out[odd, left : left + size] if odd > even else spare[:size]  # the last of an odd number comes alone
+            two = (
+                out[odd, left : left + size] if odd > even else spare[:size]
+            )  # the last one has no partner if the number is odd
             lead_one, lead_two = sums[even], sums[odd]
             for column in range(size):
                 one[column] = lead_one * middle[column]

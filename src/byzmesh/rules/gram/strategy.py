@@ -1,11 +1,11 @@
-"""Which way a product is computed: the one place that chooses.
+"""How a product is computed: the only place that chooses.
 
-    pool of few rows          fused kernels (small_kernels.py), centred on the way: nothing of the pool's size is built
+    pool of few rows          fused kernels (small_kernels.py), centred on the fly: no array of the pool's size is built
     larger, dense network     BLAS on chunks of columns of the centred basis (basis.py)
     large, sparse network     a K x K block per receiver (block_kernels.py); a full Gram matrix would be mostly unused
     arrays on another device  array-API operations on the whole basis
 
-The ways give the same decisions and the same numbers within rounding; within one way results are bit for bit the same.
+All ways give the same decisions and the same numbers up to rounding; each way by itself is reproducible bit for bit.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from byzmesh.rules.gram.pool import Pool
 
 FUSED_ROWS = 40
-"""Up to this many rows our own fused kernels beat BLAS, which is made for square products."""
+"""Up to this many rows the fused kernels beat BLAS, which is optimised for square products."""
 
 CHUNK = 8192
-"""Columns centred and multiplied at a time by BLAS: nothing of the size of the pool is copied."""
+"""Columns centred and multiplied at a time by BLAS, so that no copy of the whole pool is made."""
 
 COLUMNS = 1 << 16
-"""Columns for which a second thread pays."""
+"""From this many columns a second thread pays off."""
 
 RECEIVERS = 64
-"""Receivers for which a second thread pays."""
+"""From this many receivers a second thread pays off."""
 
 
 def prefers_fused(rows: int) -> bool:

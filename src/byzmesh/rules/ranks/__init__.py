@@ -1,15 +1,15 @@
 """Ranks and signs per coordinate: what coordinate-wise rules need, without building an (R, K, D) array.
 
-    rows     (P, D) the pool, or a pair of arrays that continue each other (own models, messages)
+    rows     (P, D) the pool, or a pair of consecutive arrays (own models, messages)
     index    (R, K) row of each receiver's slot, slot 0 its own
     present  (R, K) which slots take part; their values are finite
 
-For a receiver and a block of coordinates the present rows run through a sorting network that is pruned to the ranks
-wanted (sorting_networks.py): each comparator is a vectorised minimum and maximum over the block, which stays in the
-first level cache. Cost O(R D K log^2 K), no copies. Means are taken in float64 with the weights first, so that huge
-values do not overflow.
+For a receiver and a block of coordinates, the present rows pass through a sorting network that is pruned to the wanted
+ranks (sorting_networks.py): each comparator is a vectorised minimum and maximum over the block, which stays in the L1
+cache. Cost O(R D K log^2 K), no copies. Means are taken in float64 with the weights first, so that huge values do not
+overflow.
 
-Above `LARGEST_NETWORK` values and for arrays outside this machine's memory a library sort takes over (array_api.py).
+Above `LARGEST_NETWORK` values and for arrays on another device, a library sort is used (array_api.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from byzmesh.types import Array, Booleans, Integers
 Rows = Any
 
 LARGEST_NETWORK = 2048
-"""Number of values above which building a network costs more than it saves over a library sort."""
+"""Above this many values, building a network costs more than it saves over a library sort."""
 
 _BLOCK_BYTES = 2048
 
@@ -139,7 +139,7 @@ def _joined(programs: list[Program]) -> tuple[Integers, Integers, Integers, Inte
 
 
 def _work_lines(sizes: Integers, first: Array) -> Array:
-    """The work buffer: two lines more than the largest number of values, as long as fits the first level cache."""
+    """The work buffer: two lines more than the largest number of values, as long as fits into the L1 cache."""
     count = int(sizes.max(initial=0)) + 2
     width = max(_BLOCK_BYTES if count <= 24 else _BLOCK_BYTES // 4, 64 * first.itemsize) // first.itemsize
     return np.empty((count, width), first.dtype)

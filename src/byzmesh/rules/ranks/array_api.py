@@ -1,4 +1,4 @@
-"""The functions of this package by array-API operations: for arrays on other devices, and for very many values.
+"""The functions of this package by array-API operations, for arrays on other devices and for very many values.
 
 Receivers with the same number of values and the same ranks are sorted together, in chunks of coordinates of at most
 `CHUNK` values. Results equal the compiled ones up to rounding.
@@ -42,7 +42,7 @@ def near_median_mean(first: Any, second: Any, index: Integers, present: Booleans
         count = ordered.shape[1]
         middle = 0.5 * ordered[:, (count - 1) // 2, :] + 0.5 * ordered[:, count // 2, :]
         current = ordered[:, :keep, :]
-        # every window of `keep` ranks holds one of l, l + keep, ...: see rank_kernels.near_median_mean
+        # every window of `keep` ranks contains one of l, l + keep, ...: see kernels.near_median_mean
         for start in range(keep, count, keep):
             rivals = ordered[:, start : start + keep, :]
             some = current[:, : rivals.shape[1], :]
@@ -117,7 +117,7 @@ def _indices(rows: Integers, like: Any) -> Any:
 
 
 def _take(first: Any, second: Any, rows: Integers) -> Any:
-    """(len(rows), C) rows of two arrays that continue each other."""
+    """(len(rows), C) rows of two consecutive arrays."""
     xp = array_namespace(first)
     if len(second) == 0:
         return xp.take(first, _indices(rows, first), axis=0)
@@ -136,7 +136,7 @@ def _ascending(values: Any) -> Any:
 
 
 def _mean(values: Any) -> Any:
-    """(G, C) mean over the middle axis; rounding at the very end of the range does not make it infinite."""
+    """(G, C) mean over the middle axis; rounding near the largest number does not make it infinite."""
     xp = array_namespace(values)
     share = 1.0 / values.shape[1]
     with np.errstate(over="ignore"):

@@ -1,7 +1,7 @@
 """Compiled passes of this package: sorting networks, means of ranks and counts of signs, block by block.
 
-Loops run over blocks of coordinates outside and receivers inside, so that a block of a small pool is read from memory
-once. `held` are the pool rows of a receiver's present slots; `lines` is the work buffer of the network.
+The outer loops run over blocks of coordinates, the inner ones over receivers, so that a block of a small pool is read
+from memory once. `held` are the pool rows of a receiver's present slots; `lines` is the work buffer of the network.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _run(
 
 @exact
 def _wire(first: Array, second: Array, held: Array, place: int, left: int, size: int, lines: Array) -> Array:
-    """The values at a place of a program: a line of the work buffer, or an input that no comparator touched."""
+    """The values at a place of a program: a line of the work buffer, or an untouched input."""
     if place >= 0:
         return lines[place, :size]
     return _line(first, second, held[-1 - place], left, size)
@@ -93,7 +93,7 @@ def _add_three(total: Array, weight: float, more: float, most: float, a: Array, 
 
 @exact
 def _store(total: Array, result: Array, largest: Any) -> None:
-    """The mean in the result's precision; rounding of values at the very end of the range must not make it infinite."""
+    """The mean in the result's precision; rounding near the largest number must not make it infinite."""
     kind = result.dtype.type
     for lane in range(result.size):
         value = kind(total[lane])
@@ -183,9 +183,9 @@ def near_median_mean(
 ) -> None:
     """Mean of the `keep` values nearest the median.
 
-    They are a window of the sorted values, and a window of `keep` ranks holds exactly one of l, l + keep, l + 2 keep,
-    ... for every l < keep: the one nearest the median. So the window needs no searching, and no sum is corrected
-    afterwards by subtracting what left it (which would lose everything next to a huge value).
+    They are a window of the sorted values, and a window of `keep` ranks contains exactly one of l, l + keep, l + 2
+    keep, ... for every l < keep: the one nearest the median. So there is no need to search for the window, nor to
+    subtract values from a sum (which would lose everything next to a huge value).
     """
     width = lines.shape[1]
     largest = first.dtype.type(np.finfo(first.dtype).max)

@@ -1,14 +1,14 @@
-"""Comparator networks that deliver only the ranks somebody asks for.
+"""Comparator networks that compute only the wanted ranks.
 
 A network is a fixed list of comparators (i, j): the minimum of the two wires goes to i, the maximum to j. It does not
 depend on the data, so each comparator works on many coordinates at once. Two ways to build one:
 
     merging   Batcher's odd-even merge sort, O(n log^2 n) comparators, sorts
-    peeling   drop the least and the largest of as few values as settle that they are cut, again and again: O(n f)
-              comparators for n values and f cuts at each end; the middle comes out in no order
+    peeling   repeatedly drop the smallest and the largest of just enough values to know that they are cut: O(n f)
+              comparators for n values and f cuts at each end; the middle remains unsorted
 
-Walking a list backwards from the wanted wires drops the comparators, and the halves of comparators, that nothing wanted
-depends on. Of 10 values without the 2 least and 2 largest: 22 comparators by peeling, 29 by merging.
+Walking a list backwards from the wanted wires removes the comparators, and the halves of comparators, on which no
+wanted wire depends. For 10 values without the 2 smallest and 2 largest: 22 comparators by peeling, 29 by merging.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def merging(size: int) -> Iterator[tuple[int, int]]:
 def peeling(size: int, lower: int, upper: int) -> tuple[Comparators, list[int]]:
     """Comparators, and the wires that then hold the ranks lower .. upper - 1 in some order.
 
-    The least of m values is among the c least of n as soon as m > n - c, so the first cut does not need all values.
+    The smallest of m values is among the c smallest of n if m > n - c, so the first cut does not need all values.
 
     >>> peeling(3, 1, 2)
     ([(0, 1), (0, 2), (2, 1)], [2])
@@ -83,7 +83,7 @@ def peeling(size: int, lower: int, upper: int) -> tuple[Comparators, list[int]]:
 def pruned(comparators: Comparators, size: int, wanted: list[int], *, ordered: bool) -> Halves:
     """Comparators (i, j, minimum needed, maximum needed) that the wanted wires depend on.
 
-    Unless `ordered`, wanted wires may change places: a comparator between two of them is not needed.
+    Unless `ordered`, wanted wires may be swapped: a comparator between two of them is not needed.
 
     >>> pruned([(0, 1), (0, 2), (2, 1)], 3, [2], ordered=False)
     [(0, 1, True, True), (0, 2, False, True), (2, 1, True, False)]
@@ -104,8 +104,8 @@ def program(halves: Halves, size: int, wanted: list[int]) -> Program:
     """(M, 4) steps (source, source, target of the minimum, target of the maximum), and where the wanted wires end.
 
     Sources >= 0 are lines of a work buffer, sources < 0 the inputs -1, -2, ... themselves, so nothing is copied before
-    the first comparison. Targets are never sources of the same step: a compiler turns a value that may stay where it is
-    into a masked store, which is many times slower. Two lines more than inputs suffice.
+    the first comparison. Targets are never sources of the same step: otherwise the compiler emits a masked store, which
+    is many times slower. Two lines more than inputs suffice.
 
     >>> steps, places = program([(0, 1, True, True), (0, 2, False, True), (2, 1, True, False)], 3, [2])
     >>> steps.tolist(), places.tolist()
