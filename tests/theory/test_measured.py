@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import byzmesh as bm
 from byzmesh.errors import ConfigError
 from byzmesh.networks import network
 from byzmesh.rules.aggregate import rule
@@ -83,29 +84,62 @@ def test_isolated_liars_are_found() -> None:
     found = find_suspects(
         sender[line, slot], net.honest[line], cut[line, slot], held[line, slot], byzantine=net.byzantine
     )
-    assert {suspect.sender for suspect in found.network[:2]} == {7, 9}
-    assert found.precision == 1.0
+    assert (found.verdict, found.named) == ("named", (7, 9))
+    assert (found.precision, found.recall) == (1.0, 1.0)
     assert found.caught == 1.0
     assert found.mistaken == ()
-    assert all(suspects[0].lies for suspects in found.worker.values())
+    assert [one.sender for one in found.network] == list(range(12))
 
 
-def test_suspects_by_hand() -> None:
-    """Receiver 0 cuts half of 1 and all of 2; receiver 3 never cuts and says nothing."""
-    found = find_suspects([1, 2, 1, 2], [0, 0, 3, 3], [5, 10, 0, 0], [10, 10, 10, 10])
-    assert [suspect.sender for suspect in found.network] == [2, 1]
-    assert found.network[0].suspicion == pytest.approx(0.25)
-    assert found.network[0].rate == pytest.approx(1.0)
+def test_findings_by_hand() -> None:
+    """Receiver 0 cuts half of 1 and all of 2; receiver 3 never cuts, and that counts for both."""
+    found = find_suspects([2, 1, 1, 2], [0, 0, 3, 3], [100, 50, 0, 0], 100)
+    assert [(one.sender, one.rate) for one in found.network] == [(1, 0.25), (2, 0.5)]
     assert set(found.worker) == {0}
+    assert [(one.sender, one.rate) for one in found.worker[0]] == [(1, 0.5), (2, 1.0)]
     assert found.network[0].lies is None
-    assert (found.precision, found.caught, found.mistaken) == (None, None, ())
+    assert (found.verdict, found.named) == ("cannot tell", ())
+    assert (found.precision, found.recall, found.caught, found.mistaken) == (None, None, None, ())
 
 
-def test_mistaken_cuts_and_half_precision() -> None:
-    found = find_suspects([1, 2, 3, 4], [0, 0, 0, 0], [9, 8, 1, 0], 10, byzantine=[1, 4])
-    assert found.precision == 0.5
-    assert found.caught == pytest.approx(0.45)
-    assert found.mistaken == ((0, 2, 0.8), (0, 3, 0.1))
+@pytest.mark.parametrize(
+    ("cut", "verdict", "named"),
+    [
+        ((100, 97, 1, 4, 0), "named", (1, 2)),
+        ((100, 97, 1, 6, 0), "cannot tell", ()),
+        ((100, 80, 1, 4, 0), "cannot tell", ()),
+        ((100, 97, 99, 4, 0), "cannot tell", ()),
+        ((2, 4, 1, 4, 0), "nobody", ()),
+        ((0, 0, 0, 0, 0), "nobody", ()),
+    ],
+)
+def test_somebody_is_named_only_where_the_record_is_of_one_kind(
+    cut: tuple[int, ...], verdict: str, named: tuple[int, ...]
+) -> None:
+    found = find_suspects([1, 2, 3, 4, 5], [0] * 5, cut, 100)
+    assert (found.verdict, found.named) == (verdict, named)
+    scarce = find_suspects([1, 2, 3], [0] * 3, [10, 0, 0], 10)
+    assert scarce.verdict == "cannot tell"
+
+
+def test_precision_recall_and_mistaken_cuts() -> None:
+    found = find_suspects([1, 2, 3, 4], [0, 0, 0, 0], [95, 0, 1, 4], 100, byzantine=[3, 4])
+    assert (found.verdict, found.precision, found.recall) == ("named", 0.0, 0.0)
+    assert found.caught == pytest.approx(0.025)
+    assert found.mistaken == ((0, 1, 0.95),)
+
+
+@pytest.mark.parametrize("rule", ["ios", "reprieve"])
+def test_honest_workers_that_differ_are_not_framed(rule: str) -> None:
+    """Two-castle, one class each, sign-flipping: 1 and 3 are cut most, 7 and 9 lie and are never cut."""
+    one_class = {"name": "softmax", "partition": "one-class"}
+    run = bm.simulate(
+        network="paper/two-castle", problem=one_class, rule=rule, attack="sign-flipping", rounds=60, evaluate_every=60
+    )
+    assert run.edges is not None
+    sender, receiver, cut, rounds = run.edges.counts.T
+    found = find_suspects(sender, receiver, cut, rounds, byzantine=[7, 9])
+    assert found.verdict != "named" and found.named == ()
 
 
 def test_forensics_mistakes() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
-from byzmesh.theory.constants import constants_of, linear_model_smoothness
+from byzmesh.theory.constants import constants_of, estimate_constants, linear_model_smoothness
 from byzmesh.theory.theorems import corollary_1, delta, omega, promise, step_limit_1, step_limit_2, theorem_1, theorem_2
 
 PROBLEM: dict[str, Any] = {"smoothness": 2.0, "delta_in": 1.0, "delta_out": 2.0}
@@ -125,6 +125,16 @@ def test_softmax_smoothness_bounds_the_hessian() -> None:
         share = np.exp(logits) / np.exp(logits).sum()
         hessian = np.kron(np.diag(share) - np.outer(share, share), np.outer(sample, sample)) + 0.01 * np.eye(16)
         assert np.linalg.eigvalsh(hessian)[-1] <= bound + 1e-12
+
+
+@pytest.mark.parametrize("problem", ["least-squares", {"name": "quadratic", "curvature": 3.0}, "softmax"])
+def test_sampled_models_lie_on_the_way_down(problem: Any) -> None:
+    """Every point is downhill of the one before: with steps of 8 / L least squares ran away to 3e8."""
+    few = estimate_constants(problem, workers=3, points=1, draws=2)
+    many = estimate_constants(problem, workers=3, points=9, draws=2)
+    assert many.smoothness == few.smoothness
+    assert few.delta_out <= many.delta_out <= 10.0 * few.delta_out + 1e-9
+    assert few.delta_in <= many.delta_in <= 10.0 * few.delta_in + 1e-9
 
 
 def test_constants_mistakes() -> None:

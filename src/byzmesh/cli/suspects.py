@@ -18,10 +18,14 @@ def command(
     store: StorePath = STORE,
     where: Where = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the cuts on the graph: PNG, SVG or PDF.")] = None,
-    worker: Annotated[int | None, typer.Option(help="Rank the neighbours of this worker only.")] = None,
+    worker: Annotated[int | None, typer.Option(help="Show the neighbours of this worker only.")] = None,
+    graded: Annotated[
+        bool,
+        typer.Option("--graded", help="How right the namings are over all runs of the store that --where chooses."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Rank the suspects of a stored run by how often they were cut, beside the truth of the simulation.
+    """Name the liars of a stored run by who was cut how often, or say that the record cannot tell.
 
     Name the run by its key, or let --where select exactly one.
 
@@ -30,11 +34,15 @@ def command(
     import json
     from dataclasses import asdict
 
-    from byzmesh.config.filters import one_run
+    from byzmesh.config.filters import filters, one_run
     from byzmesh.store import open_store
-    from byzmesh.sweeps.forensics import suspects
+    from byzmesh.sweeps.forensics import grade, suspects
 
     with open_store(store, readonly=True) as opened:
+        if graded:
+            grades = grade(opened, [stored.key for stored in opened.list(filters(opened, where), current=True)])
+            typer.echo(json.dumps(asdict(grades)) if as_json else grades_in_words(grades))
+            return
         findings = suspects(opened, one_run(opened, run, where), draw)
     if as_json:
         typer.echo(json.dumps(asdict(findings)))
@@ -42,27 +50,60 @@ def command(
         print_findings(findings, worker)
 
 
+def grades_in_words(grades: Any) -> str:
+    """The counts with what follows from them."""
+    lines = [f"Runs that cut somebody: {grades.runs}; {grades.naming} of them name somebody."]
+    if grades.naming:
+        lines.append(
+            f"Named: {grades.named} workers, {grades.right} of them liars (precision {grades.precision:.1%}); runs "
+            f"that name an honest worker: {grades.framing} (95% interval up to {grades.framing_at_most:.1%} of them)."
+        )
+    if grades.liars:
+        lines.append(f"Liars: {grades.liars}, {grades.right} of them named (recall {grades.recall:.1%}).")
+    return "\n".join(lines)
+
+
 def print_findings(findings: Any, worker: int | None) -> None:
-    """Print a summary in words, then the ranking over the network or at one worker."""
+    """Print a summary in words, then how often each was cut, over the network or at one worker."""
     from rich.console import Console
     from rich.table import Table
 
+    from byzmesh.theory.forensics import LEAST_ROUNDS, MEASURED, OFTEN, SELDOM
+
     console = Console()
+    if findings.verdict == "named":
+        names = ", ".join(map(str, findings.named))
+        console.print(
+            f"Named: {names}, cut in {OFTEN:.0%} of the rounds or more, all others in less than {SELDOM:.0%}."
+        )
+        console.print(f"How sure is that: {MEASURED}")
+    elif findings.verdict == "nobody":
+        console.print(
+            f"Nobody stands out: all were cut in less than {SELDOM:.0%} of the rounds. Liars may have blended in."
+        )
+    else:
+        console.print(
+            f"Cannot tell: the cuts are spread over workers that may all be honest (or there are fewer than "
+            f"{LEAST_ROUNDS} rounds). Honest workers whose data differ look like liars here."
+        )
     if findings.precision is not None:
-        console.print(f"Of the most suspected, {findings.precision:.0%} are liars.")
-        console.print(f"Of the liars' messages, {findings.caught:.1%} were cut.")
+        console.print(f"Of the named, {findings.precision:.0%} are liars.")
+    if findings.recall is not None:
+        console.print(
+            f"Of the liars, {findings.recall:.0%} are named; {findings.caught:.1%} of their messages were cut."
+        )
     wrong = [rate for *_, rate in findings.mistaken]
     often = f", {sum(wrong) / len(wrong):.1%} of the time on average" if wrong else ""
     console.print(f"Honest links cut by mistake at least once: {len(wrong)}{often}.")
-    ranked = findings.network
+    shown = findings.network
     if worker is not None:
         if worker not in findings.worker:
             raise ConfigError(f"worker {worker} cut nobody; workers that did: {sorted(findings.worker)}")
-        ranked = findings.worker[worker]
-    table = Table(title="suspects" if worker is None else f"suspects of worker {worker}", title_justify="left")
-    for heading in ("worker", "cut", "above usual", "truth"):
+        shown = findings.worker[worker]
+    table = Table(title="cuts" if worker is None else f"cuts by worker {worker}", title_justify="left")
+    for heading in ("worker", "cut", "truth"):
         table.add_column(heading, justify="right")
-    for suspect in ranked:
-        truth = "" if suspect.lies is None else "lies" if suspect.lies else "honest"
-        table.add_row(str(suspect.sender), f"{suspect.rate:.1%}", f"{suspect.suspicion:+.1%}", truth)
+    for one in shown:
+        truth = "" if one.lies is None else "lies" if one.lies else "honest"
+        table.add_row(str(one.sender), f"{one.rate:.1%}", truth)
     console.print(table)

@@ -90,7 +90,7 @@ class Peer:
             raise ConfigError(f"neighbours must not contain the own id {me}")
         self.neighbours = sorted(remotes)
         count = len(self.neighbours)
-        check_feasible(self.rule, np.array([f]), np.array([count]), np.array([me]))
+        check_feasible(self.rule, np.array([f]), np.array([count]), np.array([me]), all_arrive=False)
         self.weight = _weights(weights, self.neighbours)
         self.form = Format(run, len(mine), str(mine.dtype), wire)
         self.log = log

@@ -13,6 +13,7 @@ from byzmesh.checks import whole
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.round import FIRST, Round
 from byzmesh.rules.base import Rule, normalised, rules
+from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.inbox import make_inbox
 from byzmesh.rules.interop import Bridge
 from byzmesh.types import Booleans, Floats, Integers
@@ -42,9 +43,25 @@ def rule(spec: str | Rule | Mapping[str, Any] | Callable[..., Any], /, **options
 make_rule = rule  # `rule` is also the name of arguments below
 
 
-def check_feasible(rule: Rule, f: Integers, neighbours: Integers, workers: Integers) -> None:
-    """Raise `InfeasibleBound` for the first worker whose bound is too large for the rule."""
-    if not rule.uses_f:
+class WeakBound(UserWarning):
+    """The rule runs with this bound on the lying neighbours, but does not resist so many lies."""
+
+
+def check_feasible(
+    rule: Rule, f: Integers, neighbours: Integers, workers: Integers, *, all_arrive: bool = True
+) -> None:
+    """Raise `InfeasibleBound` for the first worker whose bound the rule cannot bear, warn of one it does not resist.
+
+    all_arrive  whether a round waits for every honest message, as a simulation does. Peers go on after d - f: f honest
+                messages may be late while all f lies are there, so that f must hold for d - f messages.
+
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     check_feasible(rules.build("krum"), np.array([2]), np.array([6]), np.array([4]), all_arrive=False)
+    ...     print(told[0].message)
+    rule Krum with f = 2 at worker 4: it resists 1 of the d - f = 4 messages that a round surely has; use f <= 1
+    """
+    if rule.feasible is None:
         return
     counts, place = np.unique(neighbours, return_inverse=True)
     largest = np.array([rule.largest_f(int(count)) for count in counts], np.int64)[place]
@@ -56,6 +73,29 @@ def check_feasible(rule: Rule, f: Integers, neighbours: Integers, workers: Integ
             largest=int(largest[bad]),
             neighbours=int(neighbours[bad]),
         )
+    sure = neighbours if all_arrive else neighbours - f
+    counts, place = np.unique(sure, return_inverse=True)
+    resisted = np.array([rule.feasible.resisted(int(count)) for count in counts], np.int64)[place]
+    for weak in np.flatnonzero((f > resisted) & (f > 0))[:1]:
+        way_out = _resisted(rule.feasible, int(neighbours[weak]), all_arrive)
+        of_which = "messages of a round" if all_arrive else "messages that a round surely has"
+        count = f"{sure[weak]}" if all_arrive else f"d - f = {sure[weak]}"
+        warnings.warn(
+            WeakBound(
+                f"rule {rule.name} with f = {f[weak]} at worker {workers[weak]}: it resists {max(0, resisted[weak])} "
+                f"of the {count} {of_which}; use f <= {way_out}"
+            ),
+            stacklevel=3,
+        )
+
+
+def _resisted(feasible: Feasible, neighbours: int, all_arrive: bool) -> int:
+    """The largest f that d neighbours allow and the rule resists."""
+    return max(
+        f
+        for f in range(max(0, feasible.largest(neighbours)) + 1)
+        if f <= max(0, feasible.resisted(neighbours if all_arrive else neighbours - f))
+    )
 
 
 def aggregate(

@@ -42,5 +42,9 @@ def bucketing(inner: Rule | str = "IOS", s: int = 2) -> Rule:
     def largest_f(neighbours: int) -> int:
         return rule.largest_f(-(-neighbours // s))
 
-    feasible = Feasible("that of the inner rule for ceil(d / s) neighbours", largest_f)
+    def resisted(messages: int) -> int:
+        groups = -(-messages // s)
+        return groups if rule.feasible is None else rule.feasible.resisted(groups)
+
+    feasible = Feasible("that of the inner rule for ceil(d / s) neighbours", largest_f, resisted)
     return premixed("bucketing", rule, mixing, feasible, weighted=True, s=s)

@@ -14,10 +14,13 @@ from byzmesh.checks import choice
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS, by_weight, cutting, twice_over_the_rest
 from byzmesh.rules.cutting import cut_farthest
-from byzmesh.rules.feasible import BELOW_NEIGHBOURS
+from byzmesh.rules.feasible import CUTS_FARTHEST, Feasible, below_half, below_neighbours
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.ios import THEOREM_3
 from byzmesh.types import Floats
+
+CUTS_FARTHEST_FROM_OTHERS = Feasible("f < d", below_neighbours, below_half)
+"""With its own model outside the means, the lies must be fewer than the honest messages."""
 
 
 @rules.register("FABA", published={"own": "outside"})
@@ -39,7 +42,7 @@ def faba(own: str = "inside") -> Rule:
     return gram_rule(
         "FABA",
         coefficients,
-        feasible=BELOW_NEIGHBOURS,
+        feasible=CUTS_FARTHEST if own == "inside" else CUTS_FARTHEST_FROM_OTHERS,
         options={"own": own},
         keeps_own=True,
         virtual_mixing="equal",

@@ -17,7 +17,7 @@ import numpy as np
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.contraction import bound_of_cuts, by_weight, cutting, first_wrong_cut
 from byzmesh.rules.cutting import cut_farthest
-from byzmesh.rules.feasible import BELOW_NEIGHBOURS
+from byzmesh.rules.feasible import CUTS_FARTHEST
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
 
@@ -48,7 +48,7 @@ def ios() -> Rule:
     return gram_rule(
         "IOS",
         coefficients,
-        feasible=BELOW_NEIGHBOURS,
+        feasible=CUTS_FARTHEST,
         uses_weights=True,
         keeps_own=True,
         virtual_mixing="to-own",

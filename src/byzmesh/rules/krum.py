@@ -10,7 +10,7 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.rules.base import Block, Rule, rules
-from byzmesh.rules.feasible import Feasible
+from byzmesh.rules.feasible import Feasible, below_half
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.nearest import pick_least
 from byzmesh.types import Booleans, Floats, Integers
@@ -55,7 +55,8 @@ def largest_krum(neighbours: int) -> int:
     return neighbours - 2 if neighbours >= 2 else -1
 
 
-ALL_BUT_TWO = Feasible("f <= d - 2", largest_krum)
+ALL_BUT_TWO = Feasible("f <= d - 2", largest_krum, below_half)
+"""It resists lies while S - f - 2 >= f: at least one of a lie's nearest others is then honest."""
 
 
 @rules.register("Krum")

@@ -10,7 +10,7 @@ import numpy as np
 from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.contraction import by_weight, twice_over_the_rest
 from byzmesh.rules.cutting import cut_farthest
-from byzmesh.rules.feasible import BELOW_NEIGHBOURS
+from byzmesh.rules.feasible import CUTS_FARTHEST
 from byzmesh.rules.gossip import rest_to_own
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
@@ -27,7 +27,7 @@ def lazy_ios() -> Rule:
     return gram_rule(
         "LazyIOS",
         coefficients,
-        feasible=BELOW_NEIGHBOURS,
+        feasible=CUTS_FARTHEST,
         uses_weights=True,
         keeps_own=True,
         virtual_mixing="to-own",

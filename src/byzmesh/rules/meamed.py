@@ -6,17 +6,12 @@ from typing import Any
 
 from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule, vectors
-from byzmesh.rules.feasible import Feasible
+from byzmesh.rules.feasible import Feasible, below_half_of_all
 from byzmesh.rules.ranks import near_median_mean
 from byzmesh.types import Booleans, Integers
 
-
-def largest_mea_med(neighbours: int) -> int:
-    """2f < S = d + 1: with more, the median itself may be a lie."""
-    return neighbours // 2
-
-
-BELOW_HALF_OF_ALL = Feasible("2f < d + 1", largest_mea_med)
+BELOW_HALF_OF_ALL = Feasible("2f < d + 1", below_half_of_all)
+"""Beyond, the median itself may be a lie."""
 
 
 @rules.register("MeaMed", aliases=("mean-around-median",))

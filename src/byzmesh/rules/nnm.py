@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
-from byzmesh.rules.feasible import Feasible, below_neighbours
+from byzmesh.rules.feasible import Feasible, below_half_of_all, below_neighbours
 from byzmesh.rules.nearest import pick_least
 from byzmesh.rules.preaggregate import Mixed, premixed
 
@@ -34,4 +34,9 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
     def largest_f(neighbours: int) -> int:
         return min(below_neighbours(neighbours), rule.largest_f(neighbours))
 
-    return premixed("NNM", rule, mixing, Feasible("f < d and that of the inner rule", largest_f), weighted=False)
+    def resisted(messages: int) -> int:
+        most = below_half_of_all(messages)  # beyond, every mixture may have lies in it
+        return most if rule.feasible is None else min(most, rule.feasible.resisted(messages))
+
+    feasible = Feasible("f < d and that of the inner rule", largest_f, resisted)
+    return premixed("NNM", rule, mixing, feasible, weighted=False)

@@ -29,7 +29,7 @@ from byzmesh.compiled import exact
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.contraction import THIRD, below, by_weight
 from byzmesh.rules.cutting import cut_farthest
-from byzmesh.rules.feasible import BELOW_NEIGHBOURS
+from byzmesh.rules.feasible import CUTS_FARTHEST
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Booleans, Floats
 
@@ -113,7 +113,7 @@ def reprieve(c: float = 3.5) -> Rule:
     return gram_rule(
         "Reprieve",
         coefficients,
-        feasible=BELOW_NEIGHBOURS,
+        feasible=CUTS_FARTHEST,
         uses_weights=True,
         options={"c": c},
         keeps_own=True,
