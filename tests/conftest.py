@@ -51,7 +51,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
     folder = tmp_path_factory.mktemp("filled")
     grid = {
         "base": {
-            "problem": {"name": "softmax", "data": str(samples)},
+            "problem": {"name": "softmax", "dataset": str(samples)},
             "network": "paper/two-castle",
             "rounds": 20,
             "evaluate_every": 5,
@@ -77,7 +77,7 @@ def grid_file(tmp_path: Path, samples: Path) -> GridFile:
 
     def write(name: str = "grid.yaml", rounds: int = 50, **parts: Any) -> Path:
         base = {
-            "problem": {"name": "softmax", "data": str(samples), "batch": 8},
+            "problem": {"name": "softmax", "dataset": str(samples), "batch": 8},
             "network": "paper/two-castle",
             "attack": "gaussian",
             "rounds": rounds,

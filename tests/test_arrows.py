@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,20 @@ import pytest
 import byzmesh
 
 ROOT = Path(byzmesh.__file__).parent
-FLOOR = {"_version", "errors", "types", "checks", "files", "naming", "plugins", "registry", "rng", "compiled"}
-FLOOR |= {"round", "source"}
+FLOOR = {
+    "_version",
+    "errors",
+    "types",
+    "checks",
+    "files",
+    "naming",
+    "renamed",
+    "plugins",
+    "registry",
+    "rng",
+    "compiled",
+}
+FLOOR |= {"renamed", "round", "source"}
 GROUND = {"networks", "rules", "attacks", "problems"}
 SIMULATION = GROUND | {"theory", "training"}
 CONFIG = SIMULATION | {"simulation"}
@@ -72,6 +86,50 @@ def test_arrows(path: Path) -> None:
     allowed = FLOOR if room in FLOOR else FLOOR | {room} | MAY_IMPORT[room]
     extra = imported_rooms(path) - allowed
     assert not extra, f"{path.relative_to(ROOT)} imports {sorted(extra)}"
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module."""
+    return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path) for path in modules()}
+
+
+def running(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node, inside functions too, but for what only a type checker sees."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from running(node)
+
+
+def imported_modules(source: str) -> set[str]:
+    """Modules of byzmesh that a source imports when it runs, at once or inside a function."""
+    names: set[str] = set()
+    for node in running(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= below & MODULES or {node.module}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names & MODULES
+
+
+def test_no_cycles() -> None:
+    """No module needs itself to be there, not even late: an import inside a function is no way round a cycle."""
+    graph = {name_of(path): imported_modules(path.read_text()) - {name_of(path)} for path in modules()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"these import each other: {' -> '.join(error.args[1])}")
+
+
+def test_an_import_inside_a_function_counts() -> None:
+    late = "def save() -> None:\n    from byzmesh.simulation.saving import save\n"
+    typed = "if TYPE_CHECKING:\n    from byzmesh.simulation.engine import Simulation\n"
+    assert imported_modules(late + typed) == {"byzmesh.simulation.saving"}
+    assert imported_modules("from byzmesh.rules import base, Rule") == {"byzmesh.rules.base"}
 
 
 def test_no_room_is_empty() -> None:

@@ -174,7 +174,7 @@ def test_one_number_that_is_not_finite_is_enough(kind: torch.dtype) -> None:
                 assert bm.torch.aggregate("weimean", module, [message(module), sent], f=0) == [1]
 
 
-def test_all_silent_keeps_the_own_parameters() -> None:
+def test_all_silent_keeps_its_own_parameters() -> None:
     module = nn.Linear(3, 2)
     own = bm.torch.flatten(module)
     with pytest.warns(bm.BadMessage):

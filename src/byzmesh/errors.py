@@ -4,6 +4,7 @@
     ├── ConfigError (ValueError)     an argument, option or file is not what it must be
     │   ├── UnknownName              no rule, attack, topology, ... of that name
     │   ├── UnknownOption            the part exists, the option does not
+    │   ├── NoLiars                  an attack where nobody lies
     │   └── InfeasibleBound          f is too large for the rule on this neighbourhood
     ├── MissingExtra                 an optional dependency is not installed
     ├── DataError                    a data set is missing, damaged or of the wrong form
@@ -34,6 +35,19 @@ class UnknownName(ConfigError):
 
 class UnknownOption(ConfigError):
     """The named part exists but does not take that option."""
+
+
+class NoLiars(ConfigError):
+    """An attack is chosen where nobody lies.
+
+    >>> str(NoLiars("ALIE"))
+    'attack ALIE: nobody lies here; say who does (byzantine: how many, or their ids), or take attack none'
+    """
+
+    def __init__(self, attack: str) -> None:
+        super().__init__(
+            f"attack {attack}: nobody lies here; say who does (byzantine: how many, or their ids), or take attack none"
+        )
 
 
 class InfeasibleBound(ConfigError):

@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from byzmesh.checks import whole
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
+from byzmesh.renamed import renamed
 from byzmesh.source import remember
 
 T = TypeVar("T")
@@ -277,10 +278,12 @@ class Registry(Generic[T]):
 
     def is_registered(self, spec: Any) -> bool:
         """Whether a spec has a registered name; a user's own object need not have one."""
-        if isinstance(spec, self._built):
-            self.load()
-            return fold(getattr(spec, "name", "")) in self._names
-        return True
+        return self.knows(getattr(spec, "name", "")) if isinstance(spec, self._built) else True
+
+    def knows(self, name: str) -> bool:
+        """Whether a name or alias is registered."""
+        self.load()
+        return fold(name) in self._names
 
     def entry_of(self, spec: Any) -> Entry[T]:
         """The entry that a spec names."""
@@ -309,6 +312,8 @@ class Registry(Generic[T]):
         options = {**options, **more}
         for option in options:
             if option not in known:
+                if today := renamed(self.kind, entry.name).get(option):
+                    raise UnknownOption(f"{self.kind} {entry.name} has no option {option!r}; it is called {today!r}")
                 hint = nearest(str(option), known) if known else "it takes none"
                 raise UnknownOption(f"{self.kind} {entry.name} has no option {option!r}: {hint}")
         for option, default in known.items():

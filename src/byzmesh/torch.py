@@ -73,7 +73,7 @@ def aggregate(
                           `centre` (vectors as of `flatten`), `round`, `loss`, and the rule's own options
 
     A message that is not a mapping, lacks a trainable parameter, or has one that is not a dense tensor of the module's
-    shape and dtype with finite numbers counts as silence, with a `bm.BadMessage` warning: its weight goes to the own
+    shape and dtype with finite numbers counts as silence, with a `bm.BadMessage` warning: its weight goes to your own
     parameters. Other entries are ignored. Returns the positions of the silent messages.
 
     >>> import torch

@@ -119,9 +119,7 @@ def test_in_every_round_of_a_run_it_harms_most(rule: str) -> None:
     watching = replace(made, forge=forge, init=lambda scene: [one.init(scene) for one in (made, *fixed)])
     problem = {"name": "quadratic", "dimension": 6, "targets": "normal"}
     run = prepare(problem=problem, network="paper/two-castle", rule=rule, attack="adaptive", rounds=25, step=0.2)
-    run.attack = watching
-    run.start()
-    assert run.run().status == "finished"
+    assert replace(run, attack=watching).run().status == "finished"
     assert len(rounds) == 25 and min(rounds) > 0.0
 
 
@@ -138,9 +136,7 @@ def searches(rule: Any, topology: str, dtype: str, watch: Any) -> None:
         watch(view, forged)
         return forged, states
 
-    run.attack = replace(made, forge=forge)
-    run.start()
-    assert run.run().status == "finished"
+    assert replace(run, attack=replace(made, forge=forge)).run().status == "finished"
 
 
 @pytest.mark.parametrize("topology", ["paper/two-castle", "paper/er-12", "paper/octopus"])

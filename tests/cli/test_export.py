@@ -20,7 +20,7 @@ from tests.simulation.small import write_data
 
 PROBLEMS = {
     "mlp": {"name": "torch", "module": {"name": "mlp", "hidden": [3]}, "dataset": "small.npz", "batch": 4},
-    "softmax": {"name": "softmax", "data": "small.npz", "batch": 4},
+    "softmax": {"name": "softmax", "dataset": "small.npz", "batch": 4},
 }
 
 

@@ -27,7 +27,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_data(lab / "data")
     (lab / "office.edges").write_text(EDGES)
     content: dict[str, Any] = {
-        "problem": {"name": "softmax", "data": "data/small.npz", "batch": 4},
+        "problem": {"name": "softmax", "dataset": "data/small.npz", "batch": 4},
         "network": {"file": "office.edges", "byzantine": [3]},
         "attack": "gaussian",
         "rounds": 2,
@@ -55,7 +55,7 @@ def test_sweep_and_plan(config: Path) -> None:
 
 def test_show_draw_certify_design(config: Path) -> None:
     shown = as_json("show", "../lab/run.yaml")
-    assert shown["problem"]["data"] == str(config.parent / "data" / "small.npz")
+    assert shown["problem"]["dataset"] == str(config.parent / "data" / "small.npz")
     assert len(shown["network"]["edges"]) == 6
     assert run("draw", "../lab/run.yaml", "--out", "net.png", "--data", "data.png").exit_code == 0
     assert Path("net.png").exists() and Path("data.png").exists()
@@ -75,7 +75,7 @@ def test_settings_are_relative_to_the_current_folder(config: Path) -> None:
     found = load_config("../lab/run.yaml", ["network.file=mine.edges", "network.byzantine=none"])
     assert found["network"]["n"] == 3
     with pytest.raises((ConfigError, DataError), match=r"here/data/small\.npz"):
-        run("run", "../lab/run.yaml", "--set", "problem.data=data/small.npz")
+        run("run", "../lab/run.yaml", "--set", "problem.dataset=data/small.npz")
 
 
 def test_a_module_in_a_file_beside_the_config(config: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from byzmesh.cli.peers import rows, series_of
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, NoLiars
 from byzmesh.peers.network_file import load_network
 from tests.cli.commands import run
 from tests.peers.networks import free_ports, make_network
@@ -31,6 +31,10 @@ def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
     assert load_network(path).rounds == 20
     with pytest.raises(ConfigError, match="--local"):
         run("peers", "launch", path)
+    with pytest.raises(NoLiars, match="attack gaussian: nobody lies here"):
+        run("peers", "launch", path, "--local", "--out", tmp_path / "out", "--attack", "gaussian")
+    with pytest.raises(NoLiars, match="attack gaussian: nobody lies here"):
+        run("peers", *words, "--keys", tmp_path / "keys", "--set", "attack=gaussian", "--out", tmp_path / "other.yaml")
     done = run("peers", "launch", path, "--local", "--out", tmp_path / "out", "--store", tmp_path / "s.db")
     assert done.exit_code == 0, done.output
     assert "stored as" in done.output and "moved up" in done.output

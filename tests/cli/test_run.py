@@ -33,7 +33,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "run.yaml"
     content: dict[str, Any] = {
-        "problem": {"name": "softmax", "data": str(write_data(tmp_path)), "batch": 8},
+        "problem": {"name": "softmax", "dataset": str(write_data(tmp_path)), "batch": 8},
         "network": "paper/two-castle",
         "rule": "ios",
         "attack": "gaussian",
@@ -152,7 +152,7 @@ def test_a_store_or_folder_that_cannot_be_written_is_one_line(config: Path, tmp_
 
 
 def test_a_full_disk_is_one_line(config: Path) -> None:
-    words = ["run", config, "--set", "rounds=3", "--set", "problem.data=mnist"]
+    words = ["run", config, "--set", "rounds=3", "--set", "problem.dataset=mnist"]
     warm = byzmesh(*words, "--store", "warm.db")  # Numba's cache is larger than that
     assert warm.returncode == 0, warm.stderr
     done = byzmesh(*words, file_size=250_000)
@@ -199,8 +199,8 @@ MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
     ({"local": {"decay": -1}}, ["decay", "-1"]),
     ({"profile": "papper"}, ["profile", "'paper'"]),
     ({"measure": ["gradiant"]}, ["gradiant", "gradient"]),
-    ({"problem": {"name": "softmax", "data": "nowhere.npz"}}, ["nowhere.npz"]),
-    ({"problem": {"name": "softmax", "data": "cifar10", "data_dir": "nowhere"}}, ["nowhere"]),
+    ({"problem": {"name": "softmax", "dataset": "nowhere.npz"}}, ["nowhere.npz"]),
+    ({"problem": {"name": "softmax", "dataset": "cifar10", "data_dir": "nowhere"}}, ["nowhere"]),
     ({"problem": {"name": "softmax", "batch": 0}}, ["batch", "0"]),
     ({"problem": {"name": "softmax", "partition": {"name": "dirichlet", "alpha": 0}}}, ["alpha", "0"]),
 ]

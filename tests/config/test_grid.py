@@ -16,7 +16,12 @@ from byzmesh.errors import ConfigError
 from byzmesh.store import config_key
 from byzmesh.store.keys import flatten
 
-BASE = {"problem": "quadratic", "network": {"name": "ring", "n": 6, "byzantine": [1]}, "rule": "ios", "rounds": 5}
+BASE: dict[str, Any] = {
+    "problem": "quadratic",
+    "network": {"name": "ring", "n": 6, "byzantine": [1]},
+    "rule": "ios",
+    "rounds": 5,
+}
 
 
 def labels(**grid: Any) -> list[dict[str, Any]]:
@@ -250,3 +255,42 @@ def test_random_grids_expand_to_each_run_once() -> None:
         wanted = dict.fromkeys((seed, rounds) for seed in axes["seed"] for rounds in axes["rounds"])
         assert [(point.config["seed"], point.config["rounds"]) for point in points] == list(wanted)
         assert len({point.key for point in points}) == len(points)
+
+
+@pytest.mark.parametrize("nobody", [0, [], "none"])
+def test_where_a_grid_counts_liars_nobody_is_the_baseline_without_an_attack(nobody: Any) -> None:
+    axes = {"attack": ["alie", "sign-flipping"], "network.byzantine": [nobody, 1, 2]}
+    cells = expand({"base": BASE, "axes": axes})
+    told = [(cell.config["attack"]["name"], len(cell.config["network"]["byzantine"]), cell.note) for cell in cells]
+    assert told == [
+        ("none", 0, "nobody lies: run with attack none"),
+        ("ALIE", 1, ""),
+        ("ALIE", 2, ""),
+        ("sign-flipping", 1, ""),
+        ("sign-flipping", 2, ""),
+    ]
+    assert cells[0].labels == {"attack": "none", "network.byzantine": nobody}
+    assert cells[0].key == expand({"base": {**BASE, "network": {**BASE["network"], "byzantine": nobody}}})[0].key
+
+
+def test_options_of_the_attack_are_no_label_of_the_baseline() -> None:
+    cells = expand(
+        {
+            "base": {**BASE, "attack": "ipm"},
+            "cases": {"none": {"network.byzantine": "none"}, "one": {"network.byzantine": [1]}},
+            "axes": {"attack.eps": [0.5, 0.9]},
+        }
+    )
+    assert [dict(cell.labels) for cell in cells] == [
+        {"case": "none", "attack": "none"},
+        {"case": "one", "attack.eps": 0.5},
+        {"case": "one", "attack.eps": 0.9},
+    ]
+
+
+def test_an_attack_where_nobody_lies_is_a_mistake_otherwise() -> None:
+    ring = {"name": "ring", "n": 6}
+    with pytest.raises(ConfigError, match=r"attack ALIE: nobody lies here; .* \(at seed = 3\)$"):
+        expand({"base": {**BASE, "network": ring, "attack": "alie"}, "axes": {"seed": [3, 4]}})
+    with pytest.raises(ConfigError, match="attack ALIE: nobody lies here"):
+        expand({"base": {**BASE, "attack": "alie"}, "axes": {"network": [ring, "paper/two-castle"]}})

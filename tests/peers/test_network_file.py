@@ -189,13 +189,13 @@ def test_file_names_are_relative_to_the_file_and_the_run_is_the_same_in_every_fo
     more = {"topology": {"file": "office.edges"}, "rule": "relative", "plugins": "planned.py"}
     monkeypatch.chdir(tmp_path)
     with rules.temporary():
-        file = make_network(home, 3, problem={"name": "softmax", "data": "mine.npz", "batch": 2}, **more)
+        file = make_network(home, 3, problem={"name": "softmax", "dataset": "mine.npz", "batch": 2}, **more)
         assert str(home) not in (home / "network.yaml").read_text()
         shutil.copytree(home, tmp_path / "other")
         for folder in ("home", "other"):
             read = load_network(Path(folder) / "network.yaml")
             assert read.run == file.run and read.network.n == 3
-            assert read.made_problem.options["data"] == str(tmp_path / folder / "mine.npz")
+            assert read.made_problem.options["dataset"] == str(tmp_path / folder / "mine.npz")
             assert bind_share(read, 0)[0].dimension == 84
 
 
@@ -203,7 +203,7 @@ def test_data_of_a_peers_own_are_where_its_command_says(
     tmp_path: Path, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = make_network(
-        tmp_path / "net", 2, edges=[[0, 1]], rule="weimean", problem={"name": "softmax", "data": "a.npz"}
+        tmp_path / "net", 2, edges=[[0, 1]], rule="weimean", problem={"name": "softmax", "dataset": "a.npz"}
     )
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "a.npz").write_bytes(samples.read_bytes())
@@ -216,11 +216,11 @@ def test_a_plan_names_files_beside_it_by_their_path_from_it(tmp_path: Path, samp
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "mine.npz").write_bytes(samples.read_bytes())
     for data, name in (("data/mine.npz", "data/mine.npz"), (str(samples), str(samples))):
-        run = resolve({"network": {"name": "ring", "n": 3}, "problem": {"name": "softmax", "data": data}}, tmp_path)
+        run = resolve({"network": {"name": "ring", "n": 3}, "problem": {"name": "softmax", "dataset": data}}, tmp_path)
         graph = Network.from_spec(run["network"])
         keys = keygen(tmp_path / str(len(name)), 3)
         file = plan_network(run, graph, addresses("127.0.0.1:7000", 3), keys, tmp_path)
-        assert file.problem["data"] == name
+        assert file.problem["dataset"] == name
         assert bind_share(file, 0)[0].workers == 3
 
 

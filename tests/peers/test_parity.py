@@ -39,7 +39,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def config(samples: Path, variant: str, **more: Any) -> dict[str, Any]:
     return resolve(
         {
-            "problem": {"name": "softmax", "data": str(samples), "batch": 4, "partition": "one-class"},
+            "problem": {"name": "softmax", "dataset": str(samples), "batch": 4, "partition": "one-class"},
             "network": {"name": "complete", "n": PEERS},
             "rule": "ios",
             "f": 1,

@@ -44,11 +44,11 @@ def make(shape, classes):
 
     return torch.nn.Linear(shape[0], classes)
 """
-SOFTMAX = {"name": "softmax", "data": "samples.npz", "batch": 4}
+SOFTMAX = {"name": "softmax", "dataset": "samples.npz", "batch": 4}
 TORCH = {"name": "torch", "module": {"name": "mlp", "hidden": [3]}, "dataset": "samples.npz", "batch": 4}
 BINARY: list[dict[str, Any]] = [
     {"classes": [0, 1]},
-    {"data_dir": ".", "data": "samples.npz"},
+    {"data_dir": ".", "dataset": "samples.npz"},
     *({"partition": name} for name in partitions.names()),
     {"batch": 3},
     *({"batching": name} for name in ("uniform", "consecutive")),
@@ -146,7 +146,9 @@ def _no_plugins() -> Iterator[None]:
 
 
 def raw(key: str, value: Any) -> dict[str, Any]:
-    usual = {"problem": SOFTMAX, "network": {"edges": EDGES, "n": PEERS}, "rule": "weimean", "rounds": 1}
+    liars = [5] if key == "attack" and value != "none" else []
+    network = {"edges": EDGES, "n": PEERS, "byzantine": liars}
+    usual = {"problem": SOFTMAX, "network": network, "rule": "weimean", "rounds": 1}
     return {**usual, "evaluate_every": 1, key: value}
 
 

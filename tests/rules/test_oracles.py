@@ -137,7 +137,7 @@ def test_ties_go_to_the_lowest_sender() -> None:
     assert ORACLES["MDA"]([0.0], [[1.0], [-1.0]], [1 / 3] * 3, 1)[0] == pytest.approx(0.5)
 
 
-def test_balance_measures_by_the_own_length() -> None:
+def test_balance_measures_by_its_own_length() -> None:
     received = [[1.2], [0.8], [2.0]]
     assert ORACLES["BALANCE"]([1.0], received, [0.25] * 4)[0] == pytest.approx(1.0)
     assert ORACLES["BALANCE"]([1.0], received, [0.25] * 4, gamma=1.0, alpha=0.25)[0] == pytest.approx(0.25 + 1.0)

@@ -96,7 +96,7 @@ def test_silence_and_bounds_as_fast_rules_see_them() -> None:
     np.testing.assert_allclose(weights, [0.6, 0.3, 0.1])
 
 
-def test_a_result_that_is_not_finite_keeps_the_own_model() -> None:
+def test_a_result_that_is_not_finite_keeps_its_own_model() -> None:
     with np.errstate(invalid="ignore"):
         out = bm.aggregate_all(
             lambda own, received, weights, f: own * np.nan, bm.network("ring", n=4), np.arange(8.0).reshape(4, 2)
@@ -144,7 +144,7 @@ def test_coefficients_of_the_wrong_shape_are_one_line(coefficients: Any, message
     assert "\n" not in str(caught.value)
 
 
-def test_coefficients_may_be_whole_numbers_and_nan_keeps_the_own_model() -> None:
+def test_coefficients_may_be_whole_numbers_and_nan_keeps_its_own_model() -> None:
     ones = bm.gram_rule("ones", lambda block: block.present.astype(int))
     assert bm.aggregate(ones, np.zeros(1), np.ones((3, 1))).tolist() == [3.0]
 

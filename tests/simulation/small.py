@@ -22,7 +22,7 @@ def write_data(folder: Path) -> Path:
 def config(data: Path, **more: Any) -> dict[str, Any]:
     """A short run on the small data over the two-castle graph."""
     base: dict[str, Any] = {
-        "problem": {"name": "softmax", "data": str(data), "partition": "iid", "batch": 8},
+        "problem": {"name": "softmax", "dataset": str(data), "partition": "iid", "batch": 8},
         "network": "paper/two-castle",
         "rule": "ios",
         "attack": "sign-flipping",

@@ -33,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def spread_out(data: Path) -> dict[str, Any]:
     """The problem with different initial models, so that rules have something to decide."""
-    return {"name": "softmax", "data": str(data), "batch": 8, "init": "normal"}
+    return {"name": "softmax", "dataset": str(data), "batch": 8, "init": "normal"}
 
 
 def plain_loops(raw: dict[str, Any], rounds: int) -> np.ndarray:

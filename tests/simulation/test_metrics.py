@@ -51,7 +51,7 @@ def test_metrics_on_request_equal_those_by_hand(data: Path) -> None:
 
 @pytest.mark.parametrize("problem", ["logistic", "least-squares"])
 def test_classes_of_two(data: Path, problem: str) -> None:
-    measured = {"name": problem, "data": str(data), "batch": 8}
+    measured = {"name": problem, "dataset": str(data), "batch": 8}
     run = bm.simulate(**config(data, problem=measured, measure="class_accuracy", attack="none"))
     halves = [run.metrics[f"class_accuracy_{label}"][-1] for label in (0, 1)]
     assert np.mean(halves) == pytest.approx(run.metrics["accuracy"][-1]), "as many odd labels as even ones"

@@ -98,7 +98,7 @@ def flowers(path: Path, seed: int) -> None:
 def grid(tmp_path: Path) -> Path:
     """A grid over a CSV file."""
     flowers(tmp_path / "flowers.csv", 0)
-    problem = {"name": "softmax", "data": str(tmp_path / "flowers.csv"), "batch": 4}
+    problem = {"name": "softmax", "dataset": str(tmp_path / "flowers.csv"), "batch": 4}
     base = {"problem": problem, "network": {"name": "ring", "n": 5}, "rounds": 3}
     path = tmp_path / "grid.yaml"
     path.write_text(yaml.safe_dump({"base": base, "axes": {"seed": [0, 1]}}))

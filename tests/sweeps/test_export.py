@@ -62,8 +62,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def resolved(data: Path, problem: dict[str, Any], **more: Any) -> dict[str, Any]:
-    source = {"dataset" if problem["name"] == "torch" else "data": str(data)}
-    return resolve(small_config(data, problem=problem | source, dtype="float32", **more))
+    return resolve(small_config(data, problem=problem | {"dataset": str(data)}, dtype="float32", **more))
 
 
 def kept_run(store: Store, data: Path, problem: dict[str, Any], **more: Any) -> tuple[str, bm.Simulation]:

@@ -16,7 +16,7 @@ from tests.processes import results
 
 
 def config(samples: Path, rounds: int, **more: Any) -> dict[str, Any]:
-    base = {"problem": {"name": "softmax", "data": str(samples)}, "network": "paper/two-castle", "attack": "alie"}
+    base = {"problem": {"name": "softmax", "dataset": str(samples)}, "network": "paper/two-castle", "attack": "alie"}
     return resolve({**base, "evaluate_every": 7, "rounds": rounds, **more})
 
 

@@ -29,7 +29,7 @@ HARD = [
 
 
 def config(samples: Path, **parts: Any) -> dict[str, Any]:
-    base = {"problem": {"name": "softmax", "data": str(samples)}, "network": "paper/two-castle", "rounds": 60}
+    base = {"problem": {"name": "softmax", "dataset": str(samples)}, "network": "paper/two-castle", "rounds": 60}
     return expand({"base": {**base, "evaluate_every": 7, **parts}})[0].config
 
 

@@ -33,7 +33,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     labels = np.arange(60) % 3
     path = tmp_path_factory.mktemp("data") / "mine.npz"
     np.savez(path, features=generator.normal(size=(60, 5)) + labels[:, None], labels=labels)
-    return bm.problem("softmax", data=str(path), batch=4).bind(workers=WORKERS, seed=3, dtype="float64")
+    return bm.problem("softmax", dataset=str(path), batch=4).bind(workers=WORKERS, seed=3, dtype="float64")
 
 
 def local_round(task: Task, rows: Array, variant: str) -> LocalRound:

@@ -36,7 +36,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def task_of(data: Path, *, batch: int = 4, liars: int = 0, dtype: str = "float64", **options: Any) -> LinearTask:
-    problem = bm.problem("softmax", data=str(data), batch=batch, partition="iid", **options)
+    problem = bm.problem("softmax", dataset=str(data), batch=batch, partition="iid", **options)
     task = problem.bind(workers=WORKERS, seed=3, dtype=dtype, liars=liars)
     assert isinstance(task, LinearTask)
     return task
@@ -115,7 +115,7 @@ def test_saga_keeps_the_mean_of_what_it_keeps(data: Path) -> None:
 
 def config(data: Path, **local: Any) -> dict[str, Any]:
     return {
-        "problem": {"name": "softmax", "data": str(data), "batch": 2, "partition": "iid"},
+        "problem": {"name": "softmax", "dataset": str(data), "batch": 2, "partition": "iid"},
         "network": {"name": "complete", "n": 6, "byzantine": [5]},
         "rule": "ios",
         "attack": "sign-flipping",

@@ -61,7 +61,9 @@ def launch(
     network: Annotated[Path, typer.Argument(help="Network file.", show_default=False)],
     local: Annotated[bool, typer.Option("--local", help="Start all peers as processes on this machine.")] = False,
     byzantine: Annotated[str, typer.Option(help="Ids of lying peers, e.g. 7,9.")] = "",
-    attack: Annotated[str, typer.Option(help="What the liars do; options as name:key=value,key=value.")] = "silent",
+    attack: Annotated[
+        str | None, typer.Option(help="What the liars do (default: silent); options as name:key=value,key=value.")
+    ] = None,
     chaos: Annotated[str, typer.Option(help="Faults to inject into honest peers: kill, pause, slow, partition.")] = "",
     keys: Annotated[
         Path | None, typer.Option(help="Folder of the key files (default: beside the network file).")
@@ -83,7 +85,7 @@ def launch(
             network,
             out,
             byzantine=parse_ids(byzantine),
-            attack=parse_attack(attack),
+            attack=None if attack is None else parse_attack(attack),
             chaos=names(chaos),
             keys=keys,
             store=store,

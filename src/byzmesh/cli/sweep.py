@@ -24,6 +24,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.files import CHECKPOINT_SECONDS
 
 if TYPE_CHECKING:
+    from byzmesh.config.cell import Cell
     from byzmesh.sweeps.dask import Tls
     from byzmesh.sweeps.estimate import Planned
     from byzmesh.sweeps.sweep import Swept
@@ -62,6 +63,7 @@ def command(
     from byzmesh.sweeps.sweep import cores, sweep
 
     cells = read_grid(grid, load_plugins(plugin or ()))
+    print_notes(cells)
     if plan:
         planned = plan_runs(cells, store, retry_failed=retry_failed, recompute=recompute)
         print_plan(planned, cores() if workers is None else workers, as_json=as_json)
@@ -82,6 +84,14 @@ def command(
         )
     print_swept(swept, store, as_json=as_json)
     raise typer.Exit(1 if swept.failed else 0)
+
+
+def print_notes(cells: Sequence[Cell]) -> None:
+    """What the runs of a grid should be known to be."""
+    from collections import Counter
+
+    for note, count in Counter(cell.note for cell in cells if cell.note).items():
+        typer.echo(f"{count} of {len(cells)} runs: {note}", err=True)
 
 
 def tls_of(ca: str | None, cert: str | None, key: str | None) -> Tls | None:
@@ -120,7 +130,8 @@ def print_plan(planned: Sequence[Planned], workers: int, *, as_json: bool) -> No
         console.print(text, highlight=False, markup=False)
     todo = sum(run.seconds != 0.0 for run in planned)
     length = clock(total_seconds(planned, workers))
-    console.print(f"{len(planned)} runs, {todo} to compute: about {length} on {workers} processes", highlight=False)
+    where = f"on {workers} processes" if workers else "in one process"
+    console.print(f"{len(planned)} runs, {todo} to compute: about {length} {where}", highlight=False)
 
 
 def print_swept(swept: Swept, store: Path, *, as_json: bool) -> None:

@@ -18,16 +18,18 @@ class Cell:
     code    the code and data of the run that are not built in, see `config.code`
     key     of config and code: identifies the run in the store
     labels  its names in the grid or table that asked for it: the values of axes, or row and column
+    note    what the user should know about it
     """
 
     config: dict[str, Any] = field(repr=False)
     code: Mapping[str, str] = field(repr=False)
     key: str = field(repr=False)
     labels: Mapping[str, Any]
+    note: str = field(default="", repr=False)
 
 
 def make_cell(
-    config: dict[str, Any], labels: Mapping[str, Any] | None = None, reader: CodeReader | None = None
+    config: dict[str, Any], labels: Mapping[str, Any] | None = None, reader: CodeReader | None = None, note: str = ""
 ) -> Cell:
     """The cell of a canonical config; a reader shared by many cells reads each part's code once.
 
@@ -36,7 +38,7 @@ def make_cell(
     Cell(labels={'row': 'IOS'})
     """
     code = (reader or CodeReader()).of(config)
-    return Cell(config=config, code=code, key=config_key(config, code), labels=dict(labels or {}))
+    return Cell(config=config, code=code, key=config_key(config, code), labels=dict(labels or {}), note=note)
 
 
 def make_cells(asked: Iterable[tuple[Mapping[str, Any], dict[str, Any]]]) -> list[Cell]:

@@ -11,6 +11,9 @@
 
 Keys are those of a config, or dotted paths into it (`rule.tau`). Shorter paths are set first, so that `rule.tau`
 changes whatever `rule` was chosen. The order of the runs: cases, then zips, then axes, the last one fastest.
+
+An attack where nobody lies is an error, but where a grid goes through numbers of liars (`network.byzantine: [0, 1, 2]`)
+the runs with none are the baseline: they have attack `none`, once for all attacks, and their cells say so.
 """
 
 from __future__ import annotations
@@ -28,12 +31,14 @@ from byzmesh.config.keys import assign, lookup, matches
 from byzmesh.config.overrides import with_plugins
 from byzmesh.config.schema import KEYS, resolve
 from byzmesh.config.yaml import read_yaml
-from byzmesh.errors import ByzmeshError, ConfigError, UnknownOption, nearest
+from byzmesh.errors import ByzmeshError, ConfigError, NoLiars, UnknownOption, nearest
 from byzmesh.plugins import load_plugins
 
 PARTS = ("base", "axes", "zip", "cases", "exclude", "plugins")
 CASE = "case"
 """The label that holds the name of a cell's case."""
+
+BASELINE = "nobody lies: run with attack none"
 
 Values = Mapping[str, Any]
 
@@ -78,7 +83,7 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Cell]:
         hits = {number for number, item in enumerate(excluded) if _is_excluded(item, written, label)}
         unused -= hits
         if not hits:
-            cell = _cell(written, label, folder, reader)
+            cell = _cell(written, label, folder, reader, counts_liars=_says_who_lies(values))
             cells.setdefault(cell.key, cell)
     if unused:
         item = excluded[min(unused)]
@@ -88,14 +93,33 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Cell]:
     return list(cells.values())
 
 
-def _cell(written: dict[str, Any], label: dict[str, Any], folder: str | Path, reader: CodeReader) -> Cell:
+def _cell(
+    written: dict[str, Any], label: dict[str, Any], folder: str | Path, reader: CodeReader, *, counts_liars: bool
+) -> Cell:
+    """The cell of a combination.
+
+    counts_liars  whether the grid itself goes through who lies: nobody is then a baseline, not a mistake
+    """
+    note = ""
     try:
         if CASE in label:
             assign(written, f"labels.{CASE}", label[CASE])
-        config = resolve(written, folder)
+        try:
+            config = resolve(written, folder)
+        except NoLiars:
+            if not counts_liars:
+                raise
+            config, note = resolve({**written, "attack": "none"}, folder), BASELINE
+            label = {path: value for path, value in label.items() if not path.startswith("attack.")}
+            label["attack"] = "none"
     except ByzmeshError as error:
         raise ConfigError(f"{error}{f' (at {_shown(label)})' if label else ''}") from error
-    return make_cell(config, label, reader)
+    return make_cell(config, label, reader, note=note)
+
+
+def _says_who_lies(values: Values) -> bool:
+    network = values.get("network")
+    return "network.byzantine" in values or (isinstance(network, Mapping) and "byzantine" in network)
 
 
 def _shown(values: Values) -> str:

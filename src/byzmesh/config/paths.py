@@ -21,7 +21,7 @@ from byzmesh.networks.graph import as_mapping
 from byzmesh.plugins import full_name
 
 DATA_ENDINGS = (".npz", ".csv")
-_DATA = ("dataset", "data", "data_dir")
+_DATA = ("dataset", "data_dir")
 
 
 def anchor(config: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
@@ -94,10 +94,8 @@ def anchor_data(given: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
     problem, base = dict(given), Path(folder).absolute()
     if isinstance(problem.get("data_dir"), str):
         problem["data_dir"] = _absolute(problem["data_dir"], base)  # and the data set is relative to that
-    else:
-        for option in ("dataset", "data"):
-            if isinstance(problem.get(option), str) and problem[option].endswith(DATA_ENDINGS):
-                problem[option] = _absolute(problem[option], base)
+    elif isinstance(problem.get("dataset"), str) and problem["dataset"].endswith(DATA_ENDINGS):
+        problem["dataset"] = _absolute(problem["dataset"], base)
     return problem
 
 

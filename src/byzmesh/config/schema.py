@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from byzmesh.attacks.base import attacks
 from byzmesh.config.canonical import canonical_network, plain
 from byzmesh.config.paths import anchor, anchor_data
-from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.errors import ConfigError, NoLiars, UnknownOption, nearest
 from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.partition import partitions
@@ -109,10 +109,13 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
     if "network" not in given:
         raise ConfigError("config needs the key 'network'; give it a topology's name or a file")
     attack = _variant(attacks, given.get("attack", "none"), bool(profile(name)["published"]), _split(training))
+    network = canonical_network(given["network"])
+    if attack["name"] != "none" and not network["byzantine"]:
+        raise NoLiars(attack["name"])
     # in this order a config is shown
     config = {
         "problem": training.pop("problem"),
-        "network": canonical_network(given["network"]),
+        "network": network,
         "rule": training.pop("rule"),
         "attack": attack,
         "f": given.get("f", "exact"),
@@ -148,9 +151,12 @@ def resolve_training(
             problem["augment"] = canonical_augmentations(problem["augment"])
     if "partition" in problem:
         problem["partition"] = partitions.canonical(problem["partition"])
+    split = _split({"problem": problem})
+    if published:
+        _check_built(problems, given.get("problem"), split)
     config = {
         "problem": problem,
-        "rule": _variant(rules, given.get("rule", "IOS"), published, _split({"problem": problem})),
+        "rule": _variant(rules, given.get("rule", "IOS"), published, split),
         "rounds": given.get("rounds", defaults["rounds"]),
         "evaluate_every": given.get("evaluate_every", defaults["evaluate_every"]),
         "step": schedules.canonical(as_spec(given.get("step", defaults["step"]))),
@@ -191,12 +197,31 @@ def _split(config: Mapping[str, Any]) -> str:
 
 
 def _variant(registry: Registry[Any], spec: Any, published: bool, split: str) -> dict[str, Any]:
+    if published:
+        _check_built(registry, spec, split)
     known = published and registry.is_registered(spec)
     defaults = registry.entry_of(spec).published_options(split) if known else {}
     result = registry.canonical(spec, defaults)
     if "inner" in result:
         result["inner"] = _variant(registry, result["inner"], published, split)
     return result
+
+
+def _check_built(registry: Registry[Any], spec: Any, split: str) -> None:
+    """Refuse a ready-made part that the profile would have made in another way: it cannot be changed any more."""
+    if isinstance(spec, str | Mapping) or not hasattr(spec, "options"):
+        return
+    part: Any = {"name": spec.name, **spec.options}
+    while isinstance(part, Mapping):
+        wanted = registry.entry_of(part).published_options(split) if registry.knows(part["name"]) else {}
+        missing = {option: value for option, value in wanted.items() if part.get(option) != value}
+        if missing:
+            told = ", ".join(f"{option}={value!r}" for option, value in missing.items())
+            raise ConfigError(
+                f"profile: {registry.kind} {part['name']} is already built, and not with {told}; "
+                "build it with that, or give its name and options instead"
+            )
+        part = part.get("inner")
 
 
 def _mapping(where: str, key: str, value: Any) -> dict[str, Any]:

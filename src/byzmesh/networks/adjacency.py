@@ -54,9 +54,7 @@ def checked_adjacency(adjacency: Any) -> Booleans:
     links: Booleans = given.astype(np.bool_)
     loops = np.flatnonzero(np.diag(links))
     if len(loops):
-        raise ConfigError(
-            f"node {loops[0]} is linked to itself; remove the loop, every worker has an own weight anyway"
-        )
+        raise ConfigError(f"node {loops[0]} is linked to itself; remove the loop, every node has its own weight anyway")
     one_way = np.argwhere(links & ~links.T)
     if len(one_way):
         i, j = one_way[0].tolist()

@@ -85,8 +85,8 @@ def best_constant(adjacency: Booleans) -> Floats:
     """The constant edge weight that mixes fastest: I - alpha L, alpha = min(2 / (mu_2 + mu_n), 1 / max degree).
 
     2 / (mu_2 + mu_n) minimises the second largest modulus max(1 - alpha mu_2, alpha mu_n - 1), but on irregular graphs
-    (a star, most random graphs) it makes own weights negative, which is meaningless to a robust rule. The modulus falls
-    in alpha up to that optimum, so the best alpha with nonnegative weights is the smaller of the two.
+    (a star, most random graphs) it makes nodes' own weights negative, which is meaningless to a robust rule. The
+    modulus falls in alpha up to that optimum, so the best alpha with nonnegative weights is the smaller of the two.
 
     >>> best_constant(np.ones((4, 4), bool) & ~np.eye(4, dtype=bool))[0]
     array([0.25, 0.25, 0.25, 0.25])
@@ -97,7 +97,7 @@ def best_constant(adjacency: Booleans) -> Floats:
     laplacian = np.diag(adjacency.sum(axis=1)) - adjacency.astype(np.float64)
     eigenvalues = np.linalg.eigvalsh(laplacian)
     alpha = min(2.0 / float(eigenvalues[1] + eigenvalues[-1]), 1.0 / largest)
-    # At alpha = 1 / max degree the own weight is 0 up to rounding, and must not become negative.
+    # At alpha = 1 / max degree a node's own weight is 0 up to rounding, and must not become negative.
     return np.maximum(_own_is_the_rest(alpha * adjacency.astype(np.float64)), 0.0)
 
 

@@ -43,7 +43,7 @@ def connections() -> Iterator[tuple[socket.socket, int]]:
 class Audit:
     """Compares connections with deliveries.
 
-    port     own listening port
+    port     this peer's listening port
     remotes  neighbour -> (host, port) it is connected to
     queue    bytes that may wait as whole messages
     """

@@ -40,6 +40,7 @@ from byzmesh.peers.identity import is_public_key
 from byzmesh.peers.rounds import Patience
 from byzmesh.peers.transport import Remote
 from byzmesh.problems import Problem, problems
+from byzmesh.renamed import as_stored
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
@@ -151,7 +152,7 @@ class NetworkFile(TrainingConfig):
     @cached_property
     def run(self) -> int:
         """Hash of what the peers must agree on (not addresses, timeouts, or the number of rounds)."""
-        agreed = self.model_dump(mode="json", exclude=_NOT_AGREED)
+        agreed = as_stored(self.model_dump(mode="json", exclude=_NOT_AGREED))
         agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
         text = json.dumps(agreed, sort_keys=True, default=str)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -45,14 +45,13 @@ def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tu
     shares, row = file.shares or len(file.peers), file.share(me)
     problem = file.made_problem
     if data is not None:
-        holds = "dataset" if "dataset" in problem.options else "data"
-        if holds not in problem.options:
+        if "dataset" not in problem.options:
             raise PeerError(f"--data: problem {problem.name} has no data set; leave the option out")
         if Path(data).is_dir():
             problem = file.problem_with(data_dir=str(Path(data).absolute()))
         else:
             # the whole file belongs to this peer: nothing to split
-            mine = {holds: str(Path(data).absolute()), "partition": "iid"}
+            mine = {"dataset": str(Path(data).absolute()), "partition": "iid"}
             problem, shares, row = file.problem_with(**mine), 1, 0
     return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype, threads=file.threads), row
 

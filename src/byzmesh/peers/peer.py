@@ -4,7 +4,7 @@
     for batch in batches:
         vector = peer.exchange(half_step(vector, batch))
 
-Messages that are missing, late, malformed or not finite count as silence: their weight goes to the own vector.
+Messages that are missing, late, malformed or not finite count as silence: their weight goes to the peer's own vector.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Peer:
     vector      (D,) NumPy array or torch CPU tensor: fixes D, type and dtype of all later vectors
     neighbours  id -> `Remote` or (address, public key)
     rule        a rule, its name, or a mapping with its name and options
-    me          own id; ids break ties, so all peers must use the same ones
-    weights     id -> mixing weight of each neighbour, the rest is the own weight (default: equal weights)
+    me          this peer's id; ids break ties, so all peers must use the same ones
+    weights     id -> mixing weight of each neighbour, the rest is its own (default: equal weights)
     f           bound on the lying neighbours
     run         a number that is the same for all peers of a run; messages of another run are refused
     wire        "raw", "float16" or "int8"
@@ -87,7 +87,7 @@ class Peer:
             int(i): remote if isinstance(remote, Remote) else Remote(*remote) for i, remote in neighbours.items()
         }
         if me in remotes:
-            raise ConfigError(f"neighbours must not contain the own id {me}")
+            raise ConfigError(f"neighbours must not contain the peer's own id {me}")
         self.neighbours = sorted(remotes)
         count = len(self.neighbours)
         check_feasible(self.rule, np.array([f]), np.array([count]), np.array([me]), all_arrive=False)
@@ -155,7 +155,7 @@ class Peer:
 
         previous   (D,) the model before the gradient step, for rules that use it (SimRew, DRSA at="start")
         step_size  of the gradient step (DRSA)
-        loss       vector -> loss on the own batch (UBAR)
+        loss       vector -> loss on its own batch (UBAR)
         """
 
         def losses(candidates: Any) -> Floats:
@@ -175,7 +175,7 @@ class Peer:
         if len(own) != self.form.dimension:
             raise ConfigError(f"vector must keep its {self.form.dimension} coordinates, got {len(own)}")
         if not np.isfinite(half).all() or not np.isfinite(own).all():
-            raise PeerError(f"peer {self.me}: the own model is not finite in round {self.round}; lower the step size")
+            raise PeerError(f"peer {self.me}: its own model is not finite in round {self.round}; lower the step size")
         messages, present = self.gather(own)
         inbox = make_inbox(
             self.rule,
@@ -196,7 +196,7 @@ class Peer:
         return outcome
 
     def gather(self, own: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Send the own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
+        """Send its own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
         self._vector = own
         self._enter(self.round)
         while not self.rounds.ready(now := time.monotonic()):

@@ -18,7 +18,7 @@ from byzmesh.rules.ranks import sign_sum
 
 @rules.register("DRSA", aliases=("decentralized-rsa",), published={"at": "start", "penalty": ByPartition(0.001, 0.5)})
 def drsa(penalty: float = 0.001, at: str = "half") -> Rule:
-    """Decentralized RSA: own half step plus step size times penalty times the sum of the neighbours' signs.
+    """Decentralized RSA: its own half step plus step size times penalty times the sum of the neighbours' signs.
 
     at="half": signs of the differences of the half steps (the text); "start": of the models before the gradient step.
     """

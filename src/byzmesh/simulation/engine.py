@@ -23,7 +23,7 @@ from byzmesh.attacks.base import Attack, Forged, forged_by
 from byzmesh.attacks.scene import make_view
 from byzmesh.checks import whole
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.errors import UnknownName, nearest
+from byzmesh.errors import ConfigError, NoLiars, UnknownName, nearest
 from byzmesh.networks import Network
 from byzmesh.problems.base import Task
 from byzmesh.round import Round
@@ -33,6 +33,7 @@ from byzmesh.rules.inbox import sent_by
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
+from byzmesh.simulation.saving import restore, save
 from byzmesh.simulation.trials import trials
 from byzmesh.training.evaluation import Evaluation, Setting
 from byzmesh.training.final import mean_of_last
@@ -87,7 +88,8 @@ class Run:
 class Simulation:
     """A simulation to run step by step.
 
-    Iterating yields a dict of the metrics at every evaluation; `run()` runs to the end.
+    Iterating yields a dict of the metrics at every evaluation; `run()` runs to the end. What it was built with cannot
+    be replaced: the config describes it, and much is prepared from it.
 
     >>> import byzmesh as bm
     >>> run = bm.prepare(problem="quadratic", network={"name": "ring", "n": 5}, rounds=2)
@@ -95,6 +97,9 @@ class Simulation:
     True
     >>> run.round, run.models.shape
     (1, (5, 1))
+    >>> run.rule = bm.rule("mean")
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: rule of a simulation cannot be changed; build another simulation with it
     """
 
     task: Task
@@ -114,6 +119,8 @@ class Simulation:
     def __post_init__(self) -> None:
         whole("rounds", self.rounds, 0)
         whole("evaluate_every", self.evaluate_every, 1)
+        if len(self.network.byzantine) == 0 and self.attack.name != "none":
+            raise NoLiars(self.attack.name)
         self.always = [metrics.build(name) for name in ALWAYS]
         self.asked = [metrics.build(name) for name in self.measure]
         keep_memory()
@@ -138,6 +145,11 @@ class Simulation:
         self.scene = scene_of(self.network)
         self.local_round = LocalRound(self.task, self.task_row, self.schedule, self.local, self.seed)
         self.start()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dataclass_fields__ and name in self.__dict__:
+            raise ConfigError(f"{name} of a simulation cannot be changed; build another simulation with it")
+        super().__setattr__(name, value)
 
     def start(self) -> None:
         """Go back to round 0."""
@@ -283,12 +295,20 @@ class Simulation:
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint: one file, replaced in one step."""
-        from byzmesh.simulation.saving import save
-
         save(self, path)
 
     def restore(self, path: str | Path) -> None:
         """Go back to a checkpoint of the same config."""
-        from byzmesh.simulation.saving import restore
-
         restore(self, path)
+
+    def extend(self, path: str | Path) -> None:
+        """Continue from the last checkpoint of the same config with fewer rounds.
+
+        The caller must know that no round depends on the number of rounds. The evaluation at that run's last round is
+        dropped unless this run has it too.
+        """
+        restore(self, path, fewer_rounds=True)
+        if self.round % self.evaluate_every and self.series["round"][-1] == self.round:
+            for values in (*self.series.values(), *self.per_worker.values()):
+                values.pop()
+        self.status = RUNNING

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from byzmesh.checks import is_number
 from byzmesh.errors import DataError
 from byzmesh.naming import without_names
+from byzmesh.renamed import as_of_today
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.edges import EdgeCounts
-from byzmesh.simulation.engine import RUNNING, Simulation
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
+from byzmesh.training.local_round import LocalRound
 
 _STATES = ("rule", "attack")
 
 
-def save(run: Simulation, path: str | Path) -> None:
+class Resumable(Protocol):
+    """What a checkpoint needs of a simulation: see `engine.Simulation`."""
+
+    config: Mapping[str, Any]
+    rounds: int
+    task: Any
+    exchange: Any
+    models: Any
+    round: int
+    seconds: float
+    status: str
+    counts: EdgeCounts | None
+    series: dict[str, list[float]]
+    per_worker: dict[str, list[Any]]
+    local_round: LocalRound
+
+    def start(self) -> None:
+        """Back to round 0."""
+        ...
+
+
+def save(run: Resumable, path: str | Path) -> None:
     """Write a checkpoint: one file, replaced in one step."""
     arrays = {"models": to_host(run.models)}
     arrays |= {f"series/{name}": np.array(values) for name, values in run.series.items()}
@@ -41,24 +64,11 @@ def save(run: Simulation, path: str | Path) -> None:
     )
 
 
-def extend(run: Simulation, path: str | Path) -> None:
-    """Continue from the last checkpoint of the same config with fewer rounds.
-
-    The caller must know that no round depends on the number of rounds. The evaluation at that run's last round is
-    dropped unless this run has it too.
-    """
-    restore(run, path, fewer_rounds=True)
-    if run.round % run.evaluate_every and run.series["round"][-1] == run.round:
-        for values in (*run.series.values(), *run.per_worker.values()):
-            values.pop()
-    run.status = RUNNING
-
-
-def restore(run: Simulation, path: str | Path, *, fewer_rounds: bool = False) -> None:
-    """Go back to a checkpoint of the same config."""
+def restore(run: Resumable, path: str | Path, *, fewer_rounds: bool = False) -> None:
+    """Go back to a checkpoint of the same config, or of one that has fewer rounds and is the same otherwise."""
     arrays, metadata = load_checkpoint(path)
     rounds = {"rounds": run.rounds} if fewer_rounds and metadata["round"] < run.rounds else {}
-    same = without_names({**metadata["config"], **rounds}) == without_names(run.config)
+    same = without_names({**as_of_today(metadata["config"]), **rounds}) == without_names(run.config)
     if not same or arrays["models"].shape != tuple(run.models.shape):
         raise DataError(f"checkpoint {path} belongs to another config; remove it, or give one of this config")
     run.start()
@@ -82,7 +92,7 @@ def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
-def _ways(run: Simulation) -> dict[int, str]:
+def _ways(run: Resumable) -> dict[int, str]:
     """How a neural task computes its gradients; a checkpoint keeps the choice if it was measured."""
     ways: dict[int, str] = getattr(run.task, "chosen", {})
     return ways

@@ -5,10 +5,10 @@
 
 JSON is canonical: sorted names, no spaces, ASCII, floats in their shortest exact form.
 
-Names that a config gives (`byzmesh.naming`) are not part of the key. The order of fields does not matter; every value
-and its type do: `1`, `1.0`, `True` and `"1"` are four different values. So resolving a config must always give the same
-type of number. NaN and infinity have no JSON form and are refused; so is a dot in a name, because dots separate levels
-in filters.
+Names that a config gives (`byzmesh.naming`) are not part of the key, and options go by the first name that they had
+(`byzmesh.renamed`). The order of fields does not matter; every value and its type do: `1`, `1.0`, `True` and `"1"` are
+four different values. So resolving a config must always give the same type of number. NaN and infinity have no JSON
+form and are refused; so is a dot in a name, because dots separate levels in filters.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from byzmesh.checks import is_whole
 from byzmesh.errors import ConfigError
 from byzmesh.naming import without_names
+from byzmesh.renamed import as_stored
 
 NO_CODE: Mapping[str, str] = MappingProxyType({})
 LONGEST_INDEXED = 64
@@ -78,7 +79,16 @@ def config_key(config: Mapping[str, Any], code: Mapping[str, str] = NO_CODE) -> 
     >>> config_key({"lr": 0.9, "seed": 3}, {"rule mine": "5f1c"})[:8]
     '14e778a0'
     """
-    return key_of(canonical(without_names(config)), code_json(code))
+    return key_of(config_text(config), code_json(code))
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """What the store keeps of a config, and a key is computed from: canonical JSON, without names, as first spelled.
+
+    >>> config_text({"problem": {"name": "softmax", "dataset": "mnist"}, "labels": {"case": "iid"}})
+    '{"problem":{"data":"mnist","name":"softmax"}}'
+    """
+    return canonical(as_stored(without_names(config)))
 
 
 def code_json(code: Mapping[str, str]) -> str:

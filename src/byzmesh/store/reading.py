@@ -10,6 +10,7 @@ from typing import Any
 
 from byzmesh.checks import choice, whole
 from byzmesh.errors import StoreError
+from byzmesh.renamed import path_of_today, spellings
 from byzmesh.store.fields import paths_of, same
 from byzmesh.store.keys import indexed, plain
 from byzmesh.store.records import COLUMNS, STATUSES, RunRecord, newest, record
@@ -85,10 +86,13 @@ def _matching(connection: sqlite3.Connection, word: str, value: Any) -> list[int
 
 def _paths(connection: sqlite3.Connection, word: str) -> tuple[str, ...]:
     """The paths that a word means in this store; an unknown word is an error, not an empty answer."""
-    if connection.execute("SELECT 1 FROM fields WHERE path = ? LIMIT 1", (word,)).fetchone():
+    exact = spellings(word)
+    if connection.execute(f"SELECT 1 FROM fields WHERE path IN ({_marks(exact)}) LIMIT 1", exact).fetchone():
+        return exact
+    known = {path_of_today(row[0]) for row in connection.execute("SELECT DISTINCT path FROM fields")}
+    if not known:  # an empty store knows no fields
         return (word,)
-    known = {row[0] for row in connection.execute("SELECT DISTINCT path FROM fields")}
-    return paths_of(word, known) if known else (word,)  # an empty store knows no fields
+    return tuple(stored for path in paths_of(word, known) for stored in spellings(path))
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from byzmesh.naming import merged
+from byzmesh.renamed import as_of_today
 from byzmesh.store.owners import Owner, is_dead
 
 STATUSES = ("planned", "running", "finished", "diverged", "failed", "interrupted")
@@ -99,8 +100,8 @@ class RunRecord:
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The resolved config, with the names given when it was last planned."""
-        return merged(json.loads(self.config_json), json.loads(self.names_json))
+        """The resolved config with today's names of options, and the labels given when it was last planned."""
+        return as_of_today(merged(json.loads(self.config_json), json.loads(self.names_json)))
 
     @functools.cached_property
     def code(self) -> dict[str, str]:

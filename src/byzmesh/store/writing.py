@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError
-from byzmesh.naming import merged, only_names, without_names
-from byzmesh.store.keys import NO_CODE, canonical, code_json, flatten, indexed, key_of
+from byzmesh.naming import merged, only_names
+from byzmesh.renamed import as_stored
+from byzmesh.store.keys import NO_CODE, canonical, code_json, config_text, flatten, indexed, key_of
 from byzmesh.store.owners import Owner
 from byzmesh.store.reading import locate
 from byzmesh.store.records import ENDED, RunRecord
@@ -37,7 +38,7 @@ def add_runs(
     marked = ", ".join(f"'{status}'" for status in again)
     for config, code in zip(configs, itertools.repeat(NO_CODE) if codes is None else codes):
         names = only_names(config)
-        text, code_text = canonical(without_names(config)), code_json(code)
+        text, code_text = config_text(config), code_json(code)
         keys.append(key_of(text, code_text))
         added = connection.execute(
             "INSERT OR IGNORE INTO runs (key, status, asked, names, config, code) VALUES (?, 'planned', ?, ?, ?, ?)",
@@ -158,7 +159,7 @@ def remove(connection: sqlite3.Connection, run: int, record: RunRecord) -> None:
     """Delete a run and everything that belongs to it."""
     for table in ("series", "edges"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
-    _forget_fields(connection, run, record.config)
+    _forget_fields(connection, run, as_stored(record.config))
     connection.execute("DELETE FROM runs WHERE id = ?", (run,))
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byzmesh.errors import ConfigError, DataError
-from byzmesh.simulation.saving import extend
 from byzmesh.store import Store
 from byzmesh.sweeps.models import models_folder
 
@@ -37,7 +36,7 @@ class Checkpoint:
                 if self.path.exists():
                     simulation.restore(self.path)
                 elif self.shorter is not None:
-                    extend(simulation, self.shorter)
+                    simulation.extend(self.shorter)
             except DataError as error:
                 self.warn(f"{error}; the run starts again from round 0")
                 simulation.start()

@@ -96,9 +96,9 @@ def plan(
 
 
 def total_seconds(planned: Sequence[Planned], workers: int) -> float:
-    """Time of the whole sweep on this many processes: the work divided among them, but at least the longest run."""
+    """Time of the whole sweep on this many processes (0: in this one): an equal part, but at least the longest run."""
     seconds = [run.seconds or 0.0 for run in planned]
-    return max(sum(seconds) / workers, max(seconds, default=0.0))
+    return max(sum(seconds) / max(workers, 1), max(seconds, default=0.0))
 
 
 def _look_up(

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from byzmesh.errors import DataError, StoreError
 from byzmesh.files import replacing
 from byzmesh.networks import Network
+from byzmesh.renamed import as_of_today
 from byzmesh.simulation.engine import Simulation
 
 KEEP = ("none", "final", "all")
@@ -108,7 +109,7 @@ def read_models(path: Path) -> Models:
     try:
         with safe_open(path, "np") as file:
             facts, models = json.loads(file.metadata()[METADATA]), file.get_tensor("models")
-        return Models(models=models, **facts)
+        return Models(models=models, **{**facts, "config": as_of_today(facts["config"])})
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} contains no models of a run ({error}); compute the run again to get them") from error
 

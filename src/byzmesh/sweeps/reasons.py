@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from byzmesh._version import __version__
 from byzmesh.config.cell import Cell
 from byzmesh.config.changes import changes
-from byzmesh.naming import without_names
 from byzmesh.store import RunRecord, Store
-from byzmesh.store.keys import canonical
+from byzmesh.store.keys import config_text
 
 
 def reasons(store: Store, cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
@@ -22,7 +21,7 @@ def reasons(store: Store, cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
     stored = {run.config_json: run for run in store.list(current=True)}
     changed = {}
     for cell in missing:
-        former = stored.get(canonical(without_names(cell.config)))
+        former = stored.get(config_text(cell.config))
         if former is not None:
             changed[cell.key] = _versions(former, changes(former.code, cell.code))
     return changed

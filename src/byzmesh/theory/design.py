@@ -280,6 +280,7 @@ def fastest_mixing(adjacency: Booleans) -> Floats:
     if matrix.value is None:
         raise ConfigError(f"the solver found no fastest weights for this graph of {n} nodes; choose another scheme")
     weight = np.where(adjacency, np.maximum((matrix.value + matrix.value.T) / 2.0, 0.0), 0.0)
-    weight /= max(1.0, float(weight.sum(axis=1).max()))  # the solver's rounding must not make own weights negative
+    # the solver's rounding must not make a worker's own weight negative
+    weight /= max(1.0, float(weight.sum(axis=1).max()))
     np.fill_diagonal(weight, 1.0 - weight.sum(axis=1))
     return np.asarray(weight, np.float64)

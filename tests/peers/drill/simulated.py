@@ -16,9 +16,9 @@ from byzmesh.training.checkpoint import load_checkpoint
 
 def simulation_of(file: NetworkFile, byzantine: Iterable[int] = (), lie: Mapping[str, Any] | None = None) -> Simulation:
     """The same training, simulated."""
-    options = dict(lie or {"name": "silent"})
-    chosen = attack(options.pop("name"), **options)
     liars = list(byzantine)
+    options = dict(lie or {"name": "silent" if liars else "none"})
+    chosen = attack(options.pop("name"), **options)
     network = file.network.with_byzantine(liars) if liars else file.network
     task = file.made_problem.bind(
         workers=file.shares or len(file.peers),

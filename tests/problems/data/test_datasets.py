@@ -150,7 +150,7 @@ def test_cifar_from_a_folder(tmp_path: Path, empty_cache: Path) -> None:
     assert data.shape == (3, 32, 32)
     np.testing.assert_array_equal(data.train_y, records[:50, 0])
     np.testing.assert_array_equal(data.test_x, records[50:, 1:])
-    task = bound("softmax", {"data": "cifar-10", "data_dir": str(tmp_path)}, workers=2)
+    task = bound("softmax", {"dataset": "cifar-10", "data_dir": str(tmp_path)}, workers=2)
     assert task.dimension == 3073 * 10
     assert np.isfinite(task.gradients(task.initial("normal"), 0)).all()
     (folder / "test_batch.bin").write_bytes(b"x" * 100)
@@ -238,7 +238,7 @@ def test_users_npz_and_csv(tmp_path: Path, small_file: Path) -> None:
 def test_numeric_targets_train_least_squares_only(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(50, 3))
     np.savez(tmp_path / "line.npz", features=x, labels=x @ [1.0, -2.0, 0.5] + 3.0)
-    options = {"data": str(tmp_path / "line.npz"), "batch": 10}
+    options = {"dataset": str(tmp_path / "line.npz"), "batch": 10}
     task = bound("least-squares", options, workers=2, liars=1, dtype="float64")
     assert task.describe().tolist() == [[20], [20], [20]]
     models = task.initial()
@@ -319,7 +319,7 @@ def test_labels_may_be_words(tmp_path: Path, header: str) -> None:
     assert (animals.test_y.tolist(), animals.train_y.tolist()) == ([2, 0], [0, 2, 1, 0])
     assert animals.test_x.tolist() == [[1.5, 2.0], [2.0, 2.0]]
     assert "'emu'" in repr(animals)
-    task = problem("softmax", data=str(path), batch=1).bind(workers=2)
+    task = problem("softmax", dataset=str(path), batch=1).bind(workers=2)
     task.draw(tmp_path / "who.svg")
     assert (tmp_path / "who.svg").exists()
     np.savez(tmp_path / "animals.npz", features=np.ones((6, 2)), labels=np.array(["b", "a", "b", "a", "b", "a"]))

@@ -128,7 +128,7 @@ def test_dense_blocks_cover_large_batches(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_users_floats_take_the_dense_path(small_file: Path) -> None:
-    task = bound("softmax", {"data": str(small_file), "batch": 4}, workers=3, dtype="float64")
+    task = bound("softmax", {"dataset": str(small_file), "batch": 4}, workers=3, dtype="float64")
     assert task.train.storage == "dense"
     assert bound("softmax", {}, workers=3).train.storage == "nonzero"
     models = task.initial("normal")

@@ -71,7 +71,7 @@ def test_naive_float32_products_would_fail() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("far", [0.0, 100.0])
 def test_published_geomed_stays_on_a_model_that_the_mean_falls_on(dtype: type, far: float) -> None:
-    """Isolation with equal weights: the mean of the inbox is the own model, known to inner products up to rounding."""
+    """Isolation with equal weights: the mean of the inbox is its own model, known to inner products up to rounding."""
     network = bm.network("paper/two-castle")
     models: np.ndarray = (far + np.random.default_rng(1).normal(0.0, 6.0, (10, 7850))).astype(dtype)
     lies = bm.forge(bm.attack("isolation", own=True), network, models)

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from byzmesh.attacks.base import attacks
-from byzmesh.errors import ConfigError, PeerError
+from byzmesh.errors import ConfigError, NoLiars, PeerError
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.plugins import load_plugins
@@ -136,6 +136,8 @@ class Drill:
         self.file: NetworkFile = load_network(self.path)
         self.byzantine = sorted({self.file.entry(int(peer)).id for peer in byzantine})
         self.honest = [entry.id for entry in self.file.peers if entry.id not in self.byzantine]
+        if attack is not None and not self.byzantine:
+            raise NoLiars(attack["name"])
         self.attack = dict(attack or {"name": "silent"})
         self.poison = attacks.build(self.attack).poison
         self.out = Path(out).absolute()

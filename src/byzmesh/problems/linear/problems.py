@@ -10,7 +10,8 @@ import numpy as np
 from byzmesh.checks import choice, positive, whole
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import INITS, Problem, problems
-from byzmesh.problems.data.datasets import Dataset, dataset
+from byzmesh.problems.data.datasets import Dataset
+from byzmesh.problems.data.datasets import dataset as find
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.data.split import BATCHINGS, split_samples
 from byzmesh.problems.linear.losses import LOGISTIC, SOFTMAX, SQUARES, Link
@@ -23,7 +24,7 @@ _PUBLISHED = {"batching": "consecutive", "init": "normal", "scale": 6.0}
 
 @problems.register("softmax", aliases=("softmax-regression",), published=_PUBLISHED)
 def softmax(
-    data: str = "mnist",
+    dataset: str = "mnist",
     data_dir: str | None = None,
     partition: str | Mapping[str, Any] = "iid",
     batch: int = 32,
@@ -35,7 +36,7 @@ def softmax(
     options = dict(locals())
 
     def bind(**given: Any) -> LinearTask:
-        held = dataset(data, data_dir)
+        held = find(dataset, data_dir)
         if held.classes < 2:
             raise ConfigError(f"softmax needs class labels of at least two classes, {held.name} has {held.classes}")
         targets = held.train_y.astype(np.int16), held.test_y.astype(np.int16)
@@ -46,7 +47,7 @@ def softmax(
 
 @problems.register("logistic", aliases=("logistic-regression",), published=_PUBLISHED)
 def logistic(
-    data: str = "mnist",
+    dataset: str = "mnist",
     data_dir: str | None = None,
     classes: str | Sequence[int] = "parity",
     partition: str | Mapping[str, Any] = "iid",
@@ -59,7 +60,7 @@ def logistic(
     options = dict(locals())
 
     def bind(**given: Any) -> LinearTask:
-        held = dataset(data, data_dir)
+        held = find(dataset, data_dir)
         subsets, targets = _two_classes(held, classes)
         return _bind(options, held, LOGISTIC, 1, subsets, targets, 1, **given)
 
@@ -68,7 +69,7 @@ def logistic(
 
 @problems.register("least-squares", aliases=("linear-regression",), published=_PUBLISHED)
 def least_squares(
-    data: str = "mnist",
+    dataset: str = "mnist",
     data_dir: str | None = None,
     classes: str | Sequence[int] | None = "parity",
     partition: str | Mapping[str, Any] = "iid",
@@ -81,7 +82,7 @@ def least_squares(
     options = dict(locals())
 
     def bind(**given: Any) -> LinearTask:
-        held = dataset(data, data_dir)
+        held = find(dataset, data_dir)
         if held.classes and classes is not None:
             subsets, labels = _two_classes(held, classes)
             targets = 2.0 * labels[0] - 1.0, 2.0 * labels[1] - 1.0

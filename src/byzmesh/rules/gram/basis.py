@@ -1,10 +1,10 @@
 """The Gram space of a pool: a centred basis, and the matrix that lifts basis coordinates to pool rows.
 
 Before any product the vectors are centred on c, the mean of the *own* models: near consensus the differences are 1e-5
-of the norms and float32 products of the raw vectors would lose them, and no liar can choose this centre. An own model
-that is `FAR` times larger than most (a worker without defence that diverges) is left out of c, because it would cost
-all others their precision. With the basis Z (centred rows, each divided by a power of two if it is huge, so that 1e38
-does not overflow) every pool row is
+of the norms and float32 products of the raw vectors would lose them, and no liar can choose this centre. A receiver's
+own model that is `FAR` times larger than most (a worker without defence that diverges) is left out of c, because it
+would cost all others their precision. With the basis Z (centred rows, each divided by a power of two if it is huge, so
+that 1e38 does not overflow) every pool row is
 
     y_p = c + sum_m lift[p, m] Z_m,
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from byzmesh.rules.gram.pool import Pool
 
 FAR = 10.0
-"""A model whose peak is this many times the median peak of the own models does not count in the centre."""
+"""A model whose peak is this many times the median peak of the receivers' own does not count in the centre."""
 
 LARGEST = 1e140
 """Larger scales count as this in distances, so that squares stay finite."""
@@ -62,7 +62,7 @@ class Basis:
 
     @cached_property
     def _together(self) -> bool:
-        """Whether no own model is far larger than another: the usual case, in which all count in the centre c."""
+        """Whether no receiver's own model is far larger than another, as usual: all then count in the centre c."""
         peak = self.pool.peak[: len(self.pool.own)]
         return bool(peak.max(initial=0.0) <= FAR * peak.min(initial=np.inf))
 

@@ -1,6 +1,6 @@
 """The pool: every vector of a round, once. Rows are numbered
 
-0 .. N-1              own models (of the receivers, in the simulator: all honest models)
+0 .. N-1              the receivers' own models (in the simulator: all honest models)
 N .. N+Q-1            received messages: dense (Q, D), or combinations of own models that are never built
 N+Q .. N+Q+A-1        anchors (points outside the inbox, e.g. centred clipping's memory)
 """

@@ -57,7 +57,7 @@ def scatter(index: Array, coefficient: Array, out: Array) -> None:
 def lift_combinations(
     index: Array, coefficient: Array, scale: Array, count: int, centre_row: bool, lift: Array
 ) -> None:
-    """Fill lift (P, M): dense rows on the diagonal (own first, anchors last), combinations over the own rows."""
+    """Fill lift (P, M): dense rows on the diagonal (own first, anchors last), combinations of the first."""
     messages = index.shape[0]
     for row in range(lift.shape[0]):
         if row < count:

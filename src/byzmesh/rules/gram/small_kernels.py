@@ -25,7 +25,7 @@ def pool_row(own: Array, messages: Array, anchors: Array, row: int, left: int, s
 def _centre_block(
     own: Array, messages: Array, anchors: Array, left: int, size: int, basis: Array, centre: Array
 ) -> None:
-    """One block of columns: the mean of the own rows, and every dense row minus it."""
+    """One block of columns: the mean of the receivers' own rows, and every dense row minus it."""
     count = own.shape[0]
     kind = own.dtype.type
     share = kind(1.0 / count)
@@ -105,7 +105,7 @@ def centred_products(
 def centred_mix(
     own: Array, messages: Array, anchors: Array, weights: Array, sums: Array, first: int, last: int, out: Array
 ) -> None:
-    """out[r] = sums[r] c + sum_m weights[r, m] (row_m - c) over the columns first .. last, c the mean of the own rows.
+    """out[r] = sums[r] c + sum_m weights[r, m] (row_m - c) over the columns first .. last, c the receivers' own mean.
 
     Two receivers and four rows at a time, so that most of the traffic stays in registers.
     """

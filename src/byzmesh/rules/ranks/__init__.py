@@ -35,7 +35,7 @@ def rank_mean(
 ) -> Any:
     """(R, D) per coordinate the mean of the values of ranks lower .. upper - 1; `lower` and `upper` are (R,).
 
-    With `apart` the own value is not ranked but counts as one more value of the mean.
+    With `apart` the receiver's own value is not ranked but counts as one more value of the mean.
 
     >>> rows = np.array([[0.0], [1.0], [5.0], [100.0]])
     >>> index, present = np.arange(4)[None, :], np.ones((1, 4), bool)

@@ -21,7 +21,7 @@ CHUNK = 1 << 22
 def rank_mean(
     first: Any, second: Any, index: Integers, ranked: Booleans, lower: Integers, upper: Integers, *, apart: bool
 ) -> Any:
-    """(R, D) mean of the ranks lower .. upper - 1 of the ranked slots, with the own value where `apart`."""
+    """(R, D) mean of the ranks lower .. upper - 1 of the ranked slots, with its own value where `apart`."""
 
     def combine(values: Any, own: Any, lower: int, upper: int) -> Any:
         xp = array_namespace(own)

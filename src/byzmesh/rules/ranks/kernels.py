@@ -117,7 +117,7 @@ def rank_mean(
     lines: Array,
     out: Array,
 ) -> None:
-    """Mean of the ranks at `places`, with the own value where `apart`."""
+    """Mean of the ranks at `places`, with its own value where `apart`."""
     width = lines.shape[1]
     largest = first.dtype.type(np.finfo(first.dtype).max)
     held = np.empty(index.shape[1], np.int64)

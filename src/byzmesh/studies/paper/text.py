@@ -34,7 +34,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "table-3": (
         "Table III: two-castle graph, non-iid",
         "The text calls FABA doubly stochastic here and IOS equivalent to it. With liars {7, 9} two workers have only "
-        "one lying neighbour (chi² = 0.0020), and FABA as run leaves the own model out of its means: see the claims.",
+        "one lying neighbour (chi² = 0.0020), and FABA as run leaves its own model out of its means: see the claims.",
     ),
     "table-4": (
         "Table IV: octopus graph, non-iid",
