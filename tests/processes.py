@@ -16,7 +16,9 @@ from typing import IO, Any
 import pytest
 
 from byzmesh.cli import main
+from byzmesh.config.grid import read_grid
 from byzmesh.store import open_store
+from byzmesh.sweeps.run import compute
 
 STARTED: list[subprocess.Popen[str]] = []
 FORKS = multiprocessing.get_context("forkserver")
@@ -139,3 +141,15 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen[str] | N
             pytest.fail(f"the sweep ended early: {process.communicate()}")
         pause.wait(0.02)
     pytest.fail("waited in vain")
+
+
+def configs(path: Path) -> list[dict[str, Any]]:
+    """The configs of a grid file."""
+    return [cell.config for cell in read_grid(path)]
+
+
+def alone(config: dict[str, Any]) -> tuple[Any, ...]:
+    """What a run gives by itself, in the form of `results`."""
+    run = compute(config)
+    series = {name: values.tobytes() for name, values in run.metrics.items()}
+    return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.counts.tolist()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import linecache
 import os
 import subprocess
 import sys
@@ -413,3 +414,27 @@ def test_a_compiled_module_of_ones_own_counts_by_its_content(tmp_path: Path, mon
     assert identity(part) == before
     path.write_bytes(b"another")
     assert identity(part) != before
+
+
+def test_cells_of_a_notebook_are_seen_by_their_text(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    number = itertools.count()
+
+    def cell(text: str) -> None:
+        """Run a cell as a notebook's kernel does: under a file name that only `linecache` knows."""
+        file = str(tmp_path / f"kernel-{next(number)}.py")
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec"), names)
+
+    cell("TAU = 2")
+    cell("def low(x):\n    return TAU * x\n")
+    part = "def part(x):\n    'One.'\n    return low(x)\n"
+    cell(part)
+    before = identity(names["part"])
+    cell(part.replace("One", "Another"))
+    assert identity(names["part"]) == before, "run again, in another cell"
+    for text in ("TAU = 3", "def low(x):\n    return TAU + x\n", part.replace("low(x)", "2 * low(x)")):
+        cell(text)
+        after = identity(names["part"])
+        assert after != before, text
+        before = after

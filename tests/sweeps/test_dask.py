@@ -8,11 +8,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from byzmesh.config.grid import read_grid
 from byzmesh.errors import ByzmeshError, ConfigError
 from byzmesh.store import open_store
 from byzmesh.store.records import RunRecord
@@ -20,10 +18,9 @@ from byzmesh.sweeps.build import build
 from byzmesh.sweeps.dask import Tls
 from byzmesh.sweeps.models import kept_rounds, models_file, read_models
 from byzmesh.sweeps.queue import Backlog
-from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
 from tests.conftest import GridFile
-from tests.processes import command, results, start, statuses, wait_for
+from tests.processes import alone, command, configs, results, start, statuses, wait_for
 
 
 class Cluster:
@@ -68,16 +65,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     started = Cluster(tmp_path)
     yield started
     started.close()
-
-
-def configs(path: Path) -> list[dict[str, Any]]:
-    return [point.config for point in read_grid(path)]
-
-
-def alone(config: dict[str, Any]) -> tuple[Any, ...]:
-    run = compute(config)
-    series = {name: values.tobytes() for name, values in run.metrics.items()}
-    return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.counts.tolist()))
 
 
 def test_a_worker_killed_mid_sweep_changes_nothing(cluster: Cluster, grid_file: GridFile, tmp_path: Path) -> None:

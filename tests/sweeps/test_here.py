@@ -11,24 +11,12 @@ from typing import Any
 import pytest
 
 from byzmesh.config.code import CodeReader
-from byzmesh.config.grid import read_grid
 from byzmesh.store import Owner, RunRecord, open_store
 from byzmesh.sweeps.queue import Backlog
-from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
-from tests.processes import results
+from tests.processes import alone, configs, results
 
 GridFile = Callable[..., Path]
-
-
-def configs(path: Path) -> list[dict[str, Any]]:
-    return [point.config for point in read_grid(path)]
-
-
-def alone(config: dict[str, Any]) -> tuple[Any, ...]:
-    run = compute(config)
-    series = {name: values.tobytes() for name, values in run.metrics.items()}
-    return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.counts.tolist()))
 
 
 def test_the_same_as_by_processes_and_told_how_far(grid_file: GridFile, tmp_path: Path) -> None:

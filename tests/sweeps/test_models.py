@@ -6,13 +6,11 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from byzmesh.config.grid import read_grid
 from byzmesh.errors import ConfigError, DataError, StoreError
 from byzmesh.store import open_store
 from byzmesh.sweeps.build import build
@@ -20,12 +18,9 @@ from byzmesh.sweeps.checkpoints import delete_runs
 from byzmesh.sweeps.models import kept_rounds, models_file, models_folder, read_models, state_file
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
+from tests.processes import configs
 
 GridFile = Callable[..., Path]
-
-
-def configs(path: Path) -> list[dict[str, Any]]:
-    return [point.config for point in read_grid(path)]
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,11 +18,7 @@ from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
 from tests.conftest import GridFile
-from tests.processes import PATIENCE, alive, children, command, results, start, statuses, wait_for
-
-
-def configs(path: Path) -> list[dict[str, Any]]:
-    return [point.config for point in read_grid(path)]
+from tests.processes import PATIENCE, alive, children, command, configs, results, start, statuses, wait_for
 
 
 def test_a_sweep_computes_what_is_missing_and_nothing_twice(grid_file: GridFile, tmp_path: Path) -> None:
