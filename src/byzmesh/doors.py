@@ -3,10 +3,10 @@
 A decorated function makes the part, and its parameters are the options that users write. In an installed package an
 entry point does the same (group `byzmesh.rules`, `byzmesh.attacks`, ...). docs/extending.md has an example of each.
 
-A run is stored under its config and the source of such functions (`byzmesh.config.identity`): edit one, and its runs
-are computed again. With `revision`, a number from 1 on, the source does not count: runs are computed again when the
-number is another. That is for code that Python cannot see into (a library opened with ctypes), and for edits that you
-know to change no result.
+A run is stored under its config and the source of such functions (`byzmesh.config.identity`): if you edit one, its runs
+are computed again. With `revision`, a number from 1, the source does not count: runs are computed again when the number
+changes. Use it for code that Python cannot inspect (a library opened with ctypes), and for edits that you know to
+change no result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def register_rule(name: str, *, aliases: tuple[str, ...] = (), revision: int | N
     The parameters of the first form, and those of the second after f, are the rule's options. A function of the second
     form is called receiver by receiver: good for trying an idea, slow for large runs.
 
-    `revision`, if given, says which results are of this code, instead of the source: see `byzmesh.doors`.
+    `revision`, if given, identifies the code instead of its source: see `byzmesh.doors`.
 
     >>> import byzmesh as bm, numpy as np
     >>> @bm.register_rule("half-and-half")

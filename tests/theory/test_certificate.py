@@ -104,7 +104,8 @@ def test_plain_words_first() -> None:
     lines = str(certify(network("paper/two-castle"), "ios", 4)).splitlines()
     assert lines[0] == "IOS on paper/two-castle: 10 honest workers, 2 lying (7, 9)."
     expected = (
-        "Workers 0-6, 8, 10, 11 can bear 2 liars, not 4: lies can weigh 0.364 then, and only rho <= 4.76 is proved."
+        "Workers 0-6, 8, 10, 11 can tolerate 2 liars, not 4: "
+        "lies could then weigh 0.364, and only rho <= 4.76 is proved."
     )
     assert expected in lines
 

@@ -76,7 +76,7 @@ def test_a_third_party_rule_that_cuts_is_told_what_it_bears() -> None:
     told, of_ios = certify(net, halved, search=0), certify(net, "ios", search=0)
     assert told.rho_bound is not None
     assert of_ios.proof.beside[0].rho == pytest.approx(2.0 * told.rho_bound)
-    assert [line for line in str(told).splitlines() if "can bear" in line]
+    assert [line for line in str(told).splitlines() if "can tolerate" in line]
     assert "(half of Theorem 3)" in told.rdsa.reason
 
 

@@ -24,10 +24,10 @@ Guarantee = Annotated[
 ]
 Total = Annotated[
     int | None,
-    typer.Option(help="Liars anywhere, at most so many in the whole network (with --f also per neighbourhood)."),
+    typer.Option(help="Liars anywhere, at most this many in the whole network (with --f also per neighbourhood)."),
 ]
 Limit = Annotated[
-    float, typer.Option("--rho", help="Bounded and fair: lies may move a worker by so many honest spreads at most.")
+    float, typer.Option("--rho", help="Bounded and fair: lies may move a worker by at most this many honest spreads.")
 ]
 
 
@@ -43,8 +43,8 @@ def command(
         str | None,
         typer.Option(
             "--f",
-            help="Bound on lying neighbours: a number, exact or max (default: the run's or config's). Where nobody is "
-            "said to lie: any liars, at most so many in the neighbourhood of a worker.",
+            help="Bound on lying neighbours: a number, exact or max (default: the run's or config's). On a network "
+            "without liars: any liars, at most this many in the neighbourhood of a worker.",
         ),
     ] = None,
     total: Total = None,
@@ -111,7 +111,7 @@ def command(
 
 
 def config_in(source: str) -> dict[str, Any]:
-    """The canonical config of a file, empty if it is none."""
+    """The canonical config of a YAML file; empty for other sources."""
     if not source.endswith((".yaml", ".yml")):
         return {}
     from byzmesh.config.overrides import read_config

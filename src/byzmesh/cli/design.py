@@ -14,12 +14,12 @@ ORDER = 130
 
 def command(
     network: Annotated[str | None, typer.Argument(metavar="[NETWORK]", help="Network to improve.")] = None,
-    f: Annotated[int, typer.Option("--f", help="How many liars per neighbourhood must be borne, anywhere.")] = 1,
+    f: Annotated[int, typer.Option("--f", help="How many liars per neighbourhood, at any position, to tolerate.")] = 1,
     nodes: Annotated[int | None, typer.Option(help="Without a network: link this many nodes from scratch.")] = None,
     rule: Annotated[str, typer.Option(help="Rule to certify.")] = "ios",
     guarantee: Annotated[str, typer.Option(help="What must hold: bounded, fair or agrees.")] = "fair",
     rho: Annotated[
-        float, typer.Option("--rho", help="Lies may move a worker by so many honest spreads at most.")
+        float, typer.Option("--rho", help="Lies may move a worker by at most this many honest spreads.")
     ] = 1.0,
     fastest: Annotated[bool, typer.Option("--fastest", help="Also compare the fastest mixing weights.")] = False,
     param: Param = None,

@@ -6,14 +6,14 @@
     attack:   sign-flipping                              `none` runs the honest workers' graph alone
     f:        exact                                      or max, a number, one number per honest worker
     plugins:  [mine.py]                                  scripts or modules whose rules, attacks, ... this file names
-    labels:   {case: my-first}                           names of one's own: rows and columns of tables
+    labels:   {case: my-first}                           your own names: rows and columns of tables
     rounds, evaluate_every, seed, dtype, threads, measure
     step:     {name: inverse-sqrt, a: 0.9, b: 1}         step-size schedule
     local:    {decay: 0.01, momentum: none, beta: 0.9}   local update; with steps: 5 per round, clip: 1.0,
                                                          variance: saga, or lsvrg and refresh: 0.01
     profile:  paper                                      a named set of defaults for all of the above
 
-Two configs that mean the same run have the same canonical form: it is what a run is known by.
+Two configs of the same run have the same canonical form, which identifies the run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from byzmesh.training.schedules import as_spec, schedules
 
 
 class TrainingConfig(BaseModel):
-    """What a run and a network of peers have in common, in canonical form; `resolve_training` writes it out."""
+    """The keys that a run and a network of peers have in common, in canonical form; see `resolve_training`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -112,7 +112,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
     network = canonical_network(given["network"])
     if attack["name"] != "none" and not network["byzantine"]:
         raise NoLiars(attack["name"])
-    # in this order a config is shown
+    # the order in which a config is shown
     config = {
         "problem": training.pop("problem"),
         "network": network,
@@ -131,8 +131,8 @@ def resolve_training(
     """The keys of a config that say how to train, canonical: for a run's config and for a network file.
 
     raw     may have other keys too
-    folder  what relative file names are relative to
-    where   what messages call the thing that has these keys
+    folder  base of relative file names
+    where   the name of the config in messages
 
     >>> resolve_training({"rule": "tm", "rounds": 5, "local": {"decay": 0}})["local"]
     {'decay': 0, 'momentum': 'none', 'beta': 0.9}
@@ -144,7 +144,7 @@ def resolve_training(
     chosen = given.get("problem", "softmax")
     problem = problems.canonical(chosen, problems.entry_of(chosen).published if published else {})
     problem = anchor_data(problem, folder)
-    if not isinstance(chosen, Problem):  # such an object knows how it is written
+    if not isinstance(chosen, Problem):  # such an object knows its own spec
         if "module" in problem:
             problem["module"] = canonical_module(problem["module"])
         if "augment" in problem:
@@ -172,7 +172,7 @@ def resolve_training(
 
 
 def validated(model: type[M], content: Mapping[str, Any], where: str) -> M:
-    """The record that a mapping is; a mistake is one line that names the key.
+    """The record of a mapping; a mistake is a one-line error that names the key.
 
     >>> validated(TrainingConfig, {**resolve_training({}), "rounds": -3}, "config")
     Traceback (most recent call last):
@@ -191,7 +191,7 @@ def validated(model: type[M], content: Mapping[str, Any], where: str) -> M:
 
 
 def _split(config: Mapping[str, Any]) -> str:
-    """The name of the partition, `iid` for problems that have none."""
+    """The name of the partition, `iid` for problems without one."""
     partition = config["problem"].get("partition")
     return str(partition["name"]) if partition else "iid"
 

@@ -53,7 +53,7 @@ _NOT_AGREED = {
     *("name", "peers", "rounds", "evaluate_every", "measure", "checkpoint_seconds", "timeouts"),
     *("threads", "labels", "plugins"),
 }
-"""Keys in which the files of two peers of a run may differ; of `peers`, all but keys and shares."""
+"""Keys in which the files of two peers of a run may differ; in `peers`, everything except public keys and shares."""
 
 
 class _Section(BaseModel):
@@ -80,7 +80,7 @@ class Timeouts(_Section):
 
 
 class NetworkFile(TrainingConfig):
-    """A validated network file, its training part canonical; made by `network_file` or `load_network`."""
+    """A validated network file with a canonical training part; created by `network_file` or `load_network`."""
 
     model_config = ConfigDict(frozen=True, strict=False)
 
@@ -94,14 +94,14 @@ class NetworkFile(TrainingConfig):
     rounds: int = Field(ge=1)
     wire: str = "raw"
     checkpoint_seconds: float = Field(CHECKPOINT_SECONDS, gt=0)
-    """How often a peer writes its state, to go on from."""
+    """How often a peer writes its state, to continue from."""
     timeouts: Timeouts = Timeouts()
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     @property
     def folder(self) -> Path:
-        """What file names in it are relative to."""
+        """The base of relative file names."""
         return self._folder
 
     @cached_property
@@ -140,7 +140,7 @@ class NetworkFile(TrainingConfig):
 
     @cached_property
     def made_local(self) -> LocalOptions:
-        """How a peer goes from its model to its half step."""
+        """How a peer gets from its model to its half step."""
         return LocalOptions.of(self.local)
 
     @property
@@ -224,7 +224,7 @@ def _check_address(entry: PeerEntry) -> None:
 def network_file(content: Mapping[str, Any], folder: str | Path = ".") -> NetworkFile:
     """A network file from its content, checked.
 
-    folder  what relative file names in it are relative to
+    folder  base of relative file names
 
     >>> network_file({"peers": [], "edges": []})
     Traceback (most recent call last):
@@ -263,7 +263,7 @@ def load_network(path: str | Path) -> NetworkFile:
 
 
 def save_network(file: NetworkFile, path: str | Path) -> Path:
-    """Write a network file to the folder that it was made for: what was given, then how to train in full."""
+    """Write a network file to its folder: what was given, then how to train, in full."""
     import yaml
 
     given = file.model_dump(mode="json", exclude_unset=True)

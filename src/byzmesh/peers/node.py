@@ -1,4 +1,4 @@
-"""A peer that trains: half step, exchange, again and again.
+"""A peer that trains: half step, exchange, and so on.
 
     out/peer3.ckpt         model, states and round: a restarted peer continues from here
     out/peer3.jsonl        one line per evaluation
@@ -57,7 +57,7 @@ def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tu
 
 
 def local_round(file: NetworkFile, task: Task, row: int) -> LocalRound:
-    """The local part of the rounds of the peer whose row this is."""
+    """The local part of a round for the peer of this row."""
     return LocalRound(task, np.array([row], np.int64), file.schedule, file.made_local, file.seed)
 
 

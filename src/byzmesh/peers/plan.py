@@ -49,7 +49,7 @@ def plan_network(
     f is resolved. Lying workers get a share that an honest one has too, so the file does not tell them apart, and the
     attack is not in it.
 
-    folder  where the file will be: files there, or below, are named by their path from it, so that the folder can be
+    folder  where the file will be: files in or below it are named by their relative path, so that the folder can be
             copied to other machines
     more    further keys of the file (wire, timeouts, checkpoint_seconds)
     """

@@ -152,10 +152,10 @@ def no_state(models: Any) -> State:
 
 @dataclass(frozen=True)
 class Rule:
-    """A robust aggregation rule: two pure functions and what is known about them.
+    """A robust aggregation rule: two pure functions and facts about them.
 
-    Nobody asks a rule for its name: what a certificate needs (`virtual_mixing`, `contraction`, `gossip_error`) is
-    declared here too, with the proof in the rule's own file. What is not declared is not known.
+    No code depends on a rule's name: the rule declares what a certificate needs (`virtual_mixing`, `contraction`,
+    `gossip_error`), with the proof in its own file. What is not declared counts as unknown.
 
     >>> import byzmesh as bm
     >>> ios = bm.rule("ios")
@@ -197,8 +197,8 @@ class Rule:
     """What is proved about its contraction constant, with that W or, without one, with the conventional W (to-own for
     a rule that uses the weights, else equal); None: nothing."""
     gossip_error: Callable[[Neighbourhoods], Floats] | None = None
-    """(N,) e_n with ||A_n - xbar_n||^2 <= e_n sum_m w'_nm ||x_n - x_m||^2 over the honest neighbours m, W to-own: what
-    the criterion 2 e < mu_2 of robust gossip asks for (`theory.gossip`); None: nothing of the form is proved."""
+    """(N,) e_n with ||A_n - xbar_n||^2 <= e_n sum_m w'_nm ||x_n - x_m||^2 over the honest neighbours m, W to-own, for
+    the criterion 2 e < mu_2 of robust gossip (`theory.gossip`); None: nothing of this form is proved."""
 
     @property
     def uses_f(self) -> bool:

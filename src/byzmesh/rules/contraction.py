@@ -105,7 +105,7 @@ class Contraction:
             silent; infinity where it is proved that there is none (a lie moves the worker even if all honest models
             agree), NaN where nothing is proved. It must not fall if the same number of liars weighs more
     reason  the theorem, in one line
-    of_h    the bound as a rising function of h, where it is one; certificates then say how many liars a worker can bear
+    of_h    the bound as a rising function of h, if it is one; certificates then say how many liars a worker tolerates
     equal   whether h counts every neighbour 1 / (d_n + 1) instead of w'_nm
     beside  weaker bounds worth naming, such as a published one
 
@@ -155,7 +155,7 @@ def twice_over_the_rest(h: Floats) -> Floats:
 def by_weight(
     of_h: Callable[[Floats], Floats], reason: str, *, equal: bool = False, beside: tuple[Contraction, ...] = ()
 ) -> Contraction:
-    """A bound by h alone, for workers of which at most f neighbours lie.
+    """A bound that depends only on h, for workers with at most f lying neighbours.
 
     equal=True: the rule counts every neighbour 1 / (d_n + 1) instead of w'_nm.
     """
@@ -172,10 +172,10 @@ def cutting(factor: float, reason: str, *, equal: bool = False) -> Contraction:
 
 
 def most_dropped(near: Neighbourhoods, times: float = 1.0) -> Floats:
-    """(N,) what a rule that drops the farthest neighbours of weight `times` b at least can drop at most.
+    """(N,) the most that a rule can drop if it drops the farthest neighbours of weight at least `times` b.
 
-    b is the weight of the f heaviest. Neighbours are dropped whole: if all weigh the same that is `times` b itself,
-    otherwise less than `times` b and the heaviest neighbour; never more than all neighbours.
+    b is the weight of the f heaviest. Neighbours are dropped whole: if all weigh the same, the result is `times` b,
+    otherwise less than `times` b plus the heaviest neighbour; never more than all neighbours.
     """
     total, heaviest_one = near.weight.sum(axis=1), near.weight.max(axis=1, initial=0.0)
     lightest = np.where(near.weight > 0.0, near.weight, np.inf).min(axis=1, initial=np.inf)

@@ -1,15 +1,16 @@
-"""GeoMed: the geometric median, the point with the least sum of distances to the S vectors.
+"""GeoMed: the geometric median, the point with the smallest sum of distances to the S vectors.
 
-By default that is the minimiser itself (geometric_median.py). The published runs took at most 80 steps of Weiszfeld's
-iteration in its place, and `steps` asks for that:
+By default this is the minimiser itself (geometric_median.py). The published runs took at most 80 steps of Weiszfeld's
+iteration instead, which `steps` selects:
 
     z <- sum_i y_i / ||y_i - z||  /  sum_i 1 / ||y_i - z||,   from the mean of the S vectors,
 
 until a step is shorter than `tolerance`. A z that falls on one of the y_i stays there, optimal or not: its weight 1 / 0
-outdoes all others. The isolation attack on equal weights starts there (the mean is the receiver's own model). Inner
-products know such a distance only up to their rounding, so what is below it counts as 0: z moves to the mean of all y_i
-that near, and goes on from there, since with liars at +-1e9 the rounding covers every honest model at first and none at
-the second look. Far lies take many steps to leave: each shrinks the way by the number of honest vectors per liar.
+outweighs all others. The isolation attack on equal weights starts there (the mean is the receiver's own model). Inner
+products give such a distance only up to rounding, so anything below that counts as 0: z moves to the mean of all y_i
+that near and continues from there, because with liars at +-1e9 the rounding covers every honest model at first, but
+none the second time. Getting away from far lies takes many steps: each shrinks the distance by the number of honest
+vectors per liar.
 """
 
 from __future__ import annotations
@@ -74,11 +75,12 @@ def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, toler
     published={"steps": 80, "tolerance": 1e-5},
 )
 def geomed(steps: int | None = None, tolerance: float = 1e-5) -> Rule:
-    """Geometric median: the point with the least sum of distances to the S vectors.
+    """Geometric median: the point with the smallest sum of distances to the S vectors.
 
-    steps=None: the minimiser; its sum of distances exceeds the least by a share of 2 tolerance at most. Where a whole
-                segment minimises (two vectors, or an even number on a line) the middle of the best vectors.
-    steps=80:   at most so many steps of Weiszfeld's iteration, until one is shorter than tolerance, as published.
+    steps=None: the minimiser; its sum of distances exceeds the smallest by a fraction of at most 2 tolerance. If a
+    whole
+                segment minimises (two vectors, or an even number on a line), the middle of the best vectors.
+    steps=80:   at most 80 steps of Weiszfeld's iteration, until one is shorter than tolerance, as published.
 
     >>> import byzmesh as bm
     >>> corner = [[1.0, 0.0], [0.0, 1.0], [-3.0, -3.0]]

@@ -1,4 +1,4 @@
-"""The point with the least sum of distances to given points, by Newton's method on their inner products.
+"""The point with the smallest sum of distances to given points, by Newton's method on their inner products.
 
     F(z) = sum_i ||z - y_i||,   g = sum_i e_i,   H = sum_i (I - e_i e_i') / ||z - y_i||,   e_i = (z - y_i) / ||z - y_i||
 
@@ -27,7 +27,7 @@ from byzmesh.types import Booleans, Floats
 MOST_STEPS = 100
 MOST_HALVINGS = 50
 SOLVED = 1e-16
-"""Squared residual, as a share of the squared gradient, that ends the conjugate gradients of a step."""
+"""Squared residual, as a fraction of the squared gradient, that ends the conjugate gradients of a step."""
 SAME = 1e3
 """Roundings by which the sums of distances of two equally good data points may differ."""
 

@@ -21,7 +21,7 @@ from byzmesh.rules.interop import from_host
 from byzmesh.types import Booleans, Floats, Integers
 
 FARTHEST = 1e30
-"""Largest absolute value that a message is taken with; beyond, the whole message shrinks to it."""
+"""Largest absolute value in a message; a larger message is scaled down to it."""
 
 
 def make_inbox(
@@ -85,9 +85,9 @@ def make_inbox(
 
 
 def within_reach(pool: Pool, index: Integers) -> tuple[Pool, Integers]:
-    """The pool and the rows of its slots, with what lies beyond `FARTHEST` brought back to it by a power of two.
+    """The pool and the rows of its slots, with rows beyond `FARTHEST` scaled down by a power of two.
 
-    A receiver's own model stays what it is; where it is that large, its neighbours receive a smaller copy.
+    A receiver's own model is unchanged; if it is that large, its neighbours receive a smaller copy.
 
     >>> pool, index = within_reach(Pool(np.zeros((1, 2)), np.array([[1e300, -3e300]])), np.array([[0, 1]]))
     >>> bool(abs(pool.messages).max() <= FARTHEST), (pool.messages[0, 1] / pool.messages[0, 0]).round(12)

@@ -36,8 +36,8 @@ def premixed(
     weighted  whether a mixed vector has the total weight of its parts; otherwise all have equal weights
     options   of the pre-aggregator
 
-    Nothing that is proved about the inner rule (`virtual_mixing`, `contraction`, `gossip_error`) is proved about this
-    one: its inboxes hold mixtures of honest models and lies.
+    What is proved about the inner rule (`virtual_mixing`, `contraction`, `gossip_error`) does not carry over: these
+    inboxes contain mixtures of honest models and lies.
     """
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:

@@ -1,4 +1,4 @@
-"""The certificate of a rule on a network: for people (plain words first, numbers below) and for machines."""
+"""The certificate of a rule on a network: as text (words first, then numbers) and for programs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from byzmesh.theory.verdicts import WorkerReport
 from byzmesh.types import Floats
 
 EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3}
-"""Of `byzmesh certify`; 2 is a mistake."""
+"""Exit codes of `byzmesh certify`; 2 is a usage error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What is known about a rule on a network. `print` shows it in words, `to_dict` is for machines.
+    """What is known about a rule on a network. `print` shows it as text, `to_dict` is for programs.
 
-    rate        lambda; if liars may be anywhere a bound from below, None where none is known
+    rate        lambda; if liars may be anywhere, a lower bound, or None if none is known
     rho_bound   the proved bound (None: nothing proved; infinity: proved to be unbounded)
-    search      what the search for bad inputs reached
-    mixing, chi2, doubly_stochastic, strongly_connected and perron are W's with the liars given, or with nobody lying
+    search      the result of the search for bad inputs
+    mixing, chi2, doubly_stochastic, strongly_connected and perron belong to W with the given liars, or with nobody
+    lying
     """
 
     question: Question
@@ -66,7 +67,7 @@ class Certificate:
 
     @property
     def verdict(self) -> Verdict:
-        """On the guarantee that was asked for."""
+        """The verdict on the guarantee that was asked for."""
         return {
             "connected": self.connectivity.verdict,
             "bounded": self.bounded,
@@ -122,14 +123,14 @@ def spans(ids: Iterable[int]) -> str:
         else:
             runs.append([number])
     parts = [
-        [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(number) for number in run]  # two are no range
+        [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(number) for number in run]  # two ids are not a range
         for run in runs
     ]
     return ", ".join(part for group in parts for part in group)
 
 
 def called(network: Network, ids: Iterable[int]) -> str:
-    """Nodes as the user calls them: names, or ranges of numbers."""
+    """Nodes by the user's names, or as ranges of numbers."""
     chosen = sorted(ids)
     return spans(chosen) if network.names is None else ", ".join(network.label(node) for node in chosen)
 
@@ -140,7 +141,7 @@ def in_words(certificate: Certificate) -> str:
 
 
 def about(certificate: Certificate) -> str:
-    """Which rule, which network and which liars."""
+    """A sentence that names the rule, the network and the liars."""
     question, network = certificate.question, certificate.network
     start = f"{certificate.rule.name} on {network.name}: "
     if question.anywhere:
@@ -185,7 +186,7 @@ def _known(value: float) -> float | None:
 
 
 def _bearing(certificate: Certificate) -> list[str]:
-    """Who can bear how many liars: the workers that fail, else the most delicate ones."""
+    """How many liars workers can tolerate: for the workers that fail, otherwise for the weakest ones."""
     declared = certificate.rule.contraction
     limited = [worker for worker in certificate.workers if worker.bears is not None]
     if declared is None or declared.of_h is None or not limited:
@@ -193,7 +194,7 @@ def _bearing(certificate: Certificate) -> list[str]:
     sums = heaviest(certificate.network, declared.equal)
     limited = [worker for worker in limited if _bears(worker) < worker.neighbours]
     if not limited:
-        return ["Every worker can bear lies from all its neighbours."]
+        return ["Every worker can tolerate lies from all its neighbours."]
     broken = [worker for worker in limited if worker.f > _bears(worker)]
     fewest = min(_bears(worker) for worker in limited)
     groups: dict[tuple[int, int], list[WorkerReport]] = {}
@@ -211,8 +212,8 @@ def _bearing(certificate: Certificate) -> list[str]:
         if beyond > certificate.rule.largest_f(same[0].neighbours):
             then = "the rule cannot run"
         lines.append(
-            f"{who} can bear {max(0, bears)} {'liar' if bears == 1 else 'liars'}, not {beyond}: "
-            f"lies can weigh {total[0]:.3f} then, and {then}."
+            f"{who} can tolerate {max(0, bears)} {'liar' if bears == 1 else 'liars'}, not {beyond}: "
+            f"lies could then weigh {total[0]:.3f}, and {then}."
         )
     return lines
 

@@ -1,7 +1,7 @@
 """`certify`: can this network tolerate these liars, or any f of them, under this rule?
 
-Asked for is one of the levels of `verdicts`: "bounded" (the default), "fair" or "agrees", or "connected", or one of the
-paper's two properties, "rdsa" and "rca". Each is "proved", "refuted" or "unknown". Proved means by a theorem with
+The guarantee is one of the levels of `verdicts`: "bounded" (the default), "fair" or "agrees", or "connected", or one of
+the paper's two properties, "rdsa" and "rca". Each is "proved", "refuted" or "unknown". Proved means by a theorem with
 constants, never by an order, and for every placement in question. Refuted means by arithmetic or by a witness: an
 input, which can be saved, on which the rule deviates too much. Everything else is unknown.
 """
@@ -42,10 +42,10 @@ from byzmesh.theory.verdicts import (
 
 GUARANTEES = ("bounded", "fair", "agrees", "connected", "rdsa", "rca")
 RHO = 1.0
-"""The default limit: with rho <= 1 a worker stays within the ball around its virtual average that holds the honest
-models it hears, so no lie throws it outside of everything honest."""
+"""The default limit: with rho <= 1 a worker stays within the ball around its virtual average that contains the honest
+models it receives, so no lie moves it outside of everything honest."""
 KINDS = 8
-"""So many kinds of neighbourhoods are tried for a W that would do."""
+"""How many distinct neighbourhoods are searched for a W that would do."""
 
 
 def certify(
@@ -69,14 +69,14 @@ def certify(
 ) -> Certificate:
     """The certificate of a rule on a network.
 
-    f          bound on the lying neighbours. On a network with liars they are the ones in question, and f is "exact" by
-               default. On one without, f must be given and means all placements of at most f liars per neighbourhood,
-               and all their subsets
-    total      on a network without liars: at most so many in the whole network (and f per neighbourhood, if given too)
+    f          bound on the lying neighbours. On a network with liars, the question is about these, and f is "exact" by
+               default. On one without, f must be given: the question is about all placements of at most f liars per
+               neighbourhood, and all their subsets
+    total      on a network without liars: at most this many in the whole network (and f per neighbourhood, if given)
     guarantee  what `holds` answers: "bounded", "fair", "agrees", "connected", "rdsa" or "rca"
     rho        the limit of "bounded" and "fair" on the contraction constant
-    search     inputs to try per kind of neighbourhood for a witness; 0: none; None: 10,000 on networks of up to 64
-               workers, for rules that look at the received models only
+    search     inputs to try per distinct neighbourhood for a witness; 0: none; None: 10,000 on networks of up to 64
+               workers, for rules that use only the received models
     L, delta_in, delta_out (and step, rounds, gap = f(x^0) - f*)  the problem, for the theorems in numbers
 
     >>> from byzmesh.networks import network
@@ -170,7 +170,7 @@ def _rate(question: Question, virtual: matrices.Mixing, seen: Spectrum | None) -
 
 
 def _stuck(question: Question, rule: Rule) -> str | None:
-    """Why the workers may disagree for ever, in words, or None."""
+    """Why the workers may disagree forever, in words, or None."""
     network = question.network
     if not playable(rule) or network.n > SMALL_NETWORK or len(network.honest) < 2:
         return None
@@ -178,7 +178,7 @@ def _stuck(question: Question, rule: Rule) -> str | None:
     if camp is None:
         return None
     size = int((camp == camp[0]).sum())
-    return f"two camps of {size} and {len(camp) - size} workers stay as they are (witness), nobody giving way"
+    return f"two camps of {size} and {len(camp) - size} workers stay where they are forever (witness)"
 
 
 def _promise(

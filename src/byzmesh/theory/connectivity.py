@@ -1,17 +1,17 @@
 """Do the honest workers stay connected, whoever lies?
 
-Liars given: one walk over the honest graph. Liars anywhere, k in total: the graph must be (k + 1)-connected, which
-Menger's theorem decides by maximum flows (networkx), on a sparse certificate of the graph: k + 1 breadth-first forests,
-each of the links that the ones before left over, have the same cuts of at most k nodes (Cheriyan, Kao and
+Liars given: one traversal of the honest graph. Liars anywhere, k in total: the graph must be (k + 1)-connected, which
+is decided by maximum flows (Menger's theorem, networkx) on a sparse certificate of the graph: k + 1 breadth-first
+forests, each from the links that the previous ones left over, have the same cuts of at most k nodes (Cheriyan, Kao and
 Thurimella 1993). Liars anywhere, f_n per neighbourhood: a 0/1 programme looks for honest camps S and T without a link
 between them such that every honest worker has at most f_n of the rest as neighbours,
 
     s_i + t_i <= 1,   s_i + t_j <= 1 for linked i, j,   sum_{j in N_i} (1 - s_j - t_j) <= f_i + d_i (1 - s_i - t_i)
 
-and HiGHS proves that there are none, or finds some, or runs out of time: then the answer is unknown. Before either,
-three sure things: a node whose neighbours may all lie is cut off; if every worker keeps so many honest neighbours that
-two camps would need more nodes than there are, nobody is; nor if any two nodes are linked or have more neighbours in
-common than can lie.
+and HiGHS proves that there are none, finds some, or runs out of time: then the answer is unknown. Three cases are
+decided first: a node whose neighbours may all lie is cut off; nobody is if every worker keeps so many honest neighbours
+that two camps would need more nodes than there are, nor if any two nodes are linked or have more neighbours in common
+than can lie.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from byzmesh.types import Booleans, Integers
 
 @dataclass(frozen=True)
 class Connectivity:
-    """The verdict and, if it is refuted, liars that cut the honest workers in pieces."""
+    """The verdict and, if it is refuted, liars that disconnect the honest workers."""
 
     verdict: Verdict
     cut: Integers | None = None
@@ -71,7 +71,7 @@ def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
 
 
 def _cut_off(question: Question) -> list[int] | None:
-    """Neighbours of one node that may all lie and leave honest workers elsewhere; None if there are none."""
+    """Neighbours of one node that may all lie and cut it off from honest workers elsewhere; None if there are none."""
     network = question.network
     for node in np.flatnonzero(question.most >= network.degree).tolist():
         near: list[int] = network.neighbours(node).tolist()
@@ -81,13 +81,13 @@ def _cut_off(question: Question) -> list[int] | None:
 
 
 def _crowded(question: Question) -> bool:
-    """Whether two camps, each of a worker and the honest neighbours it keeps, need more nodes than there are."""
+    """Whether two camps, each of a worker and its remaining honest neighbours, need more nodes than there are."""
     camp = int((question.network.degree - question.most).min()) + 1
     return 2 * camp > question.network.n
 
 
 def _close(question: Question) -> bool:
-    """Whether any two nodes are linked or have more neighbours in common than can lie beside one of them."""
+    """Whether any two nodes are linked or have more neighbours in common than can lie next to one of them."""
     links = question.network.adjacency
     common = links.astype(np.float64) @ links
     close = links | (common > np.minimum.outer(question.most, question.most)) | np.eye(len(links), dtype=bool)
@@ -95,7 +95,7 @@ def _close(question: Question) -> bool:
 
 
 def sparse_certificate(adjacency: Booleans, count: int) -> Booleans:
-    """(n, n) `count` breadth-first forests, each of the links that the ones before left: at most count (n - 1) links.
+    """(n, n) `count` breadth-first forests, each from the links left by the previous ones: at most count (n - 1) links.
 
     >>> int(sparse_certificate(~np.eye(6, dtype=bool), 2).sum()) // 2
     9
@@ -120,7 +120,7 @@ def sparse_certificate(adjacency: Booleans, count: int) -> Booleans:
 
 
 def smallest_cut(adjacency: Booleans, most: int) -> list[int] | None:
-    """At most so many nodes whose absence leaves the others in pieces; None if there are none.
+    """At most `most` nodes whose removal disconnects the others; None if there are none.
 
     >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool)
     >>> smallest_cut(path, 1), smallest_cut(path, 0)
@@ -147,8 +147,8 @@ def smallest_cut(adjacency: Booleans, most: int) -> list[int] | None:
             return None
         return sorted(minimum_st_node_cut(graph, first, second, auxiliary=auxiliary, residual=residual))
 
-    # A smallest cut leaves out the first node, and then parts it from another, or holds it, and then parts two of its
-    # neighbours (a cut that is smallest needs each of its nodes).
+    # A smallest cut either excludes the first node and separates it from another, or contains it and separates two of
+    # its neighbours (a smallest cut needs each of its nodes).
     first = int(links.sum(axis=1).argmin())
     near = np.flatnonzero(links[first]).tolist()
     pairs = [(first, other) for other in range(n) if other != first and not links[first, other]]
@@ -201,7 +201,7 @@ def _by_programme(question: Question, seconds: float) -> Connectivity:
 
 
 def weights_connect(question: Question) -> bool:
-    """Whether every link carries weight both ways, so that W hears whatever the graph lets it hear."""
+    """Whether every link has a positive weight in both directions, so that W uses every link."""
     network = question.network
     if not question.anywhere:
         return strongly_connected(network.honest_mixing + np.eye(len(network.honest)))

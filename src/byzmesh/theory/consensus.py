@@ -1,4 +1,4 @@
-"""Do the honest workers come to agree, whatever the liars send? Conditions that prove it, of which one is enough.
+"""Do the honest workers reach agreement, whatever the liars send? Each of these conditions proves it.
 
 Write A_n = xbar_n + E_n with ||E_n|| <= rho_n max_m ||x_m - xbar_n|| (Definition 1), X the honest models.
 
@@ -13,8 +13,8 @@ overlap    u_s < 1 for some s:  the largest distance between two honest models f
                u_0 = 1,   u_s = tau(W^s) + 2 r sum_{j < s} tau(W^(s-1-j)) u_j
 gossip     see `gossip`, for rules that declare an error of that form.
 
-Liars anywhere: lambda from the Laplacian's eigenvalues (`gossip`), and the overlap of two rows less what common lying
-neighbours can take from it. Proofs: docs/theory.md.
+Liars anywhere: lambda from the Laplacian's eigenvalues (`gossip`), and the overlap of two rows minus what common lying
+neighbours can take away. Proofs: docs/theory.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from byzmesh.types import Floats
 MARGIN = 1e-9
 """A factor must be below 1 by this much: eigenvalues and sums are rounded."""
 LARGE = 400
-"""On more workers the overlap of all pairs of rows is not computed."""
+"""With more workers, the overlap of all pairs of rows is not computed."""
 ROUNDS = 12
 
 
@@ -43,7 +43,7 @@ ROUNDS = 12
 class Condition:
     """A sufficient condition for consensus: `value` must be below `limit`.
 
-    factor  what H (for "overlap": the square of the largest distance) is multiplied by at most in `rounds` exchanges
+    factor  largest factor by which `rounds` exchanges multiply H (for "overlap": the square of the largest distance)
     """
 
     name: str
@@ -54,7 +54,7 @@ class Condition:
 
     @property
     def holds(self) -> bool:
-        """Whether consensus is proved by it."""
+        """Whether it proves consensus."""
         return self.value < self.limit - MARGIN * max(1e-3, self.limit)
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ def deviation(question: Question, matrix: Floats, bound: Floats) -> float:
 
 
 def ergodicity(matrix: Floats) -> float:
-    """tau = 1 - min_{i, j} sum_m min(M_im, M_jm): what a stochastic matrix leaves of the largest distance.
+    """tau = 1 - min_{i, j} sum_m min(M_im, M_jm): the factor by which a stochastic matrix shrinks the largest distance.
 
     >>> ergodicity(np.array([[0.5, 0.5], [0.25, 0.75]]))
     0.25
@@ -148,9 +148,9 @@ def _anywhere(question: Question, mixing: matrices.Mixing, bound: Floats, seen: 
 
 
 def least_overlap(question: Question, form: str) -> float:
-    """A bound from below on min_{i, j} sum_m min(w_im, w_jm) over all placements.
+    """A lower bound on min_{i, j} sum_m min(w_im, w_jm) over all placements.
 
-    to-own   common lying neighbours take at most the min(f_i, f_j) largest min(w'_im, w'_jm)
+    to-own   common lying neighbours take away at most the min(f_i, f_j) largest min(w'_im, w'_jm)
     equal    with C common (themselves included), of which k can lie: (C - k) / (1 + max(d_i, d_j) - k)
     """
     network = question.network

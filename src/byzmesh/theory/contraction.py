@@ -2,9 +2,9 @@
 
     ||A_n - xbar_n|| <= rho max_{m honest neighbour or n} ||x_m - xbar_n||        (Definition 1)
 
-What is proved about it stands beside each rule (`Rule.contraction`: a theorem with constants, or a proof that there is
-no constant) and is evaluated here on a network. Rules that cut have bounds by h_n, the sum of the f_n largest weights
-among n's neighbours; the paper's for IOS, with B_n <= f_n liars and h_n < 1/3, is
+Each rule declares what is proved about it (`Rule.contraction`: a theorem with constants, or a proof that there is no
+constant); this module evaluates that on a network. Rules that cut have bounds in h_n, the sum of the f_n largest
+weights among n's neighbours; the paper's for IOS, with B_n <= f_n liars and h_n < 1/3, is
 
     rho <= max_n 12 h_n / (1 - 3 h_n),        RCA if h_n < rho* / (12 + 3 rho*) for every n        (Theorem 3)
 """
@@ -123,7 +123,7 @@ def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
 
 
 def evaluated(rule: Rule, cases: list[contraction.Neighbourhoods]) -> Proof:
-    """What a rule's declaration proves in all of these cases at once, each of the same N workers."""
+    """What a rule's declaration proves in all of these cases together, each with the same N workers."""
     if rule.contraction is None:
         return Proof(np.full(len(cases[0].f), np.nan), "no bound with constants is known")
     return _in_all(rule.name, rule.contraction, cases)
@@ -148,7 +148,7 @@ SMALL_SHARE_LIMIT = 1 << 40
 
 
 def first_size(bound: Callable[[float], float], to_own: bool) -> int:
-    """The least n for which bound(1/n) < rho* on the complete graph with one liar.
+    """The smallest n for which bound(1/n) < rho* on the complete graph with one liar.
 
     There W = 11^T/n + I/n (the liar's weight goes to own), lambda = 1 - 1/n^2, or equal weights with lambda = 1.
 

@@ -1,10 +1,10 @@
 """Design: weights and links that turn a failing certificate into a passing one.
 
-Links are added one at a time, the cheapest way to help: between the two most endangered workers (largest h) that are
-not linked yet, of equals the pair that connects the graph best, until every h is small enough for the rule's bound;
-then across cuts until no liars in question can separate the honest; then, if the honest must agree, between the two
-workers that have least in common. Weights compared on the result: Metropolis-Hastings, best constant, and fastest
-mixing by the FDLA semidefinite programme (the extra `design`),
+Links are added one at a time, where they help most: between the two most endangered workers (largest h) that are not
+linked yet, among equals the pair that connects the graph best, until every h is small enough for the rule's bound; then
+across cuts until no liars in question can separate the honest workers; then, if the honest workers must agree, between
+the two workers with the least in common. Weights compared on the result: Metropolis-Hastings, best constant, and
+fastest mixing by the FDLA semidefinite programme (the extra `design`),
 
     minimise ||W - 11^T/n||_2   such that   W = W^T, W 1 = 1, W >= 0, w_nm = 0 where there is no link.
 """
@@ -50,7 +50,7 @@ class Option:
 class Design:
     """A suggestion.
 
-    before, after  certificates of the start and of the result with the best weights; f liars in the worst places
+    before, after  certificates of the start and of the result with the best weights
     added          the links that were added, in order
     options        the weight schemes compared on the result, the best first
     reason         why it is not possible, or None
@@ -106,7 +106,7 @@ def suggest(
     rho: float = RHO,
     schemes: tuple[str, ...] = ("metropolis-hastings", "best-constant"),
 ) -> Design:
-    """Links and weights with which `rule` bears any f liars per neighbourhood; from a network, or a ring of `nodes`.
+    """Links and weights with which `rule` tolerates any f liars per neighbourhood; from a network or a ring of `nodes`.
 
     guarantee  "bounded", "fair" or "agrees"
     rho        the limit on the contraction constant
@@ -134,7 +134,7 @@ def suggest(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the network shall be able to do."""
+    """The guarantee that the network must have."""
 
     rule: Rule
     f: int
@@ -143,7 +143,7 @@ class Wanted:
 
     @property
     def declared(self) -> Contraction:
-        """The rule's bound by h."""
+        """The rule's bound in terms of h."""
         if self.rule.contraction is None or self.rule.contraction.of_h is None:
             raise ConfigError(
                 f"rule {self.rule.name} declares no bound by what lies weigh; design for ios, for example"
@@ -151,18 +151,18 @@ class Wanted:
         return self.rule.contraction
 
     def certificate(self, network: Network) -> Certificate:
-        """Whether a network can do it; nothing is searched."""
+        """The certificate of a network, without a search."""
         return certify(network, self.rule, self.f, guarantee=self.guarantee, rho=self.rho, search=0)
 
     def moved(self, h: Floats) -> Floats:
-        """How far lies that weigh h move a worker at most; infinite where nothing is proved."""
+        """The most that lies of weight h move a worker; infinite where nothing is proved."""
         if self.declared.of_h is None:
             return np.full(len(h), np.inf)
         bound = self.declared.of_h(h)
         return np.where(np.isnan(bound), np.inf, bound)
 
     def impossible(self, n: int) -> str | None:
-        """Why even the complete graph fails, which gives every link its least weight; None if it does not."""
+        """Why even the complete graph, which gives every link its smallest weight, fails; None if it does not."""
         if self._complete(n):
             return None
         least = n
@@ -171,7 +171,7 @@ class Wanted:
         return f"even the complete graph of {n} nodes fails with {self.f} liars; about {least:,} nodes are needed"
 
     def _complete(self, n: int) -> bool:
-        """Whether equal weights on all links do: h = f / n, and two rows of W differ by as much."""
+        """Whether equal weights on all links suffice: h = f / n, and two rows of W differ by as much."""
         h = self.f / n
         moved = float(self.moved(np.array([h]))[0])
         return moved <= self.rho and (self.guarantee != "agrees" or h + 2.0 * moved < 1.0)
@@ -223,7 +223,7 @@ def _next(network: Network, wanted: Wanted) -> Edge | None:
 
 
 def _in_common(question: Question) -> Edge | None:
-    """The two workers not linked yet whose neighbourhoods have least in common."""
+    """The two unlinked workers whose neighbourhoods have the least in common."""
     network = question.network
     near = (network.adjacency | np.eye(network.n, dtype=bool)).astype(np.int64)
     common = near @ near
@@ -235,7 +235,7 @@ def _in_common(question: Question) -> Edge | None:
 def _between(links: Booleans, danger: Floats) -> Edge | None:
     """A new link at the most endangered node, to the most endangered node not linked to it.
 
-    Of equals the one farthest along the Fiedler vector: the link that raises the connectivity most, to first order.
+    Among equals the one farthest along the Fiedler vector: the link that raises the connectivity most, to first order.
     """
     open_ends = ~links & ~np.eye(len(links), dtype=bool)
     free = np.flatnonzero(open_ends.any(axis=1))

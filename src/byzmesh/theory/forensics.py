@@ -1,4 +1,4 @@
-"""Who lied? Reading the record of who was cut by whom.
+"""Who lied? Conclusions from the record of who cut whom.
 
 Input is one entry per edge: sender, receiver, in how many of its rounds the receiver gave the sender no weight (`cut`),
 and how many rounds there were. A rule that cuts f neighbours every round cuts honest ones where it does not cut liars,
@@ -50,12 +50,12 @@ class Sender:
     receiver: int | None
     rate: float
     lies: bool | None
-    """The truth, None where it is not known."""
+    """The truth, None if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What the record shows.
+    """The conclusions from a record of cuts.
 
     verdict    whether somebody is named, nobody stands out, or the record cannot tell
     named      the senders that are named, by id
@@ -78,7 +78,7 @@ class Findings:
 
 
 def cut_counts(sender: Integers, coefficients: Floats) -> tuple[Integers, Integers]:
-    """(cut, heard) (R, K) of one round, to be summed over rounds: which neighbours got no weight, which were there.
+    """(cut, heard) (R, K) of one round, to sum over rounds: which neighbours got no weight, and which were present.
 
     sender is `network.layout.sender` (R, K), coefficients (R, K).
 

@@ -13,7 +13,7 @@ eigenvalues, X the centred honest models and e = max_n e_n. Then W X = X - L X, 
 
 c(m) the chord of (1 - m)^2 between mu_2 and mu_max. (1) is the published criterion 2 rho b < mu_2 (e = rho b) with its
 condition on the largest eigenvalue: without it a bipartite graph with own weights 0 would pass, although it swaps its
-two sides for ever. Proofs of both: docs/theory.md.
+two sides forever. Proofs of both: docs/theory.md.
 
 Liars anywhere: honest blocks of symmetric weights have mu_2 >= mu_2(W') - h and mu_max <= mu_max(W'), h the most that
 lies can weigh at a worker, since x^T L x = y^T L' y - sum_n b_n x_n^2 for the vector y that is x and 0 at the liars.
@@ -47,7 +47,7 @@ class Spectrum:
 
 
 def spectrum(network: Network, lies: float = 0.0) -> Spectrum | None:
-    """The honest Laplacian's eigenvalues, mu_2 less what lies can weigh; None if weights are not symmetric.
+    """The honest Laplacian's eigenvalues, mu_2 minus what lies can weigh; None if weights are not symmetric.
 
     >>> from byzmesh.networks import network
     >>> seen = spectrum(network("paper/two-castle"))
@@ -62,7 +62,7 @@ def spectrum(network: Network, lies: float = 0.0) -> Spectrum | None:
 
 
 def gossip_factor(seen: Spectrum, error: float) -> float:
-    """What one exchange multiplies the disagreement H by at most, by (1) or (2); infinite if e is not known.
+    """Largest factor by which one exchange multiplies the disagreement H, by (1) or (2); infinite if e is unknown.
 
     >>> round(gossip_factor(Spectrum(0.8, 1.0), 0.1), 2), round(gossip_factor(Spectrum(0.8, 1.2), 0.0), 3)
     (0.36, 0.04)
@@ -101,5 +101,5 @@ def oracle_contracts(network: Network) -> bool:
 
 
 def weight_of_lies(network: Network, h: Floats, anywhere: bool) -> float:
-    """The most that lies weigh at a worker: of given liars their own weight, anywhere the h of the worst worker."""
+    """The most that lies weigh at a worker: the weight of given liars, or for liars anywhere the largest h."""
     return float(h.max()) if anywhere else float(lying_weight(network).max())

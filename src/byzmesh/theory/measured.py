@@ -1,7 +1,7 @@
-"""Certificates while a simulation runs: what the rule really mixed, and whether it kept its promise.
+"""Certificates during a simulation: what the rule really mixed, and whether it kept its promise.
 
-From the coefficients of a round (how much each slot of the inbox counted) follows the empirical mixing matrix, from the
-models before and after the exchange the contraction that was realised:
+The coefficients of a round (how much each slot of the inbox counted) give the empirical mixing matrix; the models
+before and after the exchange give the realised contraction:
 
     W_nm     coefficient that n gave to honest m; what liars (and anchors) got is added to W_nn
     ratio_n  ||x_n after - xbar_n|| / max_m ||x_m before - xbar_n||,    xbar_n from the *virtual* mixing matrix
@@ -22,11 +22,11 @@ from byzmesh.types import Floats, Integers
 
 @dataclass(frozen=True)
 class RoundReport:
-    """One round against the theory.
+    """One round compared with the theory.
 
     ratio       (N,) realised contraction; 0 where the honest models agree to within rounding
     chi2        of the empirical mixing matrix, NaN for rules without coefficients
-    lies        (N,) what the liars' messages counted together, NaN likewise
+    lies        (N,) how much the liars' messages counted in total, NaN likewise
     violations  ids of the workers whose ratio is above the proved bound
     """
 
@@ -89,7 +89,7 @@ def round_report(
     mixing: Floats,
     proof: Proof,
 ) -> RoundReport:
-    """One round of a simulation held against what is proved (`proved_contraction`)."""
+    """One round of a simulation compared with what is proved (`proved_contraction`)."""
     ratio = round_contraction(before, after, mixing)
     uneven, lies = np.nan, np.full(len(ratio), np.nan)
     if coefficients is not None:

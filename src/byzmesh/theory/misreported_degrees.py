@@ -1,17 +1,17 @@
-"""Misreported degrees: what liars gain by them, and weights that do not trust them.
+"""Misreported degrees: what liars gain from them, and weights that do not rely on reports.
 
-Metropolis-Hastings weights need the neighbours' degrees, w_nm = 1 / (1 + max(d_n, d_m)), and a liar may report any. By
-the maximum with the worker's own degree, which it counts itself,
+Metropolis-Hastings weights need the neighbours' degrees, w_nm = 1 / (1 + max(d_n, d_m)), and a liar may report
+anything. Because of the maximum with the worker's own degree, which it counts itself,
 
     a low report    raises the liar's weight, to at most 1 / (1 + d_n): h_n grows up to f_n / (1 + d_n)
     a high report   lowers the liar's own weight: it silences itself
-    honest edges    keep their weights, so W stays doubly stochastic (where a scheme used the largest degree of the
-                    network instead, one report of 10^6 would stop all mixing)
+    honest edges    keep their weights, so W stays doubly stochastic (if a scheme used the largest degree of the network
+                    instead, one report of 10^6 would stop all mixing)
 
-Two ways of building W' that lies cannot touch, for networks and, row by row, for peers:
+Two ways of building W' that limit or ignore reports, for networks and, row by row, for peers:
 
-    bounded   reports are cut to [1, largest] and combined with its own degree as above; a report that is no number
-              counts as `largest`. Liars choose their weight within [1 / (1 + largest), 1 / (1 + d_n)], nothing else
+    bounded   reports are cut to [1, largest] and combined with its own degree as above; a report that is not a number
+              counts as `largest`. Liars can only choose their weight within [1 / (1 + largest), 1 / (1 + d_n)]
     fixed     w_nm = 1 / (1 + largest) for an agreed largest degree: no report is read at all
 """
 
@@ -42,7 +42,7 @@ def peer_weights(own_degree: int, reported: npt.ArrayLike, largest: int, way: st
     """
     told = np.asarray(reported, np.float64)
     if told.shape != (own_degree,):
-        raise ConfigError(f"reported must hold {own_degree} degrees, one per neighbour, got shape {told.shape}")
+        raise ConfigError(f"reported must have {own_degree} degrees, one per neighbour, got shape {told.shape}")
     if largest < own_degree:
         raise ConfigError(f"largest must be at least the worker's own degree {own_degree}, got {largest}")
     if choice("way", way, ("bounded", "fixed")) == "fixed":
@@ -54,7 +54,7 @@ def peer_weights(own_degree: int, reported: npt.ArrayLike, largest: int, way: st
 
 
 def distrusting(network: Network, largest: int | None = None, way: str = "fixed") -> Network:
-    """The network with weights that no report can touch; `largest` (default: the largest degree) is agreed before.
+    """The network with weights that no report can change; `largest` (default: the largest degree) is agreed beforehand.
 
     >>> from byzmesh.networks import network
     >>> distrusting(network("star", n=4), largest=9).mixing[0]
@@ -100,7 +100,7 @@ class Effect:
 
 
 def effect_of_misreports(network: Network, f: Any = "exact", largest: int | None = None) -> Effect:
-    """What changes when all liars report degree 0, or 10^6, and what a fixed largest degree would give.
+    """What changes if all liars report degree 0, or 10^6, and what a fixed largest degree would give.
 
     >>> from byzmesh.networks import network
     >>> effect = effect_of_misreports(network("paper/octopus"))

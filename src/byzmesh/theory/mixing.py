@@ -30,7 +30,7 @@ from byzmesh.types import Floats
 
 ROUNDING = 1e-9
 STRICT = 1e-12
-"""What rounding alone can make of 0."""
+"""The largest value that rounding alone can turn 0 into."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def rho_star(rate: float, workers: int) -> float:
 
 
 def strongly_connected(matrix: Floats) -> bool:
-    """Whether every worker hears of every other through positive weights.
+    """Whether every worker reaches every other through positive weights.
 
     >>> strongly_connected(np.array([[0.5, 0.5], [0.0, 1.0]]))
     False
@@ -158,7 +158,7 @@ def perron(matrix: Floats) -> Floats | None:
     """
     if not strongly_connected(matrix):
         return None
-    # One equation of (W^T - I) p = 0 follows from the others; the sum takes its place.
+    # One equation of (W^T - I) p = 0 follows from the others; the sum replaces it.
     system = matrix.T - np.eye(len(matrix))
     system[-1] = 1.0
     right = np.zeros(len(matrix))

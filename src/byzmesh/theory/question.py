@@ -1,12 +1,12 @@
-"""What a certificate is about: liars that are given, or liars anywhere.
+"""The question of a certificate: given liars, or liars anywhere.
 
 given      the network names its liars; the workers are the honest ones
-anywhere   nobody is named: any set of nodes may lie of which worker n has at most f_n as neighbours, if n is honest,
-           and which holds at most `total` nodes, if a total is given. The sets are closed under taking nodes out, so
-           fewer liars, and each of them alone, are meant too. Every node is then a worker that may be the victim
+anywhere   nobody is named: the liars may be any set of nodes such that every honest worker n has at most f_n of them as
+           neighbours and, if a total is given, of at most `total` nodes. Subsets of such sets are allowed too, so fewer
+           liars are included. Every node is then a worker that may be the victim
 
-What f_n liars can weigh at worker n is the sum of its f_n heaviest neighbours in either case, so bounds that rise with
-it need no enumeration of placements.
+In either case f_n liars weigh at most the sum of n's f_n heaviest neighbours, so bounds that rise with it need no
+enumeration of placements.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from byzmesh.types import Floats, Integers
 class Question:
     """The network, the bound f (R,) of each of its R workers on lying neighbours, and where liars may be.
 
-    total  at most so many lie in the whole network; None: any number that f allows (only if they may be anywhere)
+    total  at most this many lie in the whole network; None: any number that f allows (only if they may be anywhere)
     """
 
     network: Network
@@ -56,7 +56,7 @@ class Question:
         return np.array([node for node in range(self.network.n) if self.admits([node])], np.int64)
 
     def admits(self, liars: list[int]) -> bool:
-        """Whether these nodes may be the liars, all of them."""
+        """Whether all of these nodes may lie at once."""
         chosen = np.zeros(self.network.n, bool)
         chosen[liars] = True
         if self.total is not None and len(liars) > self.total:
@@ -65,7 +65,7 @@ class Question:
         return bool((chosen | (lying <= self.f)).all())
 
     def worst_liars(self, worker: int) -> list[int]:
-        """Neighbours of a worker that may lie together, the heaviest first: an attack that can really happen."""
+        """Neighbours of a worker that may lie together, the heaviest first: an attack that is possible."""
         near = self.network.neighbours(worker)
         if not self.anywhere:
             return [node for node in near.tolist() if node in self.network.byzantine]
@@ -91,7 +91,7 @@ class Question:
         proof = evaluated(rule, cases)
         if not np.isinf(proof.bound).any():
             return proof
-        # With different f the heaviest neighbours may not be able to lie together; what is refuted must be possible.
+        # With different f the heaviest neighbours may not be able to lie together; only a possible case refutes.
         sets = [self.worst_liars(worker) for worker in range(self.network.n)]
         lying = np.array([len(liars) for liars in sets], np.int64)
         total = np.array([self.network.mixing[worker, liars].sum() for worker, liars in enumerate(sets)])
@@ -116,11 +116,11 @@ class Question:
 
 
 def ask(network: Network, f: Any = None, total: int | None = None) -> Question:
-    """The question that a user means.
+    """The question for these arguments.
 
     f      on a network with liars as in `Network.bounds`, by default "exact"; on one without it must be given: a number
            of liars per neighbourhood, one per node or a mapping from nodes, meant for liars anywhere
-    total  liars anywhere, at most so many in the whole network; f is then the same number unless given too
+    total  liars anywhere, at most this many in the whole network; f is then the same number unless given
 
     >>> from byzmesh.networks import network
     >>> ask(network("paper/two-castle")).anywhere, ask(network("ring", n=5), 1).most.tolist()

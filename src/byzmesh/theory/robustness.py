@@ -1,7 +1,7 @@
-"""r-robustness: can a graph split into two camps that ignore each other? It decides what trimmed means can bear.
+"""r-robustness: can a graph split into two camps that ignore each other? It decides what trimmed means tolerate.
 
-A node set S is r-reachable if some node in it has at least r neighbours outside S. A graph is r-robust if of every two
-disjoint non-empty sets at least one is r-reachable. With reach(S) = max_{i in S} |N_i without S|,
+A node set S is r-reachable if some node in it has at least r neighbours outside S. A graph is r-robust if among every
+two disjoint non-empty sets at least one is r-reachable. With reach(S) = max_{i in S} |N_i without S|,
 
     r = min over disjoint non-empty S, T of max(reach(S), reach(T)).
 
@@ -12,7 +12,7 @@ most 0 elsewhere, so
 
     minimise r   such that   L s <= r,  L t <= r,  s + t <= 1,  sum s >= 1,  sum t >= 1.
 
-When its time runs out the programme still leaves bounds: lower <= r <= upper.
+When its time runs out the programme still gives bounds: lower <= r <= upper.
 Reference: LeBlanc, Zhang, Koutsoukos and Sundaram 2013; Usevitch and Panagou 2020.
 """
 
@@ -28,12 +28,12 @@ from byzmesh.errors import ConfigError
 from byzmesh.types import Booleans
 
 EXHAUSTIVE = 15
-"""Graphs of up to this many nodes are decided by looking at every set."""
+"""Graphs of up to this many nodes are decided by checking every set."""
 
 
 @dataclass(frozen=True)
 class Robustness:
-    """The largest r for which a graph is r-robust lies in [lower, upper]; method is "exhaustive" or "milp"."""
+    """The largest r for which a graph is r-robust is in [lower, upper]; method is "exhaustive" or "milp"."""
 
     lower: int
     upper: int
@@ -45,7 +45,7 @@ class Robustness:
         return self.lower == self.upper
 
     def bears(self, f: int) -> str:
-        """Whether trimmed means bear f liars per neighbourhood by (2f + 1)-robustness: "yes", "no" or "unknown".
+        """Whether trimmed means tolerate f liars per neighbourhood by (2f + 1)-robustness: "yes", "no" or "unknown".
 
         >>> Robustness(3, 5, "milp").bears(1), Robustness(3, 5, "milp").bears(2)
         ('yes', 'unknown')
@@ -87,7 +87,7 @@ def _every_set(adjacency: Booleans) -> int:
     reach[0] = n  # the empty set is no camp
     best = reach.copy()
     for node in range(n):
-        # best[S] becomes the least reach over the subsets of S that differ from it in nodes up to this one.
+        # best[S] becomes the smallest reach over the subsets of S that differ from it in nodes up to this one.
         view = best.reshape(-1, 2, 1 << node)
         np.minimum(view[:, 1], view[:, 0], out=view[:, 1])
     return int(np.maximum(reach, best[::-1]).min())  # the complement of set number k is number 2^n - 1 - k

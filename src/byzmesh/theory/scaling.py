@@ -1,14 +1,14 @@
-"""Example 2 by computation: how many liars random Erdos-Renyi graphs bear as they grow.
+"""Example 2 by computation: how many liars random Erdos-Renyi graphs tolerate as they grow.
 
 For N honest workers, b liars and every pair linked with probability p, with f exact and Metropolis-Hastings weights,
 
     theorem-3   h < 1/3 everywhere                          grows like N
-    rca         12 h/(1 - 3 h) < lambda/(8 sqrt N)          Example 2: like sqrt(N), but the constants 12 and 8 are such
-                                                            that the first liar is borne from N of about 96^2/p^2 on
+    rca         12 h/(1 - 3 h) < lambda/(8 sqrt N)          Example 2: like sqrt(N), but with the constants 12 and 8 the
+                                                            first liar is tolerated only from N of about 96^2/p^2
     rca-order   h/(1 - 3 h) < lambda/sqrt N                 the same without the constants: the shape of Example 2
     gossip      2 b < mu_2 (oracle clipping)                grows like N
 
-A graph on 2 N nodes is drawn once per seed; b liars are its nodes N .. N + b - 1, so more liars means a larger graph of
+A graph on 2 N nodes is drawn once per seed; b liars are its nodes N .. N + b - 1, so more liars mean a larger graph of
 the same draw, and the largest b is found by bisection.
 """
 
@@ -64,7 +64,7 @@ CONDITIONS: dict[str, Callable[[Network], bool]] = {
 
 @dataclass(frozen=True)
 class Borne:
-    """The largest numbers of liars, one per seed, that N honest workers bear under a condition."""
+    """The largest numbers of liars, one per seed, that N honest workers tolerate under a condition."""
 
     workers: int
     condition: str
@@ -102,7 +102,7 @@ def _drawn(count: int, p: float, seed: int) -> Booleans:
 
 
 def _bisect(links: Booleans, count: int, holds: Callable[[Network], bool]) -> int:
-    low, high = 0, count + 1  # no liar is borne by Example 1; N + 1 stands for "too many"
+    low, high = 0, count + 1  # 0 liars are tolerated by Example 1; N + 1 stands for "too many"
     while high - low > 1:
         middle = (low + high) // 2
         size = count + middle

@@ -105,8 +105,8 @@ def corollary_1(rho: float, chi2: float, workers: int, omega: float, delta_in: f
 class Promise:
     """The theorems in numbers for one network, rule and problem.
 
-    step is the one asked for, or the largest that the theorems which apply allow; disagreement and learning_error are
-    None unless the rule is RCA, gradient needs `rounds` and `gap` besides.
+    step is the one asked for, or the largest that the applicable theorems allow; disagreement and learning_error are
+    None unless the rule is RCA; gradient also needs `rounds` and `gap`.
     """
 
     omega: float
@@ -132,7 +132,7 @@ def promise(
     rounds: int | None = None,
     gap: float | None = None,
 ) -> Promise:
-    """Everything the theorems say; rho may be NaN or infinite (nothing proved), then only Theorem 1's step is left.
+    """Everything the theorems say; if rho is NaN or infinite (nothing proved), only Theorem 1's step remains.
 
     >>> told = promise(rate=0.9, rho=0.01, chi2=0.0, workers=25, smoothness=2.0, delta_in=1.0, delta_out=1.0)
     >>> round(told.step, 4), round(told.disagreement, 4)

@@ -23,7 +23,7 @@ class Verdict:
 
 
 def all_of(verdicts: Iterable[Verdict], reason: str) -> Verdict:
-    """Refuted by the first that is refuted, else unknown by the first that is unknown, else proved for this reason.
+    """The first refuted verdict, else the first unknown one, else proved for this reason.
 
     >>> all_of([Verdict("proved", "a"), Verdict("unknown", "b"), Verdict("refuted", "c")], "all")
     Verdict(status='refuted', reason='c')

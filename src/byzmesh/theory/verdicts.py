@@ -1,14 +1,14 @@
-"""The levels of a guarantee and the paper's two properties, decided: proved, refuted or unknown, each with its reason.
+"""Decides the levels of a guarantee and the paper's two properties: proved, refuted or unknown, each with its reason.
 
 connected  the honest workers reach each other without a liar in between
-bounded    no lies, whatever they are, move an honest worker farther than `limit` times the honest spread around it:
+bounded    whatever the lies are, they move no honest worker farther than `limit` times the honest spread around it:
            rho <= limit, for the W that the rule declares
 fair       bounded, connected, and that W is doubly stochastic: everybody counts the same
 agrees     the disagreement of the honest workers dies out, whatever the liars send (one of `consensus.conditions`)
 
 RDSA is the paper's Definition 3 (a constant and a doubly stochastic W), RCA its Definition 2. The pair (rho, W) is not
 unique (Remark 1), so RCA is refuted only by what refutes it for every W: a rule that cannot run or has no constant at
-all, honest workers in pieces, or inputs on which no W does well enough (`search.every_mixing`).
+all, disconnected honest workers, or inputs on which no W does well enough (`search.every_mixing`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerReport:
-    """One worker: h and the bound on its rho (None: none is proved), and how many liars it can bear.
+    """One worker: h and the bound on its rho (None: none is proved), and how many liars it can tolerate.
 
     lying     how many of its neighbours lie, or can lie at once
-    bears     the largest f for which rho is proved to stay within the limit; None: not known for this rule
+    bears     the largest f for which rho is proved to stay within the limit; None: unknown for this rule
     feasible  whether the rule can run with this f on this neighbourhood
     """
 
@@ -53,7 +53,7 @@ class WorkerReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the verdicts are drawn from; mixing is W of the liars given, or of nobody lying."""
+    """What the verdicts are based on; mixing is W with the given liars, or with nobody lying."""
 
     question: Question
     rule: Rule
@@ -65,7 +65,7 @@ class Facts:
     connected: Connectivity
     conditions: tuple[Condition, ...]
     stuck: str | None
-    """An input that one exchange leaves as it is, though the workers disagree; None: none is known."""
+    """An input that one exchange leaves unchanged although the workers disagree; None: none is known."""
     best_mixing: float
     """No W has a smaller contraction constant than this (0: nothing is known)."""
 
@@ -86,7 +86,7 @@ class Facts:
         return None
 
     def name(self, worker: int) -> str:
-        """A worker as the user calls it."""
+        """A worker by the user's name for it."""
         return self.question.network.label(worker)
 
 
@@ -197,7 +197,7 @@ def doubly_stochastic(facts: Facts) -> Verdict:
 
 
 def decide_agrees(facts: Facts) -> Verdict:
-    """The honest workers come to agree, whatever the liars send."""
+    """The honest workers reach agreement, whatever the liars send."""
     if facts.impossible is not None:
         return facts.impossible
     for condition in facts.conditions:

@@ -1,9 +1,10 @@
 """The worst placement: which nodes, if they lied, would hurt most.
 
-Exhaustive where all placements can be tried within a second or so; else greedy, one liar at a time, each the worst for
-those already chosen, and on large networks only among the nodes that the others trust most. Before either, one exact
-test: liars that cut an honest worker off, or the honest workers in two, cannot be outdone. A placement to look at, no
-proof: certificates for liars anywhere use bounds that hold for all placements (`question`, `connectivity`).
+Exhaustive if all placements can be tried within about a second; otherwise greedy, one liar at a time, each the worst
+given those already chosen, and on large networks only among the nodes that the others trust most. One exact test comes
+first: nothing is worse than liars that cut off an honest worker or split the honest workers in two. The result is a
+placement to look at, not a proof: certificates for liars anywhere use bounds that hold for all placements (`question`,
+`connectivity`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _gossip(network: Network) -> float:
 
 
 CRITERIA: dict[str, Score] = {"rate": _rate, "lies": _lies, "gossip": _gossip}
-"""What the liars make small: lambda; minus the largest weight of lies at a worker; mu_2 - 2 b."""
+"""What the liars minimise: lambda; minus the largest weight of lies at a worker; mu_2 - 2 b."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Placement:
 
 
 def worst_placement(network: Network, liars: int, criterion: str = "rate") -> Placement:
-    """The worst places for a number of liars.
+    """The worst positions for a number of liars.
 
     >>> from byzmesh.networks import network
     >>> worst_placement(network("star", n=5), 1).byzantine.tolist()
@@ -108,7 +109,7 @@ def _greedy(network: Network, liars: int, score: Score) -> Placement:
 
 
 def _separating(network: Network, liars: int) -> Integers | None:
-    """Liars that leave the honest workers in pieces, or None if none was found (exact up to 64 nodes)."""
+    """Liars that disconnect the honest workers, or None if none were found (exact up to 64 nodes)."""
     if network.n - liars < 2:
         return None
     lonely = int(network.degree.argmin())
@@ -124,7 +125,7 @@ def _separating(network: Network, liars: int) -> Integers | None:
 
 
 def _filled(network: Network, cut: set[int], liars: int) -> Integers | None:
-    """The cut and as many more liars as wanted, such that honest workers are left on both sides."""
+    """The cut plus more liars up to the wanted number, with honest workers left on both sides."""
     for node in range(network.n):
         if len(cut) == liars:
             break

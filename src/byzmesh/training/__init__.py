@@ -1,1 +1,1 @@
-"""What simulator and peers share: the local part of a round, schedules, metrics, checkpoint files."""
+"""Shared by simulator and peers: the local part of a round, schedules, metrics, checkpoint files."""

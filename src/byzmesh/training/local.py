@@ -30,7 +30,7 @@ VARIANCES = ("none", "saga", "lsvrg")
 
 @dataclass(frozen=True, kw_only=True)
 class LocalOptions:
-    """`local` in the config of a run and in a network file: how a worker goes from its model to its half step.
+    """`local` in the config of a run and in a network file: how a worker gets from its model to its half step.
 
     >>> LocalOptions.of({"decay": 0.01, "steps": 5}).written()
     {'decay': 0.01, 'momentum': 'none', 'beta': 0.9, 'steps': 5}
@@ -43,7 +43,7 @@ class LocalOptions:
     """Weight decay."""
     momentum: str = "none"
     beta: float = 0.9
-    """How much of the buffer stays in each update, for the two kinds of momentum."""
+    """How much of the buffer each update keeps, for both kinds of momentum."""
     steps: int = 1
     """Updates per round."""
     clip: float | None = None
@@ -80,8 +80,8 @@ class LocalOptions:
     def written(self) -> dict[str, Any]:
         """The options as a config has them in full.
 
-        `steps`, `clip` and `variance` stand there only if they are not the default: a run without them is known by what
-        it was before there were any.
+        `steps`, `clip` and `variance` are included only if they are not the default, so that runs without them keep
+        their keys.
         """
         return {
             "decay": self.decay,

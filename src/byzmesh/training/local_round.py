@@ -1,11 +1,11 @@
-"""The local part of a round: from the models to the half steps, once for simulator and peers.
+"""The local part of a round, from the models to the half steps, for simulator and peers.
 
     step  = schedule(k)
-    for each of `steps` updates, with a batch of its own:
+    for each of `steps` updates, with its own batch:
         g     = gradient estimate at x                 (training/variance.py: plain, SAGA, L-SVRG)
         x     = (1 - decay step) x - step (g or v)     (training/local.py: momentum, clipping)
 
-The simulator has all its workers in one `LocalRound`, R rows at a time and no loop over them; a peer is one row.
+The simulator has all its workers in one `LocalRound`, R rows without a loop over them; a peer is one row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOMENTUM, _GRADIENTS = "state/local", "gradients/"
 class LocalRound:
     """The local part of every round, for some rows of a task.
 
-    rows      (R,) rows of the task: whose data, and whose draws
+    rows      (R,) rows of the task, which determine data and draws
     schedule  round -> step size
     options   momentum, clipping, updates per round, variance reduction
 
@@ -48,9 +48,9 @@ class LocalRound:
         self._estimator = estimator(task, rows, options.variance, options.refresh, seed)
 
     def start(self, models: Array) -> None:
-        """Forget everything; `models` (R, D) are the first ones."""
+        """Reset all states; `models` (R, D) are the first ones."""
         self._gradients = _empty_like(models)
-        # a round of one step needs the gradients no more once it has the half steps
+        # a round of one step no longer needs the gradients once it has the half steps
         self._half = self._gradients if self.steps == 1 else _empty_like(models)
         self._momentum: Any = self._update.init(models)
         self._kept = self._estimator.init(models)
@@ -69,19 +69,19 @@ class LocalRound:
         return lambda candidates: self.task.losses(candidates, round * self.steps, self.rows)
 
     def apart(self, models: Any) -> Any:
-        """The models, copied if they lie where the next half steps are written."""
+        """The models, copied if the next half steps would overwrite them."""
         if isinstance(models, np.ndarray):
             return models.copy() if np.may_share_memory(models, self._half) else models
         half: Any = self._half
         return models.clone() if models.data_ptr() == half.data_ptr() else models
 
     def states(self) -> dict[str, Array]:
-        """What the next round needs beside the models, by name: for a checkpoint."""
+        """What the next round needs besides the models, by name, for a checkpoint."""
         momentum = {} if self._momentum is None else {_MOMENTUM: to_host(self._momentum)}
         return momentum | {f"{_GRADIENTS}{name}": values for name, values in self._kept.items()}
 
     def resume(self, states: Mapping[str, Array]) -> None:
-        """Go on from what `states` gave; other names in the mapping are not looked at. Call `start` first."""
+        """Continue from what `states` returned; other names in the mapping are ignored. Call `start` first."""
         if self._momentum is not None:
             self._momentum = from_host(states[_MOMENTUM], self._momentum)
         self._kept = {name: states[f"{_GRADIENTS}{name}"] for name in self._kept}

@@ -52,7 +52,7 @@ class Metric:
     """A number of an evaluation and how it is shown.
 
     title     what an axis says; default: the name in words
-    alone     whether a real peer can compute it, which has its own model and data only
+    alone     whether a real peer, which has only its own model and data, can compute it
     overview  whether a report shows its curve unasked
 
     >>> Metric(name="spread", compute=lambda at: float(np.ptp(at.models)), direction="down", scale="log").label

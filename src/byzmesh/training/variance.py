@@ -52,7 +52,7 @@ def estimator(
 
 
 def not_linear(variance: str) -> ConfigError:
-    """What to raise where a problem does not bind to a `LinearTask`."""
+    """The error for a problem that does not bind to a `LinearTask`."""
     return ConfigError(f"local variance {variance!r} needs a problem with samples and a linear model; give none")
 
 

@@ -179,7 +179,7 @@ def test_more_budget_never_finds_less() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("simrew", {}, "looks at more than the received models"),
+        ("simrew", {}, "uses more than the received models"),
         ("ios", {"dimension": 4}, "dimension must be a whole number from 1 to 3"),
         ("ios", {"budget": 0}, "budget must be a whole number of at least 1"),
     ],

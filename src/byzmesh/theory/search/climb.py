@@ -1,9 +1,9 @@
-"""Measured contraction: a lower bound on rho for any rule, by looking for inputs on which it does badly.
+"""Measured contraction: a lower bound on rho for any rule, from inputs on which it does badly.
 
-For each kind of neighbourhood (`games`), structured and random starts are evaluated at once, the best ones are kept and
-improved by gradient-free ascent: every round each tries moves of single points, of all lies together and of everything,
-takes the best one if it helps and halves its step if none does; one whose step has become small starts again elsewhere.
-What comes back is an input, so the bound can be checked by anybody: `Witness.verify`.
+For each distinct neighbourhood (`games`), structured and random starts are evaluated at once; the best are kept and
+improved by gradient-free ascent. In every round each tries moves of single points, of all lies together and of
+everything, takes the best one if it helps and halves its step if none does; if its step has become small it restarts
+elsewhere. The result is an input, so anybody can check the bound: `Witness.verify`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOVES = 24
 SMALLEST_STEP = 1e-4
 SMALL_NETWORK = 64
 ROUNDING = 1e-6
-"""What rounding can make of a ratio: a rule knows squared distances to 1e-16 of the largest, distances to 1e-8."""
+"""The error of a ratio by rounding: a rule knows squared distances to 1e-16 of the largest, distances to 1e-8."""
 DEFAULT_BUDGET = 10_000
 
 
@@ -49,7 +49,7 @@ class Witness:
     network: str = ""
 
     def verify(self, rule: Rule | None = None) -> float:
-        """The ratio computed afresh; give the rule if it is not a registered one."""
+        """Recompute the ratio; give the rule if it is not registered."""
         chosen = make_rule(self.rule, **self.options) if rule is None else rule
         return float(ratios(chosen, self.game, self.points[None])[0])
 
@@ -98,9 +98,9 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a search found: `rho` is a lower bound on the contraction constant, reached by `witness`.
+    """The result of a search: `rho` is a lower bound on the contraction constant, attained by `witness`.
 
-    by_worker    the best ratio of each worker searched (one per kind of neighbourhood)
+    by_worker    the largest ratio of each worker searched (one per distinct neighbourhood)
     evaluations  how many inputs were tried
     """
 
@@ -126,12 +126,12 @@ def search_contraction(
 ) -> Search:
     """The worst ratio found on this network.
 
-    budget     inputs to try per kind of neighbourhood
+    budget     inputs to try per distinct neighbourhood
     dimension  of the models searched, 1 to 3
-    spread     None, or the only honest spread allowed, for rules with a scale of their own (clipping radii)
-    mixing     (N, N) virtual mixing matrix to measure against (default: the rule's)
+    spread     None, or the only honest spread allowed, for rules with their own scale (clipping radii)
+    mixing     (N, N) virtual mixing matrix to compare with (default: the rule's)
     games      who plays against whom (default: every worker against the network's liars)
-    proof      a proved bound to hold the result against; `ContradictedProof` if it fails
+    proof      a proved bound to check the result against; `ContradictedProof` if it fails
 
     >>> from byzmesh.networks import network
     >>> net = network("complete", n=9, byzantine=[8])
@@ -173,15 +173,15 @@ def search_contraction(
 
 
 def default_budget(network: Network, rule: Rule) -> int:
-    """Evaluations that a certificate spends unasked.
+    """Evaluations that a certificate spends by default.
 
-    None on networks of more than 64 workers, nor for rules that look at more than the received models.
+    Zero on networks of more than 64 workers, and for rules that use more than the received models.
     """
     return DEFAULT_BUDGET if network.n <= SMALL_NETWORK and playable(rule) else 0
 
 
 def hold_against(witness: Witness, bound: float, reason: str) -> None:
-    """Raise `ContradictedProof` if the witness lies above a proved bound (NaN: nothing is proved)."""
+    """Raise `ContradictedProof` if the witness exceeds a proved bound (NaN: nothing is proved)."""
     if witness.ratio > bound + ROUNDING * (1.0 + bound):
         raise ContradictedProof(
             f"worker {witness.game.worker} with rule {witness.rule}: an input with ratio {witness.ratio:.6g} "
@@ -202,7 +202,7 @@ def climb(
         return scaled, np.where(np.abs(wide - fixed) < 1e-6 * fixed, ratios(rule, game, scaled), 0.0)
 
     known = structured_starts(game, dimension)
-    if len(known) > budget // 2:  # a small budget samples them, but always tries whether agreement is kept
+    if len(known) > budget // 2:  # a small budget samples them, but always includes starts where all agree
         rest = AGREEING + draw.permutation(len(known) - AGREEING)
         known = known[np.concatenate([np.arange(AGREEING), rest])[: max(1, budget // 2)]]
     fresh = random_starts(game, dimension, min(64, budget - len(known)), draw)

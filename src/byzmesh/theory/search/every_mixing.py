@@ -1,4 +1,4 @@
-"""A bound on rho from below that holds for every W: what the best virtual mixing matrix could do.
+"""A lower bound on rho that holds for every W: what the best virtual mixing matrix could do.
 
 (rho, W) is not unique (Remark 1), so an input on which a rule deviates from one xbar_n refutes nothing about another W.
 On scalar inputs x with answers A the best row w of worker n solves a linear programme,
@@ -6,7 +6,7 @@ On scalar inputs x with answers A the best row w of worker n solves a linear pro
     minimise t   such that   |A - w . x| <= t (max x - min x) for every input,   w >= 0,   sum w = 1,
 
 and since max_m |x_m - w . x| <= max x - min x, no row has a contraction constant below t. The inputs are clusters of
-the honest values, in many orders, with lies at several places.
+the honest values, in many orders, with lies at several positions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from byzmesh.theory.search.starts import structured_starts
 from byzmesh.types import Floats
 
 ORDERS = 12
-"""Orders of the honest values that each arrangement is tried in."""
+"""Number of orders of the honest values to try for each arrangement."""
 
 
 def best_row(rule: Rule, game: Game, seed: int = 0) -> float:

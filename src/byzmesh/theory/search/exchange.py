@@ -1,6 +1,6 @@
 """One exchange of a whole network under lies: the honest models before, every lie, the honest models after.
 
-C choices are evaluated at once. A liar may tell each of its neighbours something else, so lies are one vector per
+C choices are evaluated at once. A liar may tell each of its neighbours something different, so lies are one vector per
 (receiver, lying neighbour).
 """
 
@@ -41,7 +41,7 @@ class Exchange:
 
     @cached_property
     def rows(self) -> list[Integers]:
-        """The row of the honest models in each slot of each inbox; lying slots hold -1."""
+        """The row of the honest models in each slot of each inbox; -1 for lying slots."""
         row = np.full(self.network.n, -1, np.int64)
         row[self.network.honest] = np.arange(len(self.network.honest))
         return [row[game.sender] for game in self.games]
@@ -98,7 +98,7 @@ def camps(network: Network) -> Floats:
 
 
 def stuck_camps(exchange: Exchange) -> Floats | None:
-    """(N,) two camps that an exchange leaves exactly as they are while liars tell everybody its own model; or None.
+    """(N,) two camps that an exchange leaves unchanged while liars send every worker its own model; or None.
 
     >>> from byzmesh.networks import network
     >>> from byzmesh.rules.aggregate import rule

@@ -22,9 +22,9 @@ from byzmesh.theory.question import Question
 from byzmesh.types import Booleans, Floats, Integers
 
 NOISE = 1e-4
-"""A smaller share of the largest vector is not called a move: GeoMed's iteration stops that short of its limit."""
+"""A smaller fraction of the largest vector is not a move: GeoMed's iteration stops that close to its limit."""
 FINE = 1e-3
-"""Honest spreads below this share of the largest vector are not tried, for the same reason."""
+"""Honest spreads below this fraction of the largest vector are not tried, for the same reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,9 @@ class Game:
 
 
 def games_of(network: Network, mixing: Floats, f: Integers) -> list[Game]:
-    """The games of all honest workers, one for each kind of neighbourhood.
+    """The games of all honest workers, one for each distinct neighbourhood.
 
-    Workers whose inboxes differ only in the order of the senders play the same game; the first of them stands for all.
+    Workers whose inboxes differ only in the order of the senders play the same game; the first of them represents all.
 
     >>> from byzmesh.networks import network
     >>> from byzmesh.theory.mixing import to_own
@@ -71,7 +71,7 @@ def games_of(network: Network, mixing: Floats, f: Integers) -> list[Game]:
 
 
 def games_anywhere(question: Question, form: str) -> list[Game]:
-    """The games of all nodes, each against its heaviest neighbours that may lie together, one for each kind.
+    """The distinct games of all nodes, each against its heaviest neighbours that may lie together.
 
     form  of the virtual mixing matrix, see `theory.mixing`
     """
@@ -93,7 +93,7 @@ def games_anywhere(question: Question, form: str) -> list[Game]:
 
 
 def distinct(games: list[Game]) -> list[Game]:
-    """One game of each kind: the first of those whose inboxes differ only in the order of the senders."""
+    """The distinct games: the first of those whose inboxes differ only in the order of the senders."""
     kinds: dict[tuple[object, ...], Game] = {}
     for game in games:
         weight, target = game.weight.round(12).tolist(), game.target.round(12).tolist()
@@ -103,7 +103,7 @@ def distinct(games: list[Game]) -> list[Game]:
 
 
 def playable(rule: Rule) -> bool:
-    """Whether the rule's output depends on the received models only."""
+    """Whether the rule's output depends only on the received models."""
     return not (rule.needs_previous or rule.needs_loss) and rule.sends == "half"
 
 
@@ -111,7 +111,7 @@ def check_playable(rule: Rule) -> None:
     """Raise `ConfigError` if the rule's output depends on more than the received models."""
     if not playable(rule):
         raise ConfigError(
-            f"rule {rule.name} looks at more than the received models, so its contraction cannot be searched; "
+            f"rule {rule.name} uses more than the received models, so its contraction cannot be searched; "
             f"leave out search"
         )
 
@@ -149,7 +149,7 @@ def spread(game: Game, points: Floats, centre: Floats) -> Floats:
 
 
 def with_spread(game: Game, points: Floats, wanted: float) -> Floats:
-    """The points with the honest ones scaled about their virtual average to the wanted spread; lies stay."""
+    """The points, with the honest ones scaled about their virtual average to the wanted spread; lies are unchanged."""
     centre = average(game, points)
     now = spread(game, points, centre)
     factor = np.where(now > 0.0, wanted / np.where(now > 0.0, now, 1.0), 1.0)[:, None, None]
@@ -158,7 +158,7 @@ def with_spread(game: Game, points: Floats, wanted: float) -> Floats:
 
 
 def ratios(rule: Rule, game: Game, points: Floats) -> Floats:
-    """(C,) deviation over spread; infinity where the honest agree exactly and the output moves all the same."""
+    """(C,) deviation divided by spread; infinity where the honest agree exactly but the output still moves."""
     centre = average(game, points)
     wide = spread(game, points, centre)
     deviation = np.sqrt(((respond(rule, game, points) - centre) ** 2).sum(axis=1))

@@ -16,11 +16,11 @@ from byzmesh.types import Floats
 _SPOTS = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, 1.5, 1e3)
 _CLUSTERS = 12
 AGREEING = len(_SPOTS)
-"""So many of the first structured starts have all honest points equal, if somebody lies."""
+"""In this many of the first structured starts all honest points are equal, if somebody lies."""
 
 
 def structured_starts(game: Game, dimension: int) -> Floats:
-    """(C, K, D) arrangements on a line; from D = 2 on also on every axis at once, and with the lies off the line."""
+    """(C, K, D) arrangements on a line; for D >= 2 also on every axis at once, and with the lies off the line."""
     honest, liars = np.flatnonzero(~game.lying), np.flatnonzero(game.lying)
     count = len(honest)
     arrangements = [np.zeros(count), np.linspace(0.0, 1.0, count), np.linspace(1.0, 0.0, count)]
@@ -35,7 +35,7 @@ def structured_starts(game: Game, dimension: int) -> Floats:
     points[0][:, honest, 0] = points[2][:, honest, 0] = truth
     points[0][:, liars, 0] = points[2][:, liars, -1] = lies
     for axis in range(dimension):
-        # Turned by a cluster's size per axis, so that no honest point is at the edge of all axes: medians fail there.
+        # Shifted by a cluster's size per axis, so that no honest point is at the edge of all axes: medians fail there.
         turned = [np.roll(arrangement, axis * int(np.sum(arrangement < 0.5))) for arrangement in arrangements]
         points[1][:, honest, axis] = np.repeat(np.stack(turned), len(patterns), axis=0)
         points[1][:, liars, axis] = lies
