@@ -1,4 +1,4 @@
-"""kill -9 at random points, five times over: every run finished once, bit for bit as if nothing had happened."""
+"""kill -9 at random points, three times over: every run finished once, bit for bit as if nothing had happened."""
 
 import contextlib
 import os
@@ -11,11 +11,11 @@ from byzmesh.store import open_store
 from tests.conftest import GridFile
 from tests.processes import command, results, start, wait_for
 
-KILLS = 5
+KILLS = 3
 
 
-def test_a_sweep_killed_five_times_ends_as_an_undisturbed_one(grid_file: GridFile, tmp_path: Path) -> None:
-    axes = {"rule": ["ios", "cc", "krum"], "attack": ["gaussian", "alie"], "seed": [0, 1]}
+def test_a_sweep_killed_three_times_ends_as_an_undisturbed_one(grid_file: GridFile, tmp_path: Path) -> None:
+    axes = {"rule": ["ios", "cc"], "attack": ["gaussian", "alie"], "seed": [0, 1]}
     grid = grid_file(rounds=3000, axes=axes)
     calm, store = tmp_path / "calm.db", tmp_path / "runs.db"
     undisturbed = command("sweep", grid, "--store", calm, "--workers", 2)
@@ -39,7 +39,7 @@ def test_a_sweep_killed_five_times_ends_as_an_undisturbed_one(grid_file: GridFil
     assert resumed > 0
     again = command("sweep", grid, "--store", store, "--workers", 2)
     assert again.returncode == 0, again.stderr
-    assert len(results(store)) == 12
+    assert len(results(store)) == 8
     assert results(store) == results(calm)
     assert {status for status, *_ in results(store).values()} == {"finished"}
     assert not (tmp_path / "runs.db.checkpoints").exists()
