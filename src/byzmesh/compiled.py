@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numba
+from numba.core.caching import IndexDataCacheFile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,16 +27,35 @@ _threads: ContextVar[int] = ContextVar("threads", default=1)
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's mallopt parameters
 
 
+class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """Numba's cache of one kernel, safe beside other processes that compile the same kernel.
+
+    Numba numbers the data files: two processes that compile two signatures at once may both write file 1, and the index
+    may then name it for the other signature. Here a file's number is a hash of its signature, and it is written before
+    the index names it: at worst a process compiles once more.
+    """
+
+    def save(self, key: object, data: object) -> None:
+        name = self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:15], 16))
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
+
+
+def _compile(function: F, **options: Any) -> F:
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    compiled._cache._cache_file.__class__ = _CacheFile
+    kernel: F = compiled
+    return kernel
+
+
 def exact(function: F) -> F:
     """Compile with IEEE arithmetic in the order written."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    return _compile(function)
 
 
 def fast(function: F) -> F:
     """Compile with sums that may be reordered; NaN and infinity still propagate."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)(function)
-    return compiled
+    return _compile(function, fastmath=_REORDER)
 
 
 @functools.cache

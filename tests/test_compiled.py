@@ -1,0 +1,55 @@
+"""Kernels cached on disk: processes that compile the same kernel at once never take each other's code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from byzmesh.compiled import _CacheFile, fast
+
+
+@fast
+def doubled(values: Any) -> Any:
+    return values + values
+
+
+def test_a_kernel_is_cached_by_its_signature() -> None:
+    for dtype in (np.float32, np.float64):
+        assert doubled(np.ones(3, dtype)).dtype == dtype
+    files = doubled._cache._cache_file  # type: ignore[attr-defined]
+    assert type(files) is _CacheFile
+    assert len(set(files._load_index().values())) == len(doubled.signatures)  # type: ignore[attr-defined]
+
+
+def writes_of(files: Any, key: str, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What saving this key's code into an empty cache would write, in order."""
+    writes: list[Callable[[], None]] = []
+    with monkeypatch.context() as patch:
+        for name in ("_save_index", "_save_data"):
+            write = getattr(files, name)
+            patch.setattr(files, name, lambda *content, write=write: writes.append(partial(write, *content)))
+        files.save(key, f"code of {key}")
+    return writes
+
+
+@pytest.mark.parametrize("kind", [_CacheFile, IndexDataCacheFile])
+def test_two_processes_that_save_at_once_do_not_swap_their_code(
+    kind: type[IndexDataCacheFile], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swapped = 0
+    for number, turns in enumerate(sorted(set(permutations("oott")))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        files = kind(str(folder), "kernel", "stamp")
+        writes = {"o": writes_of(files, "one", monkeypatch), "t": writes_of(files, "two", monkeypatch)}
+        for turn in turns:
+            writes[turn].pop(0)()
+            swapped += any(files.load(key) not in (None, f"code of {key}") for key in ("one", "two"))
+    assert (swapped == 0) == (kind is _CacheFile), "Numba's own cache file is the mutant that must be caught"
