@@ -179,8 +179,8 @@ class Registry(Generic[T]):
         A user's part may replace one that a user registered before, but not a built-in one.
 
         revision  one more whenever what it makes gives other results than before, so that stored runs are not taken for
-                  those of today. byzmesh's own parts need that, from 2 on. Of a third party's, edits of the source are
-                  seen; with a revision the source no longer counts, which is for code that cannot be seen.
+                  today's. byzmesh's own parts need it, from 2 on. Edits to a third party's source are noticed; with a
+                  revision the source no longer counts, which is for code that cannot be inspected.
         """
 
         if revision is not None:

@@ -1,8 +1,8 @@
-"""Options that once had another name.
+"""Options that have been renamed.
 
-A run is what its config says, whatever the options are called today. Keys are computed, and configs stored, with the
-first name that an option had: a store of any age and a run planned today agree on which run is meant. Everybody else
-sees today's name: it is translated where a stored config is read.
+Renaming an option must not change the identity of a run. So keys are computed, and configs stored, with the first name
+of an option: stores of any age and runs planned today agree. All other code sees today's name: it is translated when a
+stored config is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DATASET = MappingProxyType({"data": "dataset"})
 _RENAMED: dict[tuple[str, str], Mapping[str, str]] = {
     ("problem", name): _DATASET for name in ("softmax", "logistic", "least-squares")
 }
-"""(key of a config, name of what stands there) -> first name of an option -> today's."""
+"""(key of a config, name of the part) -> first name of an option -> today's."""
 
 
 def renamed(kind: str, name: str) -> Mapping[str, str]:
@@ -48,7 +48,7 @@ def as_of_today(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spellings(path: str) -> tuple[str, ...]:
-    """The paths under which the field at a path of today is stored.
+    """The paths under which the field at today's path is stored.
 
     >>> spellings("problem.dataset"), spellings("rule.tau")
     (('problem.dataset', 'problem.data'), ('rule.tau',))
@@ -57,7 +57,7 @@ def spellings(path: str) -> tuple[str, ...]:
 
 
 def path_of_today(path: str) -> str:
-    """The path of today for a stored one.
+    """Today's path for a stored one.
 
     >>> path_of_today("problem.data"), path_of_today("seed")
     ('problem.dataset', 'seed')

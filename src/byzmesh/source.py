@@ -119,7 +119,7 @@ class Statement:
 
 
 def mutable(text: str) -> frozenset[str]:
-    """Names that functions of a text rebind or change in place: what they hold is no constant."""
+    """Names that functions of a text rebind or change in place, and which are therefore not constant."""
     return frozenset().union(*(part.mutable for part in statements(text)))
 
 

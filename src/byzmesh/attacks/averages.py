@@ -2,7 +2,7 @@
 
 With n the victim, N_n its honest and B_n its lying neighbours, w' the mixing weights and b_n = sum_{b in B_n} w'_nb:
 
-    gaussian        mean + std * noise, the noise drawn anew for every message
+    gaussian        mean + std * noise, with new noise for every message
     sign-flipping   -mean
     isolation       (x_n - sum_{m in N_n} w'_nm x_m) / b_n
     IPM             -eps * mean, own model included

@@ -49,9 +49,9 @@ def words(value: Any) -> str:
 def runs_table(
     store: Store, records: Sequence[RunRecord], since: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> Table:
-    """A line per run: of the config what tells most runs apart, and the values that `byzmesh table` has.
+    """One row per run: the config fields that tell most runs apart, and the values that `byzmesh table` shows.
 
-    since  key -> what changed since, of runs that others have taken the place of
+    since  key -> what changed since, for runs that newer ones have replaced
     """
     columns = ("rule", "attack", "network", "seed")
     table = narrow_table("key", *columns, "rounds", "accuracy", "loss", "status", *(("superseded",) if since else ()))

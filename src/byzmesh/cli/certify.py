@@ -65,7 +65,7 @@ def command(
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
-    """Can this network tolerate these liars? Exit code 0: it can, 1: it cannot, 2: a mistake, 3: not known.
+    """Check whether a network tolerates its liars. Exit code 0: it does, 1: it does not, 2: usage error, 3: unknown.
 
     Example: byzmesh certify paper/two-castle --rule ios
     Example: byzmesh certify two-castle --param k=6 --f 2 --guarantee fair

@@ -21,11 +21,11 @@ def command(
     worker: Annotated[int | None, typer.Option(help="Show the neighbours of this worker only.")] = None,
     graded: Annotated[
         bool,
-        typer.Option("--graded", help="How right the namings are over all runs of the store that --where chooses."),
+        typer.Option("--graded", help="How often the named workers really lie, over all runs that match --where."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Name the liars of a stored run by who was cut how often, or say that the record cannot tell.
+    """Name the liars of a stored run by how often they were cut, or say that the record cannot tell.
 
     Name the run by its key, or let --where select exactly one.
 
@@ -51,7 +51,7 @@ def command(
 
 
 def grades_in_words(grades: Any) -> str:
-    """The counts with what follows from them."""
+    """The counts as text, with the rates that follow from them."""
     lines = [f"Runs that cut somebody: {grades.runs}; {grades.naming} of them name somebody."]
     if grades.naming:
         lines.append(

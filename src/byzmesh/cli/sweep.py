@@ -87,7 +87,7 @@ def command(
 
 
 def print_notes(cells: Sequence[Cell]) -> None:
-    """What the runs of a grid should be known to be."""
+    """Notes on the runs of a grid."""
     from collections import Counter
 
     for note, count in Counter(cell.note for cell in cells if cell.note).items():

@@ -18,7 +18,7 @@ class Cell:
     code    the code and data of the run that are not built in, see `config.code`
     key     of config and code: identifies the run in the store
     labels  its names in the grid or table that asked for it: the values of axes, or row and column
-    note    what the user should know about it
+    note    a remark for the user
     """
 
     config: dict[str, Any] = field(repr=False)

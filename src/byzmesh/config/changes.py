@@ -1,15 +1,15 @@
-"""How the code of two runs of one config differs, in words. Light: whoever lists runs needs no simulator for it."""
+"""How the code of two runs of one config differs, in words. Light: listing runs must not load the simulator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 UNSEEN = " unseen "
-"""In the identity of a part, before what cannot be seen of it and the number of a process."""
+"""Separates, in the identity of a part, its hash from what cannot be inspected and the id of a process."""
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """How the code of a run differs from the one before, in words.
+    """How the code of a run changed, in words.
 
     >>> changes({"rule mine": "5f"}, {"rule mine": "7a", "data file flowers.csv": "01"})
     ('rule mine changed', 'data file flowers.csv was not recorded')

@@ -81,7 +81,7 @@ def check_code(config: Mapping[str, Any], planned: Mapping[str, str]) -> None:
 
 
 def _seen(code: Mapping[str, str]) -> dict[str, str]:
-    """Without what is told apart by process alone."""
+    """The code without the parts that differ only by process."""
     return {part: text.partition(UNSEEN)[0] for part, text in code.items()}
 
 
@@ -110,7 +110,7 @@ def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
 
 
 def _entry_code(registry: Registry[Any], name: str) -> str | None:
-    """The identity of a registered part: its revision if it has one; None for byzmesh's own at the first."""
+    """The identity of a registered part: its revision if it has one; None for byzmesh's own parts at the first."""
     if registry is modules and ":" in name:
         return _module_code(name)
     try:

@@ -12,8 +12,8 @@
 Keys are those of a config, or dotted paths into it (`rule.tau`). Shorter paths are set first, so that `rule.tau`
 changes whatever `rule` was chosen. The order of the runs: cases, then zips, then axes, the last one fastest.
 
-An attack where nobody lies is an error, but where a grid goes through numbers of liars (`network.byzantine: [0, 1, 2]`)
-the runs with none are the baseline: they have attack `none`, once for all attacks, and their cells say so.
+An attack where nobody lies is an error. But if a grid varies the number of liars (`network.byzantine: [0, 1, 2]`), the
+runs without liars are the baseline: they have attack `none`, once for all attacks, and their cells say so.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _cell(
 ) -> Cell:
     """The cell of a combination.
 
-    counts_liars  whether the grid itself goes through who lies: nobody is then a baseline, not a mistake
+    counts_liars  whether the grid varies who lies: a run without liars is then a baseline, not a mistake
     """
     note = ""
     try:

@@ -3,25 +3,25 @@
 What it covers, starting from the function that makes a part (a registered factory, `package.module:function`, or the
 code of a ready-made object):
 
-    the statement at the top level of its file that it is in: the function with its decorators and defaults, or the
-    class, or whatever it is defined within
-    the statements of that file that bind the names it looks up, and so on: helpers, classes, constants; of constants
-    also the value in memory, which may come from a data file, an environment variable or another module
-    helpers that come from other files, likewise, unless those are of an installed package other than the part's own
-    what it captured from an enclosing call, and what an object holds: numbers, texts, arrays, functions, other objects
+    the top-level statement of its file that contains it: the function with its decorators and defaults, or the class,
+    or whatever it is defined within
+    the statements of that file that bind the names it uses, and so on: helpers, classes, constants; for constants also
+    the value in memory, which may come from a data file, an environment variable or another module
+    helpers from other files likewise, unless these belong to an installed package other than the part's own
+    values captured from an enclosing call, and attributes of objects: numbers, strings, arrays, functions, objects
 
 Whitespace, comments, docstrings, annotations, the order of a file's statements and everything that the function does
-not reach leave the identity as it is. So does a new version of Python, where there is source text. Where there is none
-(functions typed into a plain REPL, or in a file that was edited after it was imported) the compiled code with its
-constants stands for it, which is another one in another version of Python.
+not reach leave the identity unchanged. So does a new version of Python if there is source text. If there is none
+(functions typed into a plain REPL, or in a file that was edited after it was imported), the compiled code with its
+constants is used, which differs between versions of Python.
 
-What is not seen: installed packages other than the part's own (the versions of the main ones are in a run's
-provenance); names that are looked up as texts (`getattr(module, "f" + "g")`, `importlib`, `exec`); files that are read
-when a function is called, unless an option of the config names the file; what functions change while they run. For such
-a change use `--recompute`, or register the part with a `revision`.
+What it does not cover: installed packages other than the part's own (a run's provenance has the versions of the main
+ones); names that are looked up as strings (`getattr(module, "f" + "g")`, `importlib`, `exec`); files that are read when
+a function is called, unless an option of the config names the file; what functions change while they run. After such a
+change use `--recompute`, or register the part with a `revision`.
 
-An object that does not tell what it holds (a library opened with ctypes, a generator) leaves its part unseen: the
-identity then is another one in every process, and its runs are computed again. A `revision` ends that.
+If an object cannot be inspected (a library opened with ctypes, a generator), the identity of its part differs in every
+process, and its runs are computed again. A `revision` ends that.
 
 What changes the identity without need: another name for a local variable, an alias or a fact in the decorator, another
 way to write the same number (0.1 and 1e-1 are the same, 2 and 2.0 are not), a change to a branch that is never taken.
@@ -55,13 +55,13 @@ _CONTAINERS: tuple[type[Any], ...] = (dict, list, tuple, set, frozenset)
 _WITHOUT_STATE = ("_thread", "threading", "_io", "weakref", "_weakref")
 """Modules of objects that no result depends on: locks, open files, references."""
 _OPAQUE = {"ctypes", "_ctypes", "cffi", "_cffi_backend"}
-"""Modules of objects that lead to code which is not Python's."""
+"""Modules of objects that lead to code outside Python."""
 
 
 def identity(part: Any) -> str | None:
     """16 hexadecimal digits that identify a part's code; None if all of it belongs to byzmesh.
 
-    Behind them, where something cannot be seen, what that is and a number of this process: see the module's text.
+    If something cannot be inspected, its name and a number of this process follow: see the module's docstring.
 
     >>> from byzmesh.rules.base import rules
     >>> identity(rules.entry("IOS").factory) is None
@@ -82,7 +82,7 @@ class _Walk:
     """Walks from a part to all code that it depends on.
 
     found   one text for each statement, value, or compiled function where there is no source
-    unseen  types of objects whose state cannot be told
+    unseen  types of objects whose state cannot be inspected
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class _Walk:
         return self._instance(value, root)
 
     def _own(self, thing: Any, file: str, root: bool) -> bool:
-        """Whether code is to be followed: the user's, as against byzmesh and the libraries that it uses."""
+        """Whether to follow code: it is the user's, not byzmesh's or that of a library."""
         module = thing.__globals__.get("__name__") if isinstance(thing, FunctionType) else thing.__module__
         return self._is_own(module or "", file, root)
 
@@ -164,7 +164,7 @@ class _Walk:
                 self.found.add(f"{name} defaults {defaults}")
                 for looked_up in sorted(global_names(code)):
                     self._global(looked_up, function.__globals__, code.co_names)
-        # of an inner function, or of a library's wrapper, the text does not say what it was made with
+        # the text of an inner function, or of a library's wrapper, does not show the values it captured
         made_with = [_content(cell) for cell in function.__closure__ or ()]
         if "<locals>" in code.co_qualname:
             made_with += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
@@ -205,7 +205,7 @@ class _Walk:
                 self._member(module, path)
 
     def _live(self, name: str, value: Any, dotted: Iterable[Sequence[str]] = ()) -> None:
-        """Add what a global name stands for."""
+        """Add the value of a global name."""
         if isinstance(value, ModuleType):
             for path in dotted:
                 self._member(value, path)
@@ -217,7 +217,7 @@ class _Walk:
             self.found.add(f"{name} = {self.describe(value)}")
 
     def _member(self, module: ModuleType, path: Sequence[str]) -> None:
-        """Add what a dotted name in a module stands for, as far as modules lead; nothing in a library."""
+        """Add the value of a dotted name in a module, following submodules; nothing in a library."""
         value: Any = module
         for name in path:
             if not isinstance(value, ModuleType) or not self._own_module(value):
@@ -235,14 +235,14 @@ class _Walk:
         self._follow(text or "", start, vars(module))
 
     def _module(self, module: ModuleType) -> str:
-        """A module that an object holds: all of it, since nothing says what of it is used."""
+        """A module that an object refers to: all of it, because nothing says which parts are used."""
         if self._own_module(module):
             text = text_of(module.__file__ or "", vars(module), ()) or ""
             self._follow(text, range(len(statements(text))), vars(module))
         return f"module {module.__name__}"
 
     def _global(self, name: str, names: Mapping[str, Any], attributes: Iterable[str]) -> None:
-        """What a name stands for where there is no text to say which attributes of a module are used."""
+        """The value of a name without source text that would say which attributes of a module are used."""
         self._live(name, names.get(name), [[attribute] for attribute in attributes])
 
     def _own_module(self, module: ModuleType) -> bool:
@@ -279,7 +279,7 @@ class _Walk:
             self.found.add(f"{Path(file).name} {hashlib.sha256(Path(file).read_bytes()).hexdigest()}")
 
     def _instance(self, value: Any, root: bool) -> str:
-        """An object: its class and what it holds."""
+        """An object: its class and its attributes."""
         kind = type(value)
         file = file_of(kind)
         if file is not None and self._own(kind, file, root):
@@ -294,7 +294,7 @@ class _Walk:
         return f"{kind.__module__ if top(kind.__module__) == 'byzmesh' else ''} {kind.__qualname__}({', '.join(shown)})"
 
     def _reduced(self, value: Any) -> str:
-        """An object of a library, by what would be needed to make it again."""
+        """An object of a library, by what is needed to rebuild it."""
         kind = type(value)
         name = f"{kind.__module__}.{kind.__qualname__}"
         file = file_of(value) if callable(value) else None

@@ -1,4 +1,4 @@
-"""Where a function, a class or a module comes from: its file, its package, and whether it is anybody's library."""
+"""Where a function, a class or a module comes from: its file, its package, and whether that is a library."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from byzmesh.source import PACKAGE
 
 
 def top(module: str) -> str:
-    """The name of a module's package; a script has one name where it is started and another in a worker process."""
+    """The name of a module's package; the main script has another module name in a worker process."""
     return "__main__" if module == "__mp_main__" else module.partition(".")[0]
 
 
 @functools.cache
 def is_installed(file: str) -> bool:
-    """Whether a file is of Python, of an installed package or of byzmesh: no code of the user's own."""
+    """Whether a file belongs to Python, an installed package or byzmesh, and not to the user."""
     parts = Path(file).parts
     return (
         file.startswith((PACKAGE, "<frozen", sysconfig.get_path("stdlib")))
@@ -31,7 +31,7 @@ def is_installed(file: str) -> bool:
 
 
 def innermost(value: Any) -> Any:
-    """The function inside of a wrapper."""
+    """The function inside a wrapper."""
     for name in () if isinstance(value, type) else ("__func__", "fget", "func", "py_func", "__wrapped__"):
         inner = getattr(value, name, None)
         if isinstance(inner, FunctionType):
@@ -40,13 +40,13 @@ def innermost(value: Any) -> Any:
 
 
 def methods(kind: type) -> list[FunctionType]:
-    """The functions that a class defines, without those that are made for it (dataclasses)."""
+    """The functions that a class defines, without generated ones (dataclasses)."""
     functions = [innermost(member) for member in vars(kind).values()]
     return [item for item in functions if isinstance(item, FunctionType) and item.__code__.co_filename != "<string>"]
 
 
 def file_of(value: Any) -> str | None:
-    """The file that a function or class is in, by its code or its module; None for what is compiled into Python."""
+    """The file of a function or class, from its code or its module; None for code compiled into Python."""
     if isinstance(value, type):
         functions = [item for item in methods(value) if item.__module__ == value.__module__]
     else:
@@ -58,14 +58,14 @@ def file_of(value: Any) -> str | None:
 
 
 def is_users(value: Any) -> bool:
-    """Whether code that a wrapper or an object holds is nobody's library."""
+    """Whether the code of a wrapper or an object is a user's rather than a library's."""
     function = innermost(value)
     file = file_of(function if isinstance(function, (FunctionType, type)) else type(value))
     return file is not None and not is_installed(file)
 
 
 def users_module(name: str, package: str | None) -> ModuleType | None:
-    """A module that a function imports, if it is no library; `name` may be relative to a package."""
+    """A module that a function imports, unless it is a library; `name` may be relative to a package."""
     try:
         name = importlib.util.resolve_name(name, package)
         if name not in sys.modules:
@@ -73,7 +73,7 @@ def users_module(name: str, package: str | None) -> ModuleType | None:
             if spec is None or spec.origin is None or is_installed(spec.origin) or spec.origin == "built-in":
                 return None
         module = importlib.import_module(name)
-    except Exception:  # whatever importing it runs into, the function will run into when it is called
+    except Exception:  # any error on import will also occur when the function is called
         return None
     file = getattr(module, "__file__", None)
     return None if file is None or is_installed(file) else module

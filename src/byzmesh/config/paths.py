@@ -54,7 +54,7 @@ def anchor_problem(given: Mapping[str, Any], folder: str | Path) -> dict[str, An
 
 
 def problem_seen_from(folder: str | Path, problem: Mapping[str, Any]) -> dict[str, Any]:
-    """A problem whose files in a folder, or below it, are named by their path from there; others stay absolute.
+    """The problem with files in or below a folder named by their relative path; others stay absolute.
 
     >>> problem_seen_from("/lab", {"name": "softmax", "dataset": "/lab/data/mine.csv", "data_dir": "/data"})
     {'name': 'softmax', 'dataset': 'data/mine.csv', 'data_dir': '/data'}
@@ -74,7 +74,7 @@ def problem_seen_from(folder: str | Path, problem: Mapping[str, Any]) -> dict[st
 
 
 def problem_as_written(problem: Mapping[str, Any], written: Any) -> dict[str, Any]:
-    """A canonical problem with the file names that were written, instead of what `anchor_problem` made of them.
+    """A canonical problem with its file names as written, before `anchor_problem`.
 
     >>> problem_as_written({"name": "softmax", "dataset": "/lab/mine.csv", "batch": 32}, {"dataset": "mine.csv"})
     {'name': 'softmax', 'dataset': 'mine.csv', 'batch': 32}

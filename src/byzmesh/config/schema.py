@@ -208,7 +208,7 @@ def _variant(registry: Registry[Any], spec: Any, published: bool, split: str) ->
 
 
 def _check_built(registry: Registry[Any], spec: Any, split: str) -> None:
-    """Refuse a ready-made part that the profile would have made in another way: it cannot be changed any more."""
+    """Refuse a ready-made part that contradicts the profile: it can no longer be changed."""
     if isinstance(spec, str | Mapping) or not hasattr(spec, "options"):
         return
     part: Any = {"name": spec.name, **spec.options}

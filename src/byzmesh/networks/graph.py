@@ -55,7 +55,7 @@ class Network:
     positions: Floats | None = None
     """(n, 2) where to draw the nodes, if the topology says."""
     names: tuple[str, ...] | None = None
-    """What the user calls the nodes, if not by their numbers."""
+    """The user's names of the nodes, if they have any."""
 
     @classmethod
     def from_adjacency(
@@ -229,7 +229,7 @@ class Network:
         return f"Network({self.name!r}, n={self.n}, byzantine={self.byzantine.tolist()}, weights={self.weights!r})"
 
     def label(self, node: int) -> str:
-        """A node as the user calls it.
+        """The user's name of a node, or its number.
 
         >>> Network.from_edges([(0, 1)]).label(1)
         '1'

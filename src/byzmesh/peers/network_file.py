@@ -9,7 +9,7 @@
     step: {name: inverse-sqrt, a: 0.9, b: 1}
     local: {decay: 0.01}
     rounds: 2000
-    plugins: [mine.py]                   # scripts beside this file, or modules, with rules of one's own
+    plugins: [mine.py]                   # scripts beside this file, or modules, with your own rules
 
 How to train (problem, rule, rounds, evaluate_every, step, local, seed, dtype, threads, measure, labels, plugins) is
 written as in the config of a run, with the same defaults. Unknown keys are errors. `share` of a peer says which part of

@@ -46,7 +46,7 @@ def plan_network(
     """The network file of a simulator's canonical config and its graph.
 
     The peers train as the simulated workers would: the data are shared out among the honest ones, in their order, and
-    f is resolved. Lying workers get a share that an honest one has too, so the file does not tell them apart, and the
+    f is resolved. A lying worker gets the same part as some honest one, so the file does not reveal who lies, and the
     attack is not in it.
 
     folder  where the file will be: files in or below it are named by their relative path, so that the folder can be

@@ -104,7 +104,7 @@ def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], used
 
 
 def _telling(path: str) -> tuple[bool, int, str]:
-    """Sorts fields by how much they tell: which rule, attack or network it is before anything about it."""
+    """Sort key of fields by importance: the names of rule, attack and network before their options."""
     return not path.endswith(".name"), path.count("."), path
 
 

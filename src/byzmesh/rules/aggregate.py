@@ -44,16 +44,16 @@ make_rule = rule  # `rule` is also the name of arguments below
 
 
 class WeakBound(UserWarning):
-    """The rule runs with this bound on the lying neighbours, but does not resist so many lies."""
+    """The rule can run with this bound on the lying neighbours, but does not resist that many lies."""
 
 
 def check_feasible(
     rule: Rule, f: Integers, neighbours: Integers, workers: Integers, *, all_arrive: bool = True
 ) -> None:
-    """Raise `InfeasibleBound` for the first worker whose bound the rule cannot bear, warn of one it does not resist.
+    """Raise `InfeasibleBound` for the first worker with too large a bound for the rule; warn if it does not resist it.
 
-    all_arrive  whether a round waits for every honest message, as a simulation does. Peers go on after d - f: f honest
-                messages may be late while all f lies are there, so that f must hold for d - f messages.
+    all_arrive  whether a round waits for every honest message, as a simulation does. Peers continue after d - f: f
+                honest messages may be late while all f lies are there, so that f must hold for d - f messages.
 
     >>> with warnings.catch_warnings(record=True) as told:
     ...     warnings.simplefilter("always")

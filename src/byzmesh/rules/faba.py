@@ -1,9 +1,9 @@
 """FABA: IOS's predecessor, with equal weights.
 
-With its own model inside the means that decide the cuts it is IOS on equal weights, so Theorem 3 holds with
-h_n = f_n / (d_n + 1) and equal weights over the honest as W; the first wrong cut gives rho <= 2 h / (1 - 2 h), which is
-attained (docs/theory.md). With its own model outside nothing is proved but that it is the plain mean while nothing is
-cut.
+With its own model inside the means that decide the cuts, it is IOS on equal weights, so Theorem 3 holds with
+h_n = f_n / (d_n + 1) and equal weights over the honest workers as W; the first wrong cut gives rho <= 2 h / (1 - 2 h),
+which is attained (docs/theory.md). With its own model outside, all that is proved is that it is the plain mean if
+nothing is cut.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ class Feasible:
 
     condition  in words, as a listing shows it
     largest    d -> the largest f that meets it; -1 if the rule cannot run even with f = 0
-    resists    number of messages -> how many of them may be lies such that, however far these are, the result stays
-               near the honest (with equal weights); None: as many as `largest` allows. A rule may run beyond that, as
-               the published runs do, but then f lies that agree with each other outweigh the rest.
+    resists    number of messages -> how many of them may be lies, however far away, while the result stays near the
+               honest ones (with equal weights); None: as many as `largest` allows. A rule may run beyond that, as the
+               published runs do, but then f lies that agree with each other outweigh the rest.
 
     >>> most = Feasible("f <= d - 3", lambda neighbours: max(-1, neighbours - 3), below_half)
     >>> most.condition, most.largest(5), most.resisted(5)
@@ -28,7 +28,7 @@ class Feasible:
     resists: Callable[[int], int] | None = None
 
     def resisted(self, messages: int) -> int:
-        """How many lies among so many messages the rule resists."""
+        """How many lies among this many messages the rule resists."""
         return self.largest(messages) if self.resists is None else self.resists(messages)
 
 
@@ -60,7 +60,7 @@ def below_half_of_all(neighbours: int) -> int:
 
 
 BELOW_NEIGHBOURS = Feasible("f < d", below_neighbours, lambda messages: messages)
-"""Of rules that measure from the receiver's own model: lies farther from it than every honest message never count."""
+"""For rules that measure from the receiver's own model: lies farther from it than every honest message never count."""
 CUTS_FARTHEST = Feasible("f < d", below_neighbours, below_half_of_all)
-"""Of rules that measure from a mean: once the lies are half of it, the honest are the outliers."""
+"""For rules that measure from a mean: once the lies are half of it, the honest messages are the outliers."""
 BELOW_HALF = Feasible("2f < d", below_half)

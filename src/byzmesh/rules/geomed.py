@@ -30,7 +30,7 @@ ROUNDING = 1e-2
 
 @exact
 def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, tolerance: float, rounding: float) -> Floats:
-    """(R, K) coefficients after `steps` steps at most over the present slots; `rounding` as in `geometric_median`."""
+    """(R, K) coefficients after at most `steps` steps over the present slots; `rounding` as in `geometric_median`."""
     share = start.copy()
     receivers, slots = share.shape
     lean = np.empty(slots)

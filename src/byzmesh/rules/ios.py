@@ -5,7 +5,7 @@ Theorem 3: with at most f_n lying neighbours and h_n < 1/3, h_n the sum of the f
     rho <= max_n 12 h_n / (1 - 3 h_n)
 
 for the W that gives the liars' weight to the receiver, which is doubly stochastic if W' is symmetric. Its proof looks
-at the last wrong cut; the first one (docs/theory.md) gives, for h_n < 1/2, what liars can reach and not more:
+at the last wrong cut; the first one (docs/theory.md) gives, for h_n < 1/2, exactly what liars can reach:
 
     rho <= max_n h_n (3 - 2 h_n) / ((1 - h_n)(1 - 2 h_n))
 """

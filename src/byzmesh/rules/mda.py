@@ -1,10 +1,10 @@
 """MDA: the mean of the S - f vectors with the smallest diameter.
 
-Leaving out f of S vectors so that no two left are farther apart than t is a vertex cover of at most f in the graph of
-the pairs that are farther apart. Such a cover is searched by branching: of the vector with the most conflicts either it
-is left out, or all that conflict with it; a vector with one conflict never needs to go itself, and in a ring of
+Leaving out f of S vectors so that no two of the rest are farther apart than t is a vertex cover of at most f in the
+graph of the pairs that are farther apart. Such a cover is searched by branching on the vector with the most conflicts:
+leave out either it, or all that conflict with it. A vector with one conflict never needs to go itself, and in a ring of
 conflicts any may go first. With three conflicts or more there are at most T(f) = T(f - 1) + T(f - 3) branches, 1.47^f,
-however the liars choose their messages. The least t is found by bisection over the K (K - 1) / 2 distances.
+however the liars choose their messages. The smallest t is found by bisection over the K (K - 1) / 2 distances.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def coverable(conflict: Booleans, left: Booleans, budget: int) -> bool:
             elif degree[most] <= 2 or degree[most] > room:
                 here[most] = False
                 room -= 1
-            else:  # go on without `most`, and come back to keep it
+            else:  # continue without `most`, and return later to keep it
                 alive[open_branches + 1] = here
                 alive[open_branches + 1, most] = False
                 spare[open_branches + 1] = room - 1
@@ -112,7 +112,7 @@ def tightest(distance2: Floats, present: Booleans, f: Integers, tie: float) -> B
 
 
 def largest_searchable(neighbours: int) -> int:
-    """The largest f < d, and no more than `LARGEST_F`."""
+    """The largest f < d, at most `LARGEST_F`."""
     return min(below_neighbours(neighbours), LARGEST_F)
 
 

@@ -11,7 +11,7 @@ from byzmesh.rules.ranks import near_median_mean
 from byzmesh.types import Booleans, Integers
 
 BELOW_HALF_OF_ALL = Feasible("2f < d + 1", below_half_of_all)
-"""Beyond, the median itself may be a lie."""
+"""With larger f, the median itself may be a lie."""
 
 
 @rules.register("MeaMed", aliases=("mean-around-median",))

@@ -1,7 +1,8 @@
 """NNA, nearest-neighbour averaging: the mean of the S - f vectors nearest the receiver's own.
 
-With equal weights over the honest as W and B <= f liars, rho <= (f + 3 B) / (S - f), S = d + 1 (docs/theory.md, "Rules
-that keep the nearest"); with s of them silent both B and S are less by s, and the largest of these counts.
+With equal weights over the honest workers as W and B <= f liars, rho <= (f + 3 B) / (S - f), S = d + 1 (docs/theory.md,
+"Rules that keep the nearest"); if s of them are silent, B and S are smaller by s, and the largest of these bounds
+counts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from byzmesh.types import Floats
 
 
 def moved_at_most(near: Neighbourhoods) -> Floats:
-    """The largest (f + 3 (B - s)) / (S - s - f) over s silent liars; 1 where the worker may be left with its own."""
+    """The largest (f + 3 (B - s)) / (S - s - f) over s silent liars; 1 if the worker may be left with its own model."""
     most = np.zeros(len(near.f))
     for silent in range(1 + int(near.lying.max(initial=0))):
         reached = silent <= near.lying

@@ -35,7 +35,7 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
         return min(below_neighbours(neighbours), rule.largest_f(neighbours))
 
     def resisted(messages: int) -> int:
-        most = below_half_of_all(messages)  # beyond, every mixture may have lies in it
+        most = below_half_of_all(messages)  # with more, every mixture may contain lies
         return most if rule.feasible is None else min(most, rule.feasible.resisted(messages))
 
     feasible = Feasible("f < d and that of the inner rule", largest_f, resisted)

@@ -9,15 +9,15 @@ from the trusted average that the cuts left:
     V    = U and every cut m with ||y_m - a|| <= c s
     x_n  = sum_{m in V} w'_nm y_m / W'(V)
 
-Cutting first makes the centre safe, and the weighted median is an honest distance or less as long as the f heaviest
-neighbours weigh h < 1/3 together, Theorem 3's condition. A reprieved liar is then within c s of a safe centre, and
+Cutting first makes the centre safe, and the weighted median is at most an honest distance as long as the f heaviest
+neighbours together weigh h < 1/3, the condition of Theorem 3. A reprieved liar is then within c s of a safe centre, and
 
     rho <= max_n h_n max((1 + 2 t_n) / (1 - h_n), (1 + c) t_n),   t_n = 1 / ((1 - h_n)(1 - 2 h_n))
 
 with the doubly stochastic W of Theorem 3 (docs/theory.md has the proof, docs/reprieve.md the first one, which gives
-max(3, 1 + c) h_n / (1 - 3 h_n)). Without outliers V is everybody and the rule
-is the weighted mean (unless its own model has about half of the weight: the median is then that model's distance, and
-the rule goes over to IOS); with f far outliers V = U and the rule is IOS. Costs what IOS costs.
+max(3, 1 + c) h_n / (1 - 3 h_n)). Without outliers V is everybody and the rule is the weighted mean (unless its own
+model has about half of the weight: the median is then that model's distance, and the rule turns into IOS); with f far
+outliers V = U and the rule is IOS. It costs as much as IOS.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def reprieved(
 
 
 def moved_at_most(h: Floats, c: float) -> Floats:
-    """The bound on rho by h, NaN where h >= 1/3.
+    """The bound on rho in terms of h, NaN where h >= 1/3.
 
     >>> moved_at_most(np.array([0.0, 0.1, 0.4]), 3.5)
     array([0.   , 0.625,   nan])

@@ -88,8 +88,8 @@ class Run:
 class Simulation:
     """A simulation to run step by step.
 
-    Iterating yields a dict of the metrics at every evaluation; `run()` runs to the end. What it was built with cannot
-    be replaced: the config describes it, and much is prepared from it.
+    Iterating yields a dict of the metrics at every evaluation; `run()` runs to the end. Its parts cannot be
+    replaced: the config describes them, and much is prepared from them.
 
     >>> import byzmesh as bm
     >>> run = bm.prepare(problem="quadratic", network={"name": "ring", "n": 5}, rounds=2)

@@ -65,7 +65,7 @@ def save(run: Resumable, path: str | Path) -> None:
 
 
 def restore(run: Resumable, path: str | Path, *, fewer_rounds: bool = False) -> None:
-    """Go back to a checkpoint of the same config, or of one that has fewer rounds and is the same otherwise."""
+    """Go back to a checkpoint of the same config, or of one that differs only by fewer rounds."""
     arrays, metadata = load_checkpoint(path)
     rounds = {"rounds": run.rounds} if fewer_rounds and metadata["round"] < run.rounds else {}
     same = without_names({**as_of_today(metadata["config"]), **rounds}) == without_names(run.config)

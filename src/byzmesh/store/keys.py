@@ -83,7 +83,7 @@ def config_key(config: Mapping[str, Any], code: Mapping[str, str] = NO_CODE) -> 
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """What the store keeps of a config, and a key is computed from: canonical JSON, without names, as first spelled.
+    """The stored form of a config, from which its key is computed: canonical JSON, no names, options as first named.
 
     >>> config_text({"problem": {"name": "softmax", "dataset": "mnist"}, "labels": {"case": "iid"}})
     '{"problem":{"data":"mnist","name":"softmax"}}'

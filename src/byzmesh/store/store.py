@@ -64,7 +64,7 @@ def open_store(path: str | os.PathLike[str], *, readonly: bool = False) -> Store
 
 
 class Store:
-    """An open store; made by `open_store`. Threads may share it; another process opens its own (pickling does that)."""
+    """An open store; see `open_store`. Threads may share it; another process opens its own (pickling does that)."""
 
     def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
         self.path = Path(path).absolute()

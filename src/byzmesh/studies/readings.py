@@ -1,4 +1,4 @@
-"""What the runs of a study gave, cell by cell, as its tables show them.
+"""The results of a study's runs, cell by cell, as its tables show them.
 
 accuracy            percent, mean over the honest workers and the last evaluations
 consensus_error     CE, the published column: norm of the vector of per-coordinate variances
@@ -26,12 +26,12 @@ FORMS = {"accuracy": ".4f", "consensus_error": ".4e", "disagreement": ".4e", "lo
 """Metrics of a reading, and their digits in a file."""
 NOT_THERE = "not run"
 AS_PUBLISHED = 10
-"""Evaluations that a published cell is the mean of."""
+"""Number of evaluations that a published cell averages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A cell as it came out; numbers are NaN unless the run finished.
+    """The result of a cell; numbers are NaN unless the run finished.
 
     target, rule, attack, variant  the labels of a study's cell, see `labels_of`
     """
@@ -53,26 +53,26 @@ class Reading:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """(table, rule, attack), as the published cells are known by."""
+        """(table, rule, attack): the key of the published cell."""
         return self.target, self.rule, self.attack
 
     @property
     def infeasible(self) -> bool:
-        """Whether the rule refused the bound f: a result, not a mishap."""
+        """Whether the rule refused the bound f: a result, not a failure."""
         return self.failure_kind == "infeasible"
 
 
 def labels_of(target: str, rule: str, attack: str, variant: str = "") -> dict[str, Any]:
-    """The labels by which a study knows a cell.
+    """The labels of a study's cell.
 
     target, rule, attack  as in the published tables
-    variant               what else tells two cells of a target apart (number of liars, f, worked example), or empty
+    variant               what else distinguishes cells of a target (number of liars, f, worked example), or empty
     """
     return {"target": target, "rule": rule, "attack": attack, "variant": variant}
 
 
 def collect(store: Store, cells: Iterable[Cell], last: int | None = AS_PUBLISHED) -> list[Reading]:
-    """The readings of the cells, in their order; a run that the store does not hold is `not run`.
+    """The readings of the cells, in their order; a run that is not in the store is `not run`.
 
     last  evaluations that a number is the mean of; None: as tables have it (`training.final.last_evaluations`)
     """
@@ -107,7 +107,7 @@ def reading_of(store: Store, run: RunRecord, labels: Mapping[str, Any], last: in
 
 
 def write_readings(path: Path, readings: Iterable[Reading]) -> Path:
-    """`COLUMNS` of the readings as CSV."""
+    """Write `COLUMNS` of the readings as CSV."""
     return write_csv(path, COLUMNS, [[_shown(reading, name) for name in COLUMNS] for reading in readings])
 
 

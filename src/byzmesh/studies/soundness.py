@@ -1,13 +1,14 @@
-"""Soundness, fuzzed: random networks are certified, and everything that is said to hold is attacked.
+"""Soundness by fuzzing: certifies random networks and attacks everything that the certificates claim.
 
 A case is a random graph with random weights, a rule, liars that are given or may be anywhere, and a limit on rho. Every
-level that its certificate calls proved is held against
+level that its certificate calls proved is attacked:
 
-    bounded    placements that the question admits, inputs and lies searched for the worst ratio, liars that fall silent
+    bounded    admitted placements, inputs and lies searched for the worst ratio, liars that fall silent
     fair       whether W is doubly stochastic and the honest are connected in these placements
-    connected  the same, and cuts that a certificate names are checked to be admitted and to cut
-    agrees     honest models and lies searched for the worst factor of H, and rounds in a row, held against each
-               condition that is said to hold, with the factor that it proves
+    connected  the same, and the cuts that a certificate names must be admitted and must cut
+    agrees     honest models and lies searched for the worst factor of H, in one and in several rounds, compared with
+    the
+               factor that each condition proves
 
     python -m byzmesh.studies.soundness 10000 reports/soundness
 """
@@ -43,12 +44,12 @@ ROUNDING = 1e-6
 
 
 class Broken(AssertionError):
-    """Something that a certificate says is not so."""
+    """A certificate makes a false claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is certified, drawn from a seed."""
+    """A network, rule and question to certify, drawn from a seed."""
 
     seed: int
     network: Network
@@ -64,7 +65,7 @@ class Case:
         )
 
     def certificate(self) -> Certificate:
-        """Nothing is searched: what it proves is proved."""
+        """The certificate, without a search: only its proofs matter."""
         return certify(self.network, self.rule, self.f, total=self.total, rho=self.limit, guarantee="fair", search=0)
 
 
@@ -161,7 +162,7 @@ def placements(question: Question, draw: np.random.Generator, count: int) -> lis
 
 
 def challenge(case: Case, budget: int = 120) -> dict[str, str]:
-    """Certify a case and attack what is said to hold: level -> status. `Broken` if the attack succeeds."""
+    """Certify a case and attack every level that holds: level -> status. `Broken` if an attack succeeds."""
     told = case.certificate()
     question = told.question
     draw = np.random.default_rng([51, case.seed])
@@ -224,7 +225,7 @@ def _check_bounded(
 
 
 def silenced(rule: Rule, game: Game, draw: np.random.Generator, count: int = 40) -> Floats:
-    """(C,) ratios on random inputs of which some lies never arrive."""
+    """(C,) ratios on random inputs in which some lies never arrive."""
     liars = np.flatnonzero(game.lying)
     points = np.sign(draw.normal(size=(count, len(game.sender), 1))) * draw.integers(0, 2, (count, 1, 1)) + draw.normal(
         size=(count, len(game.sender), 1)
@@ -274,12 +275,12 @@ def _check_agrees(
 
 
 def told_factor(condition: Any) -> float:
-    """What one exchange multiplies H by at most in the long run; 1 for RCA, whose factor is not computed."""
+    """Largest factor by which one exchange multiplies H in the long run; 1 for RCA, whose factor is not computed."""
     return 1.0 if condition.name == "RCA" else float(condition.factor ** (1.0 / condition.rounds))
 
 
 def _spread_after(exchange: Exchange, rounds: int, draw: np.random.Generator) -> float:
-    """The largest distance between two honest models after some rounds, over that before, with pushing lies."""
+    """The largest distance between two honest models after some rounds, divided by that before, with pushing lies."""
     workers = len(exchange.network.honest)
     start = np.sign(draw.normal(size=(24, workers, 1)))
     start[:4] = draw.normal(size=(4, workers, 1))

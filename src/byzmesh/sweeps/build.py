@@ -36,7 +36,7 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     """The simulation of a canonical config; `parts` are objects that replace those the config names."""
     network = network_as_run(config, parts.get("network"))
     attack: Attack = parts.get("attack") or attacks.build(config["attack"])
-    if len(network.byzantine) == 0:  # a config stored before that was refused may name an attack all the same
+    if len(network.byzantine) == 0:  # an older stored config may still name an attack
         attack = attacks.build("none")
     problem: Problem = parts.get("problem") or problems.build(config["problem"])
     task = problem.bind(

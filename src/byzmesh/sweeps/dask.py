@@ -45,7 +45,7 @@ class Tls:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a worker sends back: a run without its models, or why there is none.
+    """The answer of a Dask worker: a run without its models, or why there is none.
 
     failure  kind and text
     files    what follows the key in the name of a file of kept models -> its content

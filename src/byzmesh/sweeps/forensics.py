@@ -1,4 +1,4 @@
-"""Forensics of stored runs: who was cut by whom, who is named a liar, and how often that is right."""
+"""Forensics of stored runs: who cut whom, who is named a liar, and how often that is right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def honest_cut(store: Store, key: str) -> float | None:
 
 
 def suspects(store: Store, key: str, picture: Path | None = None) -> Findings:
-    """What the cut counts of a stored run say, graded by the truth of its config; drawn on the graph if asked."""
+    """Findings from a stored run's cut counts, graded by the truth of its config; drawn on the graph if asked."""
     run = store.get(key)
     edges = store.edges(run.key)
     if len(edges) == 0:
@@ -42,7 +42,7 @@ def suspects(store: Store, key: str, picture: Path | None = None) -> Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Grades:
-    """How right the namings were, over runs whose rule cut somebody.
+    """How often the named workers lie, over runs whose rule cut somebody.
 
     runs       how many there are
     naming     how many of them name somebody; the others cannot tell, or nobody stands out
@@ -61,17 +61,17 @@ class Grades:
 
     @property
     def precision(self) -> float | None:
-        """Share of liars among the named."""
+        """Fraction of liars among the named."""
         return self.right / self.named if self.named else None
 
     @property
     def recall(self) -> float | None:
-        """Share of the liars that are named."""
+        """Fraction of the liars that are named."""
         return self.right / self.liars if self.liars else None
 
     @property
     def framing_at_most(self) -> float | None:
-        """Upper end of the 95% interval (Wilson's) of the share of naming runs that name an honest worker."""
+        """Upper end of the 95% interval (Wilson's) for the fraction of naming runs that name an honest worker."""
         if not self.naming:
             return None
         share, z2, count = self.framing / self.naming, 1.96**2, self.naming
@@ -80,7 +80,7 @@ class Grades:
 
 
 def grade(store: Store, keys: Iterable[str]) -> Grades:
-    """The namings of stored runs against the truth of their configs; runs that cut nobody do not count."""
+    """The named workers of stored runs compared with the truth; runs that cut nobody do not count."""
     runs = naming = framing = named = right = liars = 0
     for key in keys:
         if not store.edges(key)[:, 2:3].any():

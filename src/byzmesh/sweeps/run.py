@@ -30,7 +30,7 @@ def compute(
     checkpoint: Checkpoint | None = None,
     keeper: Keeper | None = None,
 ) -> Run:
-    """Compute a run to its end, or until `go_on` is False: it then is `interrupted`.
+    """Compute a run to its end, or until `go_on` returns False: it is then `interrupted`.
 
     >>> from byzmesh.config.schema import resolve
     >>> config = resolve({"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rule": "mean", "rounds": 5})
@@ -60,7 +60,7 @@ def compute(
 
 
 def store_run(store: Store, key: str, run: Run, owner: Any, provenance: Mapping[str, Any] | None = None) -> bool:
-    """Put a computed run into the store if it is still this owner's.
+    """Put a computed run into the store if it still belongs to this owner.
 
     provenance  of the machine that computed it; None: this one
     """

@@ -80,7 +80,7 @@ def sweep(
     tensorboard         folder for TensorBoard event files of all runs that have a result
     show                called with the state of the sweep (`Backlog`) and the record of each run that ended
 
-    Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Swept.interrupted` then is True.
+    Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Swept.interrupted` is then True.
     A script that calls this with `workers` needs the guard `if __name__ == "__main__":`, as every use of processes.
     """
     if workers is not None and dask is not None:

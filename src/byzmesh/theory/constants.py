@@ -7,8 +7,7 @@
     delta_out^2  max over workers and models of ||full gradient - its mean over the workers||^2
 
 The variations are the largest seen at sampled models. At other models they may be larger, and the inner one is a mean
-over sampled batches, off by its sampling error to either side: `Constants.how` says "sampled", and no bound is proved
-by them.
+over sampled batches, with a sampling error: `Constants.how` says "sampled", and they prove no bound.
 """
 
 from __future__ import annotations
@@ -50,9 +49,10 @@ def estimate_constants(
 ) -> Constants:
     """L, delta_in and delta_out of a problem for this many honest workers: what `certify` needs for its bounds.
 
-    L is a bound from the data (exact for quadratics). The variations are the largest seen at `points` models on the way
-    of gradient descent from the initial model, with `draws` batches each; they may be larger elsewhere. A step is 1 / L
-    or, since L bounds every sample and their mean may be much smoother, 2, 4, ... times that as long as the loss falls.
+    L is a bound from the data (exact for quadratics). The variations are the largest seen at `points` models along
+    gradient descent from the initial model, with `draws` batches each; they may be larger elsewhere. A step is 1 / L
+    or, because L bounds every sample and their mean may be much smoother, 2, 4, ... times that as long as the loss
+    falls.
 
     >>> import byzmesh as bm
     >>> seen = bm.estimate_constants("quadratic", workers=4, decay=0.0)
@@ -81,7 +81,7 @@ def estimate_constants(
 
 
 def _downhill(model: Floats, slope: Callable[[Floats], Floats], step: float) -> Floats:
-    """One step of gradient descent, doubled while the loss still falls where it ends: never past its minimum there."""
+    """One step of gradient descent, doubled while the loss still falls at its end, so never past the minimum."""
     gradient = slope(model)
     after = model - step * gradient
     for _ in range(MOST_DOUBLINGS):

@@ -146,7 +146,7 @@ class Wanted:
         """The rule's bound in terms of h."""
         if self.rule.contraction is None or self.rule.contraction.of_h is None:
             raise ConfigError(
-                f"rule {self.rule.name} declares no bound by what lies weigh; design for ios, for example"
+                f"rule {self.rule.name} declares no bound in terms of the weight of lies; design for ios, for example"
             )
         return self.rule.contraction
 

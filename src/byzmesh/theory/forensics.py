@@ -1,19 +1,19 @@
 """Who lied? Conclusions from the record of who cut whom.
 
-Input is one entry per edge: sender, receiver, in how many of its rounds the receiver gave the sender no weight (`cut`),
-and how many rounds there were. A rule that cuts f neighbours every round cuts honest ones where it does not cut liars,
-and where honest data differ as much as lies do the honest look the worse: a worker that alone holds a class is cut in
-most rounds while liars who stay near the mean are never cut. A ranking would frame it. So somebody is named only if the
-record is of one kind, everybody cut nearly always or hardly ever:
+The input has one entry per edge: sender, receiver, the number of rounds in which the receiver gave the sender no weight
+(`cut`), and the number of rounds. A rule that cuts f neighbours every round cuts honest ones if it does not cut liars,
+and where honest data differ as much as lies do, honest workers look worse: the only worker with some class is cut in
+most rounds, while liars that stay near the mean are never cut. A ranking would accuse it. So somebody is named only if
+the record is clear, with everybody cut nearly always or hardly ever:
 
-    rate of m       = mean cut rate of m over all its receivers: those that never cut count, or few would decide
+    rate of m       = mean cut rate of m over all its receivers, including those that never cut
     named           = {m : rate >= OFTEN}, if all others have rate < SELDOM and the named are fewer than the others
     nobody          if all have rate < SELDOM
-    cannot tell     otherwise, and where there are fewer than `LEAST_ROUNDS` rounds
+    cannot tell     otherwise, and if there are fewer than `LEAST_ROUNDS` rounds
 
-This is a rule of thumb with a measured error rate (`MEASURED`), no proof: cuts alone cannot tell a liar from an honest
-worker that is an outlier at all its receivers in all rounds. Where the truth is known (simulation) the answer is
-graded.
+This is a rule of thumb with a measured error rate (`MEASURED`), not a proof: cuts alone cannot distinguish a liar from
+an honest worker that is an outlier at all its receivers in all rounds. If the truth is known (in a simulation), the
+answer is graded.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MEASURED = (
     "liars are named, the others blend in"
 )
 """`byzmesh suspects --graded` over the stores in reports/: 493 runs that cut somebody, 314 workers named, 309 of them
-liars, 1,085 liars in all. OFTEN and SELDOM were chosen on these very runs, the best of five pairs. On 142 runs made
+liars, 1,085 liars in all. OFTEN and SELDOM were chosen on these same runs, the best of five pairs. On 142 runs computed
 afterwards (other seeds, IOS, FABA, Reprieve and GTS, six attacks, three splits, f exact) 76 named somebody, always the
-liars; the three mistakes above are f too large by one, and ALIE on a dumbbell."""
+liars; the three mistakes above come from f one too large, and from ALIE on a dumbbell."""
 
 Verdict = Literal["named", "nobody", "cannot tell"]
 
@@ -59,12 +59,12 @@ class Findings:
 
     verdict    whether somebody is named, nobody stands out, or the record cannot tell
     named      the senders that are named, by id
-    network    every sender over the whole network, by id: no ranking
+    network    every sender over the whole network, by id, not ranked
     worker     the same for each receiver that cut at all
     mistaken   (receiver, sender, rate) of honest edges that were cut, the most often cut first; () without the truth
-    precision  share of liars among the named; None if nobody is named or the truth is not known
-    recall     share of the liars that are named; None without the truth or without liars
-    caught     share of the messages from liars that were cut; None likewise
+    precision  fraction of liars among the named; None if nobody is named or the truth is unknown
+    recall     fraction of the liars that are named; None without the truth or without liars
+    caught     fraction of the messages from liars that were cut; None likewise
     """
 
     verdict: Verdict
@@ -163,7 +163,7 @@ def _verdict(network: list[Sender], rounds: Floats) -> tuple[Verdict, tuple[int,
 def _mistaken(
     source: Integers, target: Integers, count: Floats, times: Floats, liars: set[int] | None
 ) -> tuple[tuple[tuple[int, int, float], ...], float | None]:
-    """(honest edges that were cut, share of the liars' messages that were)."""
+    """(honest edges that were cut, fraction of the liars' messages that were cut)."""
     if liars is None:
         return (), None
     lying = np.isin(source, sorted(liars))

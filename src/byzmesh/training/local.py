@@ -6,8 +6,8 @@
 
 Weight decay acts on the model, not on the buffer v. The state is the buffer (R, D), or None; it starts at zero.
 With `clip` a gradient longer than that is shortened to it first; with `steps` a round has several such updates, each
-with a batch of its own, before anything is sent (training/local_round.py); `variance` chooses how the gradient is
-estimated (training/variance.py). Tensors on another device than the CPU are updated there.
+with its own batch, before anything is sent (training/local_round.py); `variance` chooses how the gradient is estimated
+(training/variance.py). Tensors on other devices are updated there.
 """
 
 from __future__ import annotations

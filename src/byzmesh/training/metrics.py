@@ -53,7 +53,7 @@ class Metric:
 
     title     what an axis says; default: the name in words
     alone     whether a real peer, which has only its own model and data, can compute it
-    overview  whether a report shows its curve unasked
+    overview  whether a report always shows its curve
 
     >>> Metric(name="spread", compute=lambda at: float(np.ptp(at.models)), direction="down", scale="log").label
     'spread'

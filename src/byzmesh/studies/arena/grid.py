@@ -55,7 +55,7 @@ class Selection:
 
 
 def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
-    """The cells of a selection; target is graph and split, variant what is told of f unless that is exact.
+    """The cells of a selection; target is graph and partition, variant is the bound f given to rules, empty if exact.
 
     A rule that ignores f meets each column once: the bound changes nothing for it.
 

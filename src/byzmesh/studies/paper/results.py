@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def other_seeds(store: Store, readings: Iterable[Reading]) -> list[Reading]:
-    """Readings of finished runs that the store holds beside these, from which they differ in nothing but the seed."""
+    """Readings of other finished runs in the store that differ from these only in the seed."""
     runs = {run.key: run for run in store.list()}
     asked = [reading for reading in readings if reading.key in runs]
     beside: dict[str, list[RunRecord]] = {}

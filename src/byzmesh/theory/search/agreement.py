@@ -1,11 +1,12 @@
-"""Agreement under attack, measured: by how much an exchange can be made to raise the disagreement of a whole network.
+"""Measured agreement under attack: by how much lies can make an exchange raise the disagreement of a whole network.
 
     factor = H after / H before,      H the mean squared distance of the honest models from their mean
 
 The adversary chooses all honest models and every lie (one per receiver and liar) together. Structured starts are two
-camps and random models, with lies that tell each worker its own model, push it away from the mean or pull it over; the
-best are improved by gradient-free ascent. Over several rounds the models are what the rounds before left, and in every
-round the best of many lies is taken. Both are bounds from below, beside what `consensus.conditions` prove from above.
+camps and random models, with lies that send each worker its own model, push it away from the mean or pull it past the
+mean; the best are improved by gradient-free ascent. Over several rounds, each round starts from the models of the one
+before and takes the best of many lies. Both are lower bounds, to compare with the upper bounds of
+`consensus.conditions`.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ PUSHES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, -0.5, -1.0, -2.0, 30.0)
 MEMBERS = 6
 MOVES = 12
 SMALLEST = 1e-9
-"""Of the disagreement before, as a share of the models' size: less is rounding."""
+"""Disagreement below this fraction of the models' size counts as rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """What a search found: the worst factor of H in one exchange and the worst per exchange over several.
+    """The result of a search: the worst factor of H in one exchange and the worst per exchange over several.
 
     models, lies  the input of the worst exchange, (N, D) and (lies, D); None if nothing was tried
     """
@@ -85,7 +86,7 @@ def search_agreement(
 
 
 def factors(exchange: Exchange, models: Floats, lies: Floats) -> Floats:
-    """(C,) H after over H before; 0 where the workers agree but for rounding."""
+    """(C,) H after divided by H before; 0 where the workers agree up to rounding."""
     before = disagreement(models)
     centred = models - models[:, :1]
     size = (centred**2).sum(axis=2).max(axis=1)
@@ -132,7 +133,7 @@ def _moves(models: Floats, lies: Floats, step: Floats, draw: np.random.Generator
 
 
 def _over_rounds(exchange: Exchange, models: Floats, rounds: int) -> float:
-    """The largest (H after / H before)^(1 / rounds) when in every round the lies that raise H most are told."""
+    """The largest (H after / H before)^(1 / rounds) if the lies of every round raise H most."""
     first = disagreement(models)
     now = models[first > 0.0]
     first = first[first > 0.0]
