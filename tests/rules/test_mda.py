@@ -45,6 +45,19 @@ def test_the_subset_is_that_of_an_exhaustive_search(
     assert tuple(np.flatnonzero(chosen)) == first_of_all_subsets(gaps, size - f)
 
 
+def test_rounding_that_differs_between_the_two_ways_changes_nothing() -> None:
+    """Liars that send the same: ties, in a matrix of distances that is symmetric up to rounding only."""
+    random = np.random.default_rng(3)
+    for _ in range(100):
+        vectors = random.normal(size=(9, 4))
+        vectors[7] = vectors[8]
+        gaps = ((vectors[:, None] - vectors[None]) ** 2).sum(axis=2)
+        rough = gaps * (1.0 + 2e-16 * random.integers(-2, 3, size=gaps.shape))
+        for f in range(5):
+            chosen = tightest(rough[None], np.ones((1, 9), bool), np.array([f]), 1e-12)[0]
+            assert tuple(np.flatnonzero(chosen)) == first_of_all_subsets(gaps.round(12), 9 - f)
+
+
 def test_absent_slots_are_never_chosen() -> None:
     vectors = np.random.default_rng(1).normal(size=(8, 3))
     gaps = ((vectors[:, None] - vectors[None]) ** 2).sum(axis=2)

@@ -78,14 +78,16 @@ def tightest(distance2: Floats, present: Booleans, f: Integers, tie: float) -> B
     receivers, slots = present.shape
     best = np.zeros((receivers, slots), np.bool_)
     for receiver in range(receivers):
-        gaps, there = distance2[receiver], present[receiver]
+        there = present[receiver]
+        gaps = np.zeros((slots, slots))
         wanted = there.sum() - f[receiver]
         lengths = np.zeros(1 + slots * slots)
         count = 1
         for i in range(slots):
             for j in range(i):
                 if there[i] and there[j]:
-                    lengths[count] = gaps[i, j]
+                    lengths[count] = distance2[receiver, i, j]
+                    gaps[i, j] = gaps[j, i] = lengths[count]  # one distance for both ways, whose rounding may differ
                     count += 1
         lengths = np.sort(lengths[:count])
         low, high = 0, count - 1
