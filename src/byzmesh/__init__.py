@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from byzmesh.rules.bucketing import bucketing
     from byzmesh.rules.contraction import Contraction, Neighbourhoods
     from byzmesh.rules.feasible import Feasible
+    from byzmesh.rules.generic import generic
     from byzmesh.rules.gram.rule import gram_rule
     from byzmesh.rules.nnm import nnm
     from byzmesh.simulation.engine import Run, Simulation
@@ -83,6 +84,7 @@ _LAZY = {
     "problem": "problems.base",
     "simulate": "sweeps.build",
     "gram_rule": "rules.gram.rule",
+    "generic": "rules.generic",
     "nnm": "rules.nnm",
     "rule": "rules.aggregate",
 }
@@ -129,6 +131,7 @@ __all__ = [
     "certify",
     "estimate_constants",
     "forge",
+    "generic",
     "gram_rule",
     "list_attacks",
     "list_metrics",

@@ -39,9 +39,13 @@ def fold(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
+IID = ("iid", "stratified")
+"""Splits in which all workers' data look alike."""
+
+
 @dataclass(frozen=True)
 class ByPartition:
-    """A published option that depends on how the data are split (`iid` or anything else)."""
+    """A published option that depends on how the data are split (one of `IID` or anything else)."""
 
     iid: Any
     other: Any
@@ -76,7 +80,7 @@ class Entry(Generic[T]):
     def published_options(self, partition: str) -> dict[str, Any]:
         """The published variant's options for data split by `partition`."""
         return {
-            option: (value.iid if partition == "iid" else value.other) if isinstance(value, ByPartition) else value
+            option: (value.iid if partition in IID else value.other) if isinstance(value, ByPartition) else value
             for option, value in self.published.items()
         }
 

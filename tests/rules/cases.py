@@ -9,7 +9,7 @@ import numpy as np
 from byzmesh.round import Round
 from byzmesh.rules.base import rules
 
-WRAPPERS = ("bucketing", "NNM")
+WRAPPERS = ("bucketing", "NNM", "generic")
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("WeiMean", {}),
@@ -38,6 +38,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("NNA", {}),
     ("MDA", {}),
     ("UBAR", {"rho": 0.6, "alpha": 0.4}),
+    ("UBAR", {"rho": 0.6, "alpha": 0.4, "fallback": "best"}),
+    ("Phocas", {}),
     ("Reprieve", {}),
     ("Reprieve", {"c": 1.4}),
     ("LazyIOS", {}),

@@ -449,15 +449,35 @@ def ubar(
     rho: float,
     alpha: float,
     loss: Callable[[Vector], float],
+    fallback: str = "own",
 ) -> Vector:
     """alpha own + (1 - alpha) mean of those of the floor(rho d) nearest whose loss is not above own; own if none is."""
     vectors = stack(own, received)
     gaps = [distance2(vector, vectors[0]) for vector in vectors]
     nearest = smallest(gaps, math.floor(rho * (len(vectors) - 1)), range(1, len(vectors)))
     accepted = [m for m in nearest if loss(vectors[m]) <= loss(vectors[0])]
+    if not accepted and nearest and fallback == "best":
+        accepted = [min(sorted(nearest), key=lambda m: loss(vectors[m]))]
     if not accepted:
         return np.asarray(vectors[0])
     return np.asarray(alpha * vectors[0] + (1.0 - alpha) * vectors[accepted].mean(axis=0))
+
+
+def phocas(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    """Per coordinate the mean of the S - f values nearest the mean without the f least and the f largest."""
+    result = []
+    for column in stack(own, received).T:
+        values = sorted(float(value) for value in column)
+        middle = math.fsum(values[f : len(values) - f]) / (len(values) - 2 * f)
+        for _ in range(f):
+            values.remove(values[-1] if middle - values[0] <= (values[-1] - middle) * (1.0 + TIE) else values[0])
+        result.append(math.fsum(values) / len(values))
+    return np.array(result)
+
+
+def generic(own: Any, received: Any, weights: Any, f: int, *, rule: str, r: float, **options: Any) -> Vector:
+    """(1 - r) times what `rule` returns plus r times own."""
+    return np.asarray((1.0 - r) * ORACLES[rule](own, received, weights, f, **options) + r * np.asarray(own, np.float64))
 
 
 ORACLES: dict[str, Oracle] = {
@@ -481,6 +501,8 @@ ORACLES: dict[str, Oracle] = {
     "bucketing": bucketing,
     "NNM": nnm,
     "UBAR": ubar,
+    "Phocas": phocas,
+    "generic": generic,
     "Reprieve": reprieve,
     "LazyIOS": lazy_ios,
     "GTS": gts,

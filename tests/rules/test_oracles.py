@@ -41,6 +41,10 @@ LINE = {"own": [0.0], "received": [[1.0], [2.0], [4.0], [10.0]], "weights": [0.4
         # median 2; the four nearest are 0, 1, 2, 4; the three nearest 1, 2 and, on a tie of 0 and 4, the smaller
         ("MeaMed", 1, {}, 7.0 / 4),
         ("MeaMed", 2, {}, 1.0),
+        # trimmed mean of (1, 2, 4) is 7/3: 10 is the farthest; of (2) alone, the three nearest are 1, 2 and, tied, 0
+        ("Phocas", 1, {}, 7.0 / 4),
+        ("Phocas", 2, {}, 1.0),
+        ("generic", 2, {"rule": "NNA", "r": 0.25}, 0.75),
         ("NNA", 2, {}, 1.0),
         ("MDA", 2, {}, 1.0),
         ("bucketing", 0, {"groups": [[0, 3], [1, 2]], "rule": "WeiMean"}, 0.2 * 5.5 + 0.4 * 3.0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.checks import fraction
+from byzmesh.checks import choice, fraction
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.gram.products import mix, tie_tolerance
@@ -12,14 +12,17 @@ from byzmesh.rules.gram.rule import block_of
 from byzmesh.rules.nearest import pick_least
 
 
-@rules.register("UBAR")
-def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
+@rules.register("UBAR", published={"fallback": "best"})
+def ubar(rho: float = 0.4, alpha: float = 0.5, fallback: str = "own") -> Rule:
     """UBAR: of the floor(rho d) nearest neighbours, average those whose loss on its own batch does not exceed its own.
 
-    x_n = alpha x_n + (1 - alpha) mean of the accepted; x_n if none is accepted. The only rule that needs the loss.
+    x_n = alpha x_n + (1 - alpha) mean of the accepted. The only rule that needs the loss.
+
+    fallback="own": x_n if none is accepted; "best": then the one of least loss among the nearest is, as published.
     """
     fraction("rule UBAR: rho", rho, zero=False)
     fraction("rule UBAR: alpha", alpha, one=False)
+    choice("rule UBAR: fallback", fallback, ("own", "best"))
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         if inbox.loss is None:
@@ -33,6 +36,9 @@ def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
         rows = inbox.pool.rows()
         loss = inbox.loss(rows[inbox.index.ravel()].reshape(receivers, slots, -1))
         accepted = near & (loss <= loss[:, :1])
+        if fallback == "best":
+            best = np.where(near, loss, np.inf).argmin(axis=1)[:, None] == np.arange(slots)
+            accepted |= near & best & ~accepted.any(axis=1, keepdims=True)
         count = accepted.sum(axis=1, keepdims=True)
         chosen = (1.0 - alpha) * accepted / np.maximum(count, 1)
         chosen[:, 0] = np.where(count[:, 0] > 0, alpha, 1.0)
@@ -45,6 +51,6 @@ def ubar(rho: float = 0.4, alpha: float = 0.5) -> Rule:
         apply,
         needs_loss=True,
         translates=False,
-        options={"rho": rho, "alpha": alpha},
+        options={"rho": rho, "alpha": alpha, "fallback": fallback},
         keeps_own=alpha > 0.0,
     )

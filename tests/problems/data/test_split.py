@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
 from byzmesh.problems import dataset, partitions
 from byzmesh.problems.data.split import Split, draw_batches, split_samples
@@ -66,6 +67,25 @@ def test_paper_split_of_mnist() -> None:
     even = bound("softmax", {}, workers=10).describe()
     assert (even.sum(axis=1) == 6000).all()
     assert (even > 450).all()
+
+
+def test_stratified_spreads_every_class_evenly() -> None:
+    """The paper's text: all images in each class are evenly distributed across all workers."""
+    labels = np.random.default_rng(1).permutation(np.repeat(np.arange(7), [5, 9, 40, 41, 42, 100, 3]))
+    shares = partitions.build("stratified")(labels, 10, np.random.default_rng(2))
+    counts = np.array([np.bincount(labels[share], minlength=7) for share in shares])
+    assert (np.ptp(counts, axis=0) <= 1).all()
+    assert np.ptp(counts.sum(axis=1)) <= 1
+    assert sorted(np.concatenate(shares).tolist()) == list(range(len(labels)))
+    at_random = partitions.build("iid")(labels, 10, np.random.default_rng(2))
+    assert np.ptp([np.bincount(labels[share], minlength=7) for share in at_random], axis=0).max() > 1
+
+
+def test_stratified_data_take_the_published_options_of_iid_data() -> None:
+    config = {"network": "paper/two-castle", "rule": "cc", "profile": "paper"}
+    problem = {"name": "softmax", "partition": "stratified"}
+    assert resolve({**config, "problem": problem})["rule"]["tau"] == 0.1
+    assert resolve(config)["problem"]["partition"] == {"name": "iid"}
 
 
 def test_shards_and_dirichlet_concentrate_classes() -> None:

@@ -36,6 +36,21 @@ def iid() -> Partition:
     return split
 
 
+@partitions.register("stratified", aliases=("iid-by-class",))
+def stratified() -> Partition:
+    """Each class spread evenly over the workers, as the paper's text has it; its runs, and `iid`, split at random.
+
+    The samples of a class are shuffled and dealt out in turn, one class after the other, so that no two workers differ
+    by more than one sample of a class, nor by more than one in all.
+    """
+
+    def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
+        dealt = np.concatenate([generator.permutation(samples) for samples in _by_class(labels)])
+        return [dealt[worker::workers] for worker in range(workers)]
+
+    return split
+
+
 @partitions.register("one-class", aliases=("non-iid",))
 def one_class() -> Partition:
     """One class per worker, in the order of the file.
