@@ -117,7 +117,7 @@ def nobody_is_moved(patch: pytest.MonkeyPatch) -> None:
 
 def always_connected(patch: pytest.MonkeyPatch) -> None:
     """No cut is looked for."""
-    patch.setattr(certify, "connectivity", lambda asked: Connectivity(Verdict("proved", "mutant")))
+    patch.setattr(certify, "connectivity", lambda asked, seconds: Connectivity(Verdict("proved", "mutant")))
 
 
 def smaller_cuts_only(patch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,9 @@ from byzmesh.theory.question import Question
 from byzmesh.theory.verdict import Verdict
 from byzmesh.types import Booleans, Integers
 
+QUICK = 64
+"""On graphs of up to this many nodes flows are found at once."""
+
 
 @dataclass(frozen=True)
 class Connectivity:
@@ -36,6 +39,8 @@ class Connectivity:
 
 def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
     """Whether the honest workers reach each other without a liar in between, in every placement in question.
+
+    seconds  for the programme; 0: only what is decided at once
 
     >>> from byzmesh.networks import network
     >>> from byzmesh.theory.question import ask
@@ -59,14 +64,18 @@ def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
         return Connectivity(Verdict("proved", "any two workers are linked or have an honest neighbour in common"))
     most = int(question.f.max()) if question.total is None else question.total
     if cut is None:
-        found = smallest_cut(network.adjacency, most)
+        found = smallest_cut(network.adjacency, most) if seconds > 0.0 or network.n <= QUICK else None
         if found is not None and question.admits(found):
             cut = found
-        elif found is None and question.total is not None:
+        elif found is None and question.total is not None and (seconds > 0.0 or network.n <= QUICK):
             return Connectivity(Verdict("proved", f"the graph is {most + 1}-connected"))
     if cut is not None:
         reason = f"liars at {', '.join(map(str, sorted(cut)))} leave the honest workers in pieces"
         return Connectivity(Verdict("refuted", reason), np.array(sorted(cut), np.int64))
+    if seconds == 0.0:
+        return Connectivity(
+            Verdict("unknown", "whether liars can cut the honest workers off is decided when asked for")
+        )
     return _by_programme(question, seconds)
 
 

@@ -19,7 +19,7 @@ from byzmesh.theory.search.game import Game, respond
 from byzmesh.theory.search.starts import structured_starts
 from byzmesh.types import Floats
 
-ORDERS = 12
+ORDERS = 6
 """Number of orders of the honest values to try for each arrangement."""
 
 
