@@ -158,3 +158,15 @@ def test_rounding_is_no_contradiction() -> None:
     """On the octopus graph workers without a lying neighbour have rho = 0, and the search finds 2.5e-8 there."""
     told = certify(network("paper/octopus"))
     assert told.search is not None and told.rdsa.status == "proved"
+
+
+def test_agreement_is_searched_and_proved() -> None:
+    told = certify(network("complete", n=24, byzantine=[0]), "gts", guarantee="agrees", search=200)
+    assert told.holds and told.agreement is not None and told.factor_bound is not None
+    assert 0.0 < told.agreement.factor <= told.factor_bound < 1.0
+    assert told.agreement.over_rounds <= told.factor_bound + 1e-9
+    assert "H per exchange times [" in str(told)
+    medians = certify(network("paper/two-castle-3"), "coomed", 0, search=300)
+    assert medians.agreement is not None and medians.factor_bound is None
+    assert medians.agreement.over_rounds == pytest.approx(1.0)  # two camps that never meet
+    assert medians.agrees.status == "refuted"

@@ -15,6 +15,7 @@ from byzmesh.theory.contraction import Proof, heaviest
 from byzmesh.theory.gossip import Spectrum
 from byzmesh.theory.mixing import Mixing
 from byzmesh.theory.question import Question
+from byzmesh.theory.search.agreement import Agreement
 from byzmesh.theory.search.climb import Search
 from byzmesh.theory.theorems import Promise
 from byzmesh.theory.verdict import ANSWERS, Verdict
@@ -57,6 +58,7 @@ class Certificate:
     conditions: tuple[Condition, ...]
     spectrum: Spectrum | None
     search: Search | None
+    agreement: Agreement | None
     promise: Promise | None
     guarantee: str
 
@@ -96,6 +98,11 @@ class Certificate:
     def rho_bound(self) -> float | None:
         """The proved bound on rho; None: nothing is proved; infinity: proved to be unbounded."""
         return None if math.isnan(self.proof.rho) else self.proof.rho
+
+    @property
+    def factor_bound(self) -> float | None:
+        """What one exchange multiplies the disagreement H by at most, whatever the liars send; None: not known."""
+        return min((told.factor for told in self.conditions if told.name in ("spectral", "gossip")), default=None)
 
     @property
     def h_max(self) -> float:
@@ -237,6 +244,12 @@ def _numbers(certificate: Certificate) -> list[str]:
         f"RDSA (Definition 3) {certificate.rdsa.status}: {certificate.rdsa.reason}",
         f"RCA (Definition 2) {certificate.rca.status}: {certificate.rca.reason}",
     ]
+    reached = certificate.agreement
+    if reached is not None:
+        lines.append(
+            f"H per exchange times [{reached.factor:.4g} searched, {_number(certificate.factor_bound)} proved]; "
+            f"over {reached.rounds} exchanges at least {reached.over_rounds:.4g} each"
+        )
     seen = certificate.spectrum
     if seen is not None:
         lines.append(
@@ -271,7 +284,7 @@ def as_dict(certificate: Certificate) -> dict[str, Any]:
     """The certificate as plain values."""
     network, searched, question = certificate.network, certificate.search, certificate.question
     names = ("bounded", "fair", "agrees", "rdsa", "rca")
-    cut = certificate.connectivity.cut
+    cut, reached = certificate.connectivity.cut, certificate.agreement
     return {
         "network": network.name,
         "names": None if network.names is None else list(network.names),
@@ -306,6 +319,11 @@ def as_dict(certificate: Certificate) -> dict[str, Any]:
         "rho_unbounded": certificate.rho_bound is not None and math.isinf(certificate.rho_bound),
         "rho_searched": None if searched is None else _plain(searched.rho),
         "searched_unbounded": searched is not None and math.isinf(searched.rho),
+        "disagreement": {
+            "factor_bound": _plain(certificate.factor_bound),
+            "factor_searched": None if reached is None else _plain(reached.factor),
+            "searched_over_rounds": None if reached is None else _plain(reached.over_rounds),
+        },
         "chi2": certificate.chi2,
         "mixing": {"form": certificate.mixing.form, "source": certificate.mixing.source},
         "doubly_stochastic": certificate.doubly_stochastic,

@@ -24,6 +24,7 @@ from byzmesh.theory.connectivity import connectivity
 from byzmesh.theory.consensus import conditions
 from byzmesh.theory.gossip import Spectrum, spectrum, weight_of_lies
 from byzmesh.theory.question import Question, ask
+from byzmesh.theory.search.agreement import Agreement, search_agreement
 from byzmesh.theory.search.climb import SMALL_NETWORK, Search, default_budget, search_contraction
 from byzmesh.theory.search.every_mixing import best_row
 from byzmesh.theory.search.exchange import Exchange, stuck_camps
@@ -43,6 +44,8 @@ GUARANTEES = ("bounded", "fair", "agrees", "connected", "rdsa", "rca")
 RHO = 1.0
 """The default limit: with rho <= 1 a worker stays within the ball around its virtual average that contains the honest
 models it receives, so no lie moves it outside of everything honest."""
+ROUND_BUDGET = 600
+"""How many exchanges of the whole network are tried for the worst factor of H."""
 KINDS = 2
 """How many distinct neighbourhoods are searched for a W that would do."""
 
@@ -137,6 +140,7 @@ def certify(
         conditions=facts.conditions,
         spectrum=seen,
         search=searched,
+        agreement=_agreement(question, chosen, budget, seed) if budget and feasible else None,
         promise=_promise(facts, rate, L, delta_in, delta_out, step, rounds, gap),
         guarantee=guarantee,
     )
@@ -178,6 +182,19 @@ def _stuck(question: Question, rule: Rule) -> str | None:
         return None
     size = int((camp == camp[0]).sum())
     return f"two camps of {size} and {len(camp) - size} workers stay where they are forever (witness)"
+
+
+def _agreement(question: Question, rule: Rule, budget: int, seed: int) -> Agreement | None:
+    """The worst factor of H found; liars anywhere are put around the worker that they weigh most at."""
+    network = question.network
+    if not playable(rule) or network.n > SMALL_NETWORK or len(network.honest) < 2:
+        return None
+    f = question.f
+    if question.anywhere:
+        liars = question.worst_liars(int(_heaviest_lies(question).argmax()))
+        network = network.with_byzantine(liars)
+        f = f[network.honest]
+    return search_agreement(Exchange(network, rule, f), budget=min(budget, ROUND_BUDGET), seed=seed)
 
 
 def _promise(
