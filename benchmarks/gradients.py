@@ -33,7 +33,7 @@ def least(calls: dict[str, Callable[[int], object]]) -> dict[str, float]:
 
 
 def with_density(density: float) -> Dataset:
-    """Bytes of MNIST's shape with the given share of non-zero pixels, in runs as images have them."""
+    """Bytes of MNIST's shape with the given fraction of non-zero pixels, in runs as in images."""
     generator = np.random.default_rng(0)
     length = 8
     on = np.repeat(generator.random((20_000, 784 // length)) < density, length, axis=1)

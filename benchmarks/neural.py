@@ -53,7 +53,7 @@ def least(calls: dict[str, Callable[[], object]], repetitions: int) -> dict[str,
 def by_hand(
     task: TorchTask, models: np.ndarray, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor
 ) -> Callable[[], None]:
-    """What one writes without byzmesh: a module per worker, zero_grad, backward, the gradients put together."""
+    """The usual way without byzmesh: a module per worker, zero_grad, backward, the gradients concatenated."""
     made = [task.factory() for _ in range(WORKERS)]
     for module, vector in zip(made, models):
         load(module, vector)

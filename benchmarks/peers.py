@@ -33,7 +33,7 @@ LARGE = 1_000_000
 
 
 def ports(count: int) -> list[int]:
-    """Free ports of loopback."""
+    """Free ports on loopback."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     found = [one.getsockname()[1] for one in held]
     for one in held:
@@ -126,7 +126,7 @@ def exchange(me: int, where: list[str], keys: list[Any], rounds: int, answer: An
         for _ in range(rounds):
             peer.exchange(vector)
         seconds = time.perf_counter() - began
-        # handshakes and subscriptions are counted in; so is a message sent again to who joined late
+        # includes handshakes, subscriptions and messages sent again to late joiners
         verdicts = peer.rounds.verdicts[1 - me]
         answer.put(
             (seconds / rounds, sum(total for _, total in connections()) / (verdicts.total() - verdicts["silent"]))

@@ -25,7 +25,7 @@ from byzmesh.rules.inbox import make_inbox
 
 
 def best(function: Callable[[], object], seconds: float = 1.0) -> float:
-    """Least time of several calls, the first (which compiles) not counted."""
+    """Best time of several calls, without the first (which compiles)."""
     function()
     times, stop = [], time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < stop:
@@ -61,7 +61,7 @@ def measure(name: str, columns: int) -> Iterator[str]:
     weight = np.full(index.shape, 1.0 / index.shape[1])
 
     def apply(rule: Rule) -> None:
-        # a new pool each time: it remembers its Gram matrix
+        # a new pool each time, because it caches its Gram matrix
         inbox = make_inbox(
             rule,
             rows[:honest],

@@ -1,4 +1,4 @@
-"""What a sweep costs beside its rounds: python benchmarks/sweep.py [RUNS]
+"""What a sweep costs besides its rounds: python benchmarks/sweep.py [RUNS]
 
 The same runs (2,000 rounds each, IOS under sign-flipping on the two-castle graph) twice: back to back in two processes
 that do nothing else, timed from their first round to their last; and by `byzmesh sweep --workers 2`, timed from the
@@ -20,7 +20,7 @@ BASE = {"network": "paper/two-castle", "attack": "sign-flipping", "rounds": 2000
 
 
 def back_to_back(seeds: list[int], barrier: Any, answer: Any) -> None:
-    """Compute the runs and tell how long they took."""
+    """Compute the runs and return how long they took."""
     from byzmesh.config.schema import resolve
     from byzmesh.sweeps.build import build
 

@@ -150,7 +150,7 @@ def test_data_that_change_under_way_fail_the_run_with_a_kind(grid: Path, tmp_pat
     (cell, _) = read_grid(grid)
     check_code(cell.config, cell.code)
     flowers(tmp_path / "flowers.csv", 1)
-    with pytest.raises(ChangedCode, match=r"flowers.csv changed between .* start the sweep again"):
+    with pytest.raises(ChangedCode, match=r"flowers.csv changed since .* start the sweep again"):
         check_code(cell.config, cell.code)
     with open_store(tmp_path / "runs.db") as store:
         key = store.plan(cell.config, {"rule mine": "of another machine", **cell.code})
