@@ -40,7 +40,7 @@ def fold(name: str) -> str:
 
 
 IID = ("iid", "stratified")
-"""Splits in which all workers' data look alike."""
+"""Partitions in which all workers' data look alike."""
 
 
 @dataclass(frozen=True)

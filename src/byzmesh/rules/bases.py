@@ -55,7 +55,7 @@ def coverage(name: str, **options: Any) -> tuple[Rule, SelfWeight]:
 
 
 def trimmed_neighbours() -> Rule:
-    """Per coordinate the mean of the neighbours without the f least and the f largest; its own model takes no part."""
+    """Per coordinate the mean of the neighbours without the f smallest and the f largest, without its own model."""
 
     def models(inbox: Inbox, f: Integers, present: Booleans) -> Any:
         others = present.copy()
@@ -66,7 +66,7 @@ def trimmed_neighbours() -> Rule:
 
 
 def trimmed_share(inbox: Inbox) -> Floats:
-    """r_n = 1 / (d - 2f + 1) for the d messages that came; 1 where too few came."""
+    """r_n = 1 / (d - 2f + 1) for the d messages that arrived; 1 if too few did."""
     f, kept = settle(inbox, BELOW_HALF)
     share: Floats = np.where(kept, 1.0, 1.0 / np.where(kept, 1, inbox.present.sum(axis=1) - 2 * f))
     return share

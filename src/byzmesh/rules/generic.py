@@ -1,4 +1,4 @@
-"""The paper's generic form: a base aggregator A, and how much a worker trusts itself beside it.
+"""The paper's generic form: a base aggregator A, combined with the worker's own model.
 
     A_n = (1 - r_n) A(x_n, messages) + r_n x_n,   0 <= r_n < 1
 
@@ -24,7 +24,7 @@ SelfWeight = float | Callable[[Inbox], Floats]
 
 @rules.register("generic", aliases=("self-weighted",))
 def generic(inner: Rule | str = "GeoMed", r: SelfWeight = 0.5) -> Rule:
-    """The generic form: (1 - r) times what the inner rule makes of the inbox, plus r times its own model.
+    """The generic form: (1 - r) times the result of the inner rule, plus r times its own model.
 
     inner  the base aggregator A: any rule
     r      a number in [0, 1), or, in Python, a function of the inbox that gives one per receiver
@@ -67,7 +67,7 @@ def generic(inner: Rule | str = "GeoMed", r: SelfWeight = 0.5) -> Rule:
 
 
 def _weighed(coefficients: Callable[[Block], Floats] | None, share: float | None) -> Callable[[Block], Floats] | None:
-    """The coefficients with this share of its own model; None where the rule has none, or no one share."""
+    """The coefficients with this weight on its own model; None if the rule has no coefficients or no single weight."""
     if coefficients is None or share is None:
         return None
 

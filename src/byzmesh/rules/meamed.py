@@ -18,7 +18,7 @@ BELOW_HALF_OF_ALL = Feasible("2f < d + 1", below_half_of_all)
 def meamed() -> Rule:
     """Mean around the median: per coordinate the mean of the S - f values nearest the median, own included.
 
-    Of two values equally near the median the smaller counts as nearer.
+    If two values are equally near the median, the smaller counts as nearer.
     """
 
     def models(inbox: Inbox, f: Integers, present: Booleans) -> Any:

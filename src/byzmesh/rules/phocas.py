@@ -1,8 +1,7 @@
 """Phocas: per coordinate the mean of the S - f values nearest the trimmed mean (Xie, Koyejo and Gupta 2018).
 
-The trimmed mean leaves out the f least and the f largest of the S values. The S - f values nearest any point are
-neighbours in sorted order: f times the end that is farther from it goes. O(S log S) per coordinate, by array
-operations.
+The trimmed mean leaves out the f smallest and the f largest of the S values. The S - f values nearest any point are
+adjacent in sorted order: drop the farther end f times. O(S log S) per coordinate, by array operations.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from byzmesh.rules.interop import from_host, to_host
 from byzmesh.types import Array, Booleans, Integers
 
 BELOW_HALF_OF_ALL = Feasible("2f < d + 1", below_half_of_all)
-"""Beyond, nothing is left of the trimmed mean."""
+"""With larger f, nothing is left of the trimmed mean."""
 TIE = 1e-9
 """Relative difference of two distances below which they count as equal."""
 
 
 def near_trimmed_mean(values: Array, f: int) -> Array:
-    """(D,) of S values (S, D) per coordinate the mean of the S - f nearest the mean without the f least and largest.
+    """(D,) per coordinate of (S, D), the mean of the S - f values nearest the mean without the f smallest and largest.
 
     >>> near_trimmed_mean(np.array([[0.0], [1.0], [2.0], [90.0]]), 1)
     array([1.])
@@ -45,7 +44,7 @@ def near_trimmed_mean(values: Array, f: int) -> Array:
 def phocas() -> Rule:
     """Phocas: per coordinate the mean of the S - f values nearest the trimmed mean, own included.
 
-    Of two values equally near the smaller counts as nearer.
+    If two values are equally near, the smaller counts as nearer.
 
     >>> import byzmesh as bm
     >>> bm.aggregate("phocas", [0.0], [[1.0], [2.0], [90.0]], f=1)

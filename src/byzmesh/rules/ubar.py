@@ -18,7 +18,7 @@ def ubar(rho: float = 0.4, alpha: float = 0.5, fallback: str = "own") -> Rule:
 
     x_n = alpha x_n + (1 - alpha) mean of the accepted. The only rule that needs the loss.
 
-    fallback="own": x_n if none is accepted; "best": then the one of least loss among the nearest is, as published.
+    If none is accepted, fallback="own" gives x_n; "best" accepts the nearest with the smallest loss, as published.
     """
     fraction("rule UBAR: rho", rho, zero=False)
     fraction("rule UBAR: alpha", alpha, one=False)

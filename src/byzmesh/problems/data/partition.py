@@ -38,7 +38,7 @@ def iid() -> Partition:
 
 @partitions.register("stratified", aliases=("iid-by-class",))
 def stratified() -> Partition:
-    """Each class spread evenly over the workers, as the paper's text has it; its runs, and `iid`, split at random.
+    """Each class spread evenly over the workers, as in the paper's text; its runs, and `iid`, split at random.
 
     The samples of a class are shuffled and dealt out in turn, one class after the other, so that no two workers differ
     by more than one sample of a class, nor by more than one in all.
