@@ -72,7 +72,7 @@ def test_peers_plan(config: Path) -> None:
 
 def test_settings_are_relative_to_the_current_folder(config: Path) -> None:
     Path("mine.edges").write_text("0 1\n1 2\n2 0\n")
-    found = load_config("../lab/run.yaml", ["network.file=mine.edges", "network.byzantine=none"])
+    found = load_config("../lab/run.yaml", ["network.file=mine.edges", "network.byzantine=[2]"])
     assert found["network"]["n"] == 3
     with pytest.raises((ConfigError, DataError), match=r"here/data/small\.npz"):
         run("run", "../lab/run.yaml", "--set", "problem.dataset=data/small.npz")
