@@ -1,4 +1,4 @@
-"""Kernels cached on disk: processes that compile the same kernel at once never take each other's code."""
+"""Kernels: the order of compiling changes no bits; processes that compile at once never take each other's code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
-from byzmesh.compiled import _CacheFile, fast
+from byzmesh.compiled import _CacheFile, exact, fast
 
 
 @fast
@@ -53,3 +53,20 @@ def test_two_processes_that_save_at_once_do_not_swap_their_code(
             writes[turn].pop(0)()
             swapped += any(files.load(key) not in (None, f"code of {key}") for key in ("one", "two"))
     assert (swapped == 0) == (kind is _CacheFile), "Numba's own cache file is the mutant that must be caught"
+
+
+def add_square(x: Any, c: Any) -> Any:
+    return c + x**2
+
+
+@pytest.mark.parametrize(("dtype", "order"), [(np.float64, "exact first"), (np.float32, "fast first")])
+def test_what_was_compiled_before_changes_no_bits(dtype: type[np.floating[Any]], order: str) -> None:
+    """x^2 is not representable: rounding it before the sum gives 0, a fused multiply-add does not."""
+    small = np.finfo(dtype).eps * 2**8
+    x, c = dtype(1 + small), dtype(-(1 + 2 * small))
+    kernels = {"exact": exact(add_square), "fast": fast(add_square)}
+    for kernel in kernels.values():
+        kernel._cache.disable()  # type: ignore[attr-defined]
+    results = {name: kernels[name](x, c) for name in sorted(kernels, reverse=order == "fast first")}
+    assert results["exact"] == 0.0
+    assert results["fast"] > 0.0, "on a processor without fused multiply-add this is 0, and the test shows nothing"

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core.caching import IndexDataCacheFile
+from numba.core.cpu import CPUContext
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +40,25 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
         name = self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:15], 16))
         self._save_data(name, data)
         self._save_index({**self._load_index(), key: name})
+
+
+_subtarget = CPUContext.subtarget
+_internal: dict[frozenset[str], dict[Any, Any]] = {}
+
+
+def _subtarget_of_its_own(context: CPUContext, **options: Any) -> CPUContext:
+    """A context for kernels with these options; what it compiles on the way, it shares with kernels of its flags only.
+
+    Numba compiles `x ** 2`, `x.sum()` and the like as functions of their own, once in a process, with the flags of
+    whichever kernel needs them first: without this the bits of a result depend on what was compiled before.
+    """
+    made: CPUContext = _subtarget(context, **options)
+    if "fastmath" in options:
+        made.cached_internal_func = _internal.setdefault(frozenset(options["fastmath"].flags), {})
+    return made
+
+
+CPUContext.subtarget = _subtarget_of_its_own
 
 
 def _compile(function: F, **options: Any) -> F:
