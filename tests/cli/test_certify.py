@@ -9,8 +9,9 @@ import pytest
 
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
-from byzmesh.networks import network
+from byzmesh.networks import Network, network
 from byzmesh.store import open_store
+from byzmesh.theory.design import suggest
 from byzmesh.theory.search.climb import Witness
 from tests.cli import commands
 
@@ -50,7 +51,7 @@ def test_certify_as_json_with_a_witness(tmp_path: Path) -> None:
 
 def test_certify_files_and_configs(tmp_path: Path) -> None:
     graph = network("ring", n=9).save(tmp_path / "ring.edges")
-    code, text = run("certify", str(graph), "--byzantine", "2", "--json", "--search", "0")
+    code, text = run("certify", str(graph), "--byzantine-count", "2", "--json", "--search", "0")
     assert (code, len(json.loads(text)["byzantine"])) == (3, 2)
     config = tmp_path / "run.yaml"
     config.write_text("network: {name: two-castle, k: 4}\nrule: ios\n")
@@ -102,7 +103,7 @@ def test_design(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["certify", "two-castle", "--param", "k"], "--param takes KEY=VALUE"),
-        (["certify", "two-castle", "--byzantine", "x"], "byzantine must be none, ids"),
+        (["certify", "two-castle", "--byzantine", "x"], "no node 'x' in network two-castle; its nodes are 0 to 11"),
         (["certify", "two-castel"], "unknown topology"),
         (["certify", "ring", "--param", "n=5"], "nobody lies in this network and f is not given"),
         (["certify", "ring", "--param", "n=5", "--f", "exact"], "nobody lies in this network and f = 'exact' counts"),
@@ -113,3 +114,31 @@ def test_design(tmp_path: Path) -> None:
 def test_mistakes(words: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         run(*words)
+
+
+def test_sites_go_by_their_names(tmp_path: Path) -> None:
+    """A GraphML with names: liars and f by name, and names in what is printed."""
+    import networkx
+
+    graph = networkx.complete_graph(12)
+    networkx.relabel_nodes(graph, {node: f"H{node:02d}-Dub" for node in graph}, copy=False)
+    file = tmp_path / "sites.graphml"
+    networkx.write_graphml(graph, file)
+    code, text = run("certify", str(file), "--byzantine", "H03-Dub,H07-Dub", "--search", "0")
+    assert (code, "2 lying (H03-Dub, H07-Dub)" in text) == (0, True)
+    told = json.loads(run("certify", str(file), "--f", "H03-Dub=2,*=1", "--search", "0", "--json")[1])
+    assert [worker["f"] for worker in told["workers"]] == [1, 1, 1, 2, *[1] * 8]
+    assert told["workers"][3]["name"] == "H03-Dub"
+    again = network(str(file)).save(tmp_path / "sites.json")
+    assert network(str(again)).names == network(str(file)).names
+    assert json.loads(run("certify", str(again), "--byzantine", "8", "--search", "0", "--json")[1])["byzantine"] == [8]
+
+
+def test_other_weights_come_before_links() -> None:
+    """A wheel's rim is too heavy by Metropolis-Hastings weights, not by constant ones: no link is sold."""
+    import networkx
+
+    plan = suggest(Network.from_networkx(networkx.wheel_graph(11)), f=1)
+    assert not plan.before.holds
+    assert plan.after.holds and plan.added == ()
+    assert plan.options[0].weights == "best-constant"

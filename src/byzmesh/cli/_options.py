@@ -68,7 +68,13 @@ KeepModels = Annotated[
 Compute = Annotated[bool, typer.Option("--run/--no-run", help="--no-run: only show what is in the store.")]
 
 Param = Annotated[list[str] | None, typer.Option("--param", help="Parameter of the topology, e.g. k=6; repeatable.")]
-Byzantine = Annotated[str | None, typer.Option("--byzantine", help="Who lies: none, ids such as 7,9, or how many.")]
+Byzantine = Annotated[
+    str | None,
+    typer.Option("--byzantine", help="Who lies: none, or nodes by number or name, as 7,9 or H03-Dub,H07-Ham."),
+]
+ByzantineCount = Annotated[
+    int | None, typer.Option("--byzantine-count", help="How many lie, placed at random by --seed.")
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of random topologies, placements and the search.")]
 
 
@@ -81,23 +87,13 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def liars_of(text: str | None) -> Any:
-    """Read who lies: none, a number of liars, or ids separated by commas.
-
-    >>> liars_of("7,9"), liars_of("2"), liars_of("none")
-    ([7, 9], 2, 'none')
-    """
-    if text is None or text == "none":
-        return text
-    parts = names(text)
-    if not all(part.isdigit() for part in parts):
-        raise ConfigError(f"byzantine must be none, ids such as 7,9, or a number of liars, got {text!r}")
-    ids = [int(part) for part in parts]
-    return ids if "," in text else ids[0]
-
-
 def network_of(
-    source: str | Network, params: list[str] | None, byzantine: str | None, weights: str | None, seed: int | None
+    source: str | Network,
+    params: list[str] | None,
+    byzantine: str | None,
+    count: int | None,
+    weights: str | None,
+    seed: int | None,
 ) -> Network:
     """Build the network of a config, a graph file or a topology with these options; or modify a given network."""
     from byzmesh.config.overrides import read_config
@@ -108,5 +104,12 @@ def network_of(
     is_config = isinstance(source, str) and source.endswith((".yaml", ".yml"))
     written: dict[str, Any] = read_config(str(source)) if is_config else {"network": source}
     load_plugins(written.get("plugins") or ())
-    chosen = {"byzantine": liars_of(byzantine), "weights": weights, "seed": seed}
-    return Network.from_spec(written.get("network"), **chosen, **parse_settings("--param", params))
+    chosen = {"weights": weights, "seed": seed}
+    net = Network.from_spec(written.get("network"), **chosen, **parse_settings("--param", params))
+    if byzantine is not None and count is not None:
+        raise ConfigError("give --byzantine, who lies, or --byzantine-count, how many: one of the two")
+    if count is not None:
+        return net.with_byzantine(count, seed=seed or 0)
+    if byzantine is None:
+        return net
+    return net.with_byzantine("none" if byzantine == "none" else [net.node(name) for name in names(byzantine)])

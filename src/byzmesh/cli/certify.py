@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byzmesh.cli._options import STORE, Byzantine, Json, Param, Plugins, Seed, StorePath, network_of
+from byzmesh.cli._options import (
+    STORE,
+    Byzantine,
+    ByzantineCount,
+    Json,
+    Param,
+    Plugins,
+    Seed,
+    StorePath,
+    names,
+    network_of,
+)
 from byzmesh.errors import ConfigError
 
 if TYPE_CHECKING:
+    from byzmesh.networks import Network
     from byzmesh.theory.certificate import Certificate
 
 ORDER = 120
@@ -43,7 +55,8 @@ def command(
         str | None,
         typer.Option(
             "--f",
-            help="Bound on lying neighbours: a number, exact or max (default: the run's or config's). On a network "
+            help="Bound on lying neighbours: a number, exact, max, "
+            "or by node as H03=2,*=1 (default: the run's or config's). On a network "
             "without liars: any liars, at most this many in the neighbourhood of a worker.",
         ),
     ] = None,
@@ -54,6 +67,7 @@ def command(
     witness: Annotated[Path | None, typer.Option(help="Save the worst input found to this .npz file.")] = None,
     param: Param = None,
     byzantine: Byzantine = None,
+    byzantine_count: ByzantineCount = None,
     weights: Weights = None,
     seed: Seed = None,
     L: Annotated[float | None, typer.Option("--L", help="Smoothness of the problem.")] = None,
@@ -80,8 +94,8 @@ def command(
         raise ConfigError("give either a network or a stored run (--run KEY)")
     config = config_of(store, run) if run is not None else config_in(str(network))
     source: Any = network_as_run(config) if run is not None else network
-    net = network_of(source, param, byzantine, weights, seed)
-    wanted = config.get("f") if f is None else bound_of(f)
+    net = network_of(source, param, byzantine, byzantine_count, weights, seed)
+    wanted = config.get("f") if f is None else bound_of(f, net)
     certificate = certify(
         net,
         rule or config.get("rule", "ios"),
@@ -128,13 +142,29 @@ def config_of(store: Path, key: str) -> dict[str, Any]:
         return opened.get(key).config
 
 
-def bound_of(text: str) -> Any:
-    """Read f: a number, exact or max.
+def bound_of(text: str, network: Network) -> Any:
+    """f as written: a number, exact, max, or one per node as in H03=2,*=1, where * stands for all others.
 
-    >>> bound_of("2"), bound_of("max")
-    (2, 'max')
+    >>> from byzmesh.networks import network
+    >>> net = network("ring", n=3)
+    >>> bound_of("2", net), bound_of("max", net), bound_of("1=2,*=0", net)
+    (2, 'max', {0: 0, 1: 2, 2: 0})
     """
-    return int(text) if text.lstrip("-").isdigit() else text
+    if "=" not in text:
+        return int(text) if text.lstrip("-").isdigit() else text
+    bounds: dict[int, int] = {}
+    others: int | None = None
+    for part in names(text):
+        name, _, value = part.rpartition("=")
+        if not value.isdigit() or not name:
+            raise ConfigError(f"--f takes NAME=NUMBER between commas, and *=NUMBER for all others, got {part!r}")
+        if name == "*":
+            others = int(value)
+        else:
+            bounds[network.node(name)] = int(value)
+    if others is None:
+        return bounds
+    return {node: bounds.get(node, others) for node in range(network.n)}
 
 
 def show(certificate: Certificate) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import Byzantine, Json, Param, Plugins, Seed, network_of
+from byzmesh.cli._options import Json, Param, Plugins, Seed, network_of
 
 ORDER = 130
 
@@ -23,7 +23,6 @@ def command(
     ] = 1.0,
     fastest: Annotated[bool, typer.Option("--fastest", help="Also compare the fastest mixing weights.")] = False,
     param: Param = None,
-    byzantine: Byzantine = None,
     seed: Seed = None,
     plugin: Plugins = None,
     save: Annotated[Path | None, typer.Option(help="Save the network to this file.")] = None,
@@ -37,7 +36,7 @@ def command(
     from byzmesh.theory.design import SCHEMES, suggest
 
     load_plugins(plugin or ())
-    start = None if network is None else network_of(network, param, byzantine, None, seed)
+    start = None if network is None else network_of(network, param, None, None, None, seed)
     schemes = SCHEMES if fastest else SCHEMES[:2]
     plan = suggest(start, f=f, nodes=nodes, rule=rule, guarantee=guarantee, rho=rho, schemes=schemes)
     if save is not None:

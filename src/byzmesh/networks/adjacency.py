@@ -27,6 +27,7 @@ class Parts:
     name: str = "adjacency"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     positions: Any = None
+    names: tuple[str, ...] | None = None
 
 
 def checked_node(node: Any, n: int) -> int:
@@ -133,7 +134,11 @@ def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Part
     spots = [graph.nodes[label].get("pos") for label in labels]
     positions = None if any(spot is None for spot in spots) else checked_positions(spots, len(labels))
     name = str(graph.graph.get("name") or "networkx")
-    return Parts(adjacency=adjacency, byzantine=byzantine, name=name, positions=positions)
+    names = tuple(map(str, labels))
+    numbered = names == tuple(map(str, range(len(labels))))
+    return Parts(
+        adjacency=adjacency, byzantine=byzantine, name=name, positions=positions, names=None if numbered else names
+    )
 
 
 def _order(label: Any) -> Any:

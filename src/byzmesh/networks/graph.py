@@ -68,6 +68,7 @@ class Network:
         name: str = "adjacency",
         parameters: Mapping[str, Any] | None = None,
         positions: Any = None,
+        names: tuple[str, ...] | None = None,
     ) -> Network:
         """From an (n, n) matrix of 0 and 1 (or bool). The other arguments are as in `from_spec`.
 
@@ -81,6 +82,8 @@ class Network:
         spots = None if positions is None else convert.checked_positions(positions, len(links))
         for array in (links, mixing, liars):
             array.setflags(write=False)
+        if names is not None and (len(names) != len(links) or len(set(names)) < len(names)):
+            raise ConfigError(f"names must be {len(links)} different names, one per node, got {len(names)}")
         return cls(
             adjacency=links,
             byzantine=liars,
@@ -89,6 +92,7 @@ class Network:
             name=name,
             parameters=dict(parameters or {}),
             positions=spots,
+            names=names,
         )
 
     @classmethod
@@ -204,7 +208,13 @@ class Network:
             byzantine=parts.byzantine,
             weights=parts.weights if weights is None else weights,
             seed=seed,
-            **{"name": parts.name, "parameters": parts.parameters, "positions": parts.positions, **changed},
+            **{
+                "name": parts.name,
+                "parameters": parts.parameters,
+                "positions": parts.positions,
+                "names": parts.names,
+                **changed,
+            },
         )
 
     def _changed(self, byzantine: Any, weights: Any, seed: int, parameters: Mapping[str, Any]) -> Network:
@@ -235,6 +245,19 @@ class Network:
         '1'
         """
         return str(node) if self.names is None else self.names[node]
+
+    def node(self, name: str) -> int:
+        """The number of a node that the user calls by its name or number.
+
+        >>> Network.from_edges([(0, 1)]).node("1")
+        1
+        """
+        if self.names is not None and name in self.names:
+            return self.names.index(name)
+        if name.isdigit() and int(name) < self.n:
+            return int(name)
+        known = f"0 to {self.n - 1}" if self.names is None else ", ".join(self.names[:8])
+        raise ConfigError(f"no node {name!r} in network {self.name}; its nodes are {known}")
 
     @property
     def n(self) -> int:
@@ -321,6 +344,7 @@ class Network:
             name=self.name if len(self.byzantine) == 0 else f"{self.name}, honest only",
             parameters=self.parameters,
             positions=None if self.positions is None else self.positions[self.honest],
+            names=None if self.names is None else tuple(self.names[node] for node in self.honest.tolist()),
         )
 
 

@@ -87,6 +87,7 @@ def _to_json(network: Network) -> str:
         "byzantine": network.byzantine.tolist(),
         "weights": network.mixing.tolist() if explicit else network.weights,
         "positions": None if network.positions is None else network.positions.tolist(),
+        **({} if network.names is None else {"names": list(network.names)}),
         "edges": _edges(network),
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value, default=_plain)}" for key, value in record.items()]
@@ -125,16 +126,25 @@ def _from_json(text: str, byzantine: Any) -> Parts:
     adjacency = adjacency_of_edges(record["edges"], record["n"])
     liars = record["byzantine"] if byzantine is None else byzantine
     rest = {key: record[key] for key in ("weights", "name", "parameters")}
-    return Parts(adjacency=adjacency, byzantine=liars, **rest, positions=record.get("positions"))
+    names = record.get("names")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ConfigError("the key 'names' must contain one name per node; save the network again")
+    return Parts(
+        adjacency=adjacency,
+        byzantine=liars,
+        **rest,
+        positions=record.get("positions"),
+        names=None if names is None else tuple(names),
+    )
 
 
 def _to_graphml(network: Network) -> str:
     import networkx
 
-    graph: networkx.Graph[int] = networkx.Graph(name=network.name)
+    graph: networkx.Graph[str] = networkx.Graph(name=network.name)
     liars = set(network.byzantine.tolist())
-    graph.add_nodes_from((node, {"byzantine": node in liars}) for node in range(network.n))
-    graph.add_edges_from(_edges(network))
+    graph.add_nodes_from((network.label(node), {"byzantine": node in liars}) for node in range(network.n))
+    graph.add_edges_from((network.label(i), network.label(j)) for i, j in _edges(network))
     return "\n".join(networkx.generate_graphml(graph)) + "\n"
 
 

@@ -70,7 +70,9 @@ class Design:
     def __str__(self) -> str:
         lines = ["Before", str(self.before), ""]
         if self.added:
-            lines.append(f"Add {len(self.added)} links, in this order: " + ", ".join(f"{i}-{j}" for i, j in self.added))
+            lines.append(
+                f"Add {len(self.added)} links, in this order: " + ", ".join(self._link(edge) for edge in self.added)
+            )
         lines.append("Weights on the result, the best first:")
         for option in self.options:
             told = option.certificate
@@ -79,6 +81,9 @@ class Design:
         if self.reason is not None:
             lines.append(f"Not possible: {self.reason}.")
         return "\n".join([*lines, "", f"After, with {self.options[0].weights} weights", str(self.after)])
+
+    def _link(self, edge: Edge) -> str:
+        return "-".join(self.before.network.label(node) for node in edge)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -124,8 +129,12 @@ def suggest(
     wanted = Wanted(make_rule(rule), f, guarantee, rho)
     before = wanted.certificate(start)
     reason = wanted.impossible(start.n)
-    grown, added = (start, ()) if before.holds or reason is not None else _grown(start, wanted)
-    options = [Option(scheme, wanted.certificate(_weighted(grown, scheme))) for scheme in schemes]
+    grown = start
+    added: tuple[Edge, ...] = ()
+    options = [Option(scheme, wanted.certificate(_weighted(start, scheme))) for scheme in schemes]
+    if reason is None and not before.holds and not any(option.certificate.holds for option in options):
+        grown, added = _grown(start, wanted)  # other weights are cheaper than links
+        options = [Option(scheme, wanted.certificate(_weighted(grown, scheme))) for scheme in schemes]
     options.sort(key=_preference)
     if reason is None and not options[0].certificate.holds:
         reason = "no such links were found; the rule's certificate still fails"
@@ -197,7 +206,7 @@ def _grown(start: Network, wanted: Wanted) -> tuple[Network, tuple[Edge, ...]]:
     links = start.adjacency.copy()
     added: list[Edge] = []
     while True:
-        network = Network.from_adjacency(links, name=start.name)
+        network = Network.from_adjacency(links, name=start.name, names=start.names)
         edge = _next(network, wanted)
         if edge is None:
             return network, tuple(added)
