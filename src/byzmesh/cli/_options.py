@@ -104,7 +104,7 @@ def network_of(
     is_config = isinstance(source, str) and source.endswith((".yaml", ".yml"))
     written: dict[str, Any] = read_config(str(source)) if is_config else {"network": source}
     load_plugins(written.get("plugins") or ())
-    chosen = {"weights": weights, "seed": seed}
+    chosen: dict[str, Any] = {"weights": weights, "seed": seed}
     net = Network.from_spec(written.get("network"), **chosen, **parse_settings("--param", params))
     if byzantine is not None and count is not None:
         raise ConfigError("give --byzantine, who lies, or --byzantine-count, how many: one of the two")
