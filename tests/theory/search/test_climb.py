@@ -16,7 +16,7 @@ from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.theory.contraction import ContradictedProof, Proof, proved_contraction
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own, virtual_mixing
 from byzmesh.theory.search.climb import Witness, default_budget, search_contraction
-from byzmesh.theory.search.game import games_of, respond
+from byzmesh.theory.search.game import games_of, ratios, respond
 
 NEEDS_MORE = {"SimRew", "UBAR"}
 
@@ -193,3 +193,14 @@ def test_no_search_unasked_on_large_networks() -> None:
     assert default_budget(network("ring", n=64), rule("ios")) > 0
     assert default_budget(network("ring", n=65), rule("ios")) == 0
     assert default_budget(network("ring", n=64), rule("ubar")) == 0
+
+
+def test_rounding_of_the_pool_is_no_move() -> None:
+    """All choices are one pool to the rule: honest models that agree at 0 beside others must not be said to move."""
+    net = network("barabasi-albert", n=31, byzantine=[0])
+    chosen = rule("weimean")
+    game = next(g for g in games_of(net, to_own(net), net.bounds("exact")) if g.worker == 10)
+    points = np.random.default_rng(0).normal(size=(3, len(game.sender), 2)) * 1e3
+    points[0] = 0.0
+    assert ratios(chosen, game, points)[0] == 0.0
+    assert search_contraction(net, chosen, budget=3).by_worker[10] < 1e-6

@@ -164,7 +164,8 @@ def ratios(rule: Rule, game: Game, points: Floats) -> Floats:
     deviation = np.sqrt(((respond(rule, game, points) - centre) ** 2).sum(axis=1))
     size = np.abs(points - points[:, :1]).max(axis=(1, 2))
     agree = (points[:, ~game.lying] == points[:, :1]).all(axis=(1, 2))
-    moved = deviation > NOISE * size + 1e-12 * np.abs(centre).max(axis=1)
+    # All choices are one pool to the rule, whose rounding is that of the largest of them.
+    moved = deviation > NOISE * size + 1e-12 * np.abs(points).max(initial=0.0)
     trusted = ~agree & (wide >= FINE * size)
     ratio = np.where(trusted, deviation / np.where(trusted, wide, 1.0), 0.0)
     result: Floats = np.where(agree & moved, np.inf, ratio)
