@@ -21,7 +21,7 @@ def test_a_number_without_a_dot_is_a_number_everywhere() -> None:
     assert parse_settings("--where", ["step.a=1e-1"]) == {"step.a": 0.1}
     assert override({"rule": "cc"}, ["rule.tau=1e-1"]) == {"rule": {"name": "cc", "tau": 0.1}}
     assert parse_attack("gaussian:std=1e1") == {"name": "gaussian", "std": 10.0}
-    words = ("ring", "--param", "n=5", "--rule", "cc", "--option", "tau=1e-1", "--search", "0", "--json")
+    words = ("ring", "--param", "n=5", "--rule", "cc", "--option", "tau=1e-1", "--f", "1", "--search", "0", "--json")
     assert json.loads(run("certify", *words).stdout)["rule"]
 
 

@@ -33,6 +33,7 @@ import collections
 import copyreg
 import functools
 import hashlib
+import os
 import sys
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +47,6 @@ from byzmesh.config.origin import file_of, innermost, is_installed, is_users, me
 from byzmesh.source import global_names, mutable, statements, text_of
 
 DIGITS = 16
-_SESSION = uuid.uuid4().hex[:DIGITS]
 _HAS_DOCSTRING = 0x4000000
 _FUNCTION = 0x0002
 _PLAIN: tuple[type[Any], ...] = (bool, int, float, complex, str, bytes)
@@ -75,7 +75,7 @@ def identity(part: Any) -> str | None:
     if not walk.found and not walk.unseen:
         return None
     digest = hashlib.sha256("\n".join([described, *sorted(walk.found)]).encode()).hexdigest()[:DIGITS]
-    return f"{digest}{UNSEEN}{', '.join(sorted(walk.unseen))} {_SESSION}" if walk.unseen else digest
+    return f"{digest}{UNSEEN}{', '.join(sorted(walk.unseen))} {_session(os.getpid())}" if walk.unseen else digest
 
 
 class _Walk:
@@ -362,3 +362,9 @@ def _constant(value: Any) -> str:
     if isinstance(value, frozenset):  # in another order in another process
         return f"set {sorted(map(_constant, value))}"
     return f"{type(value).__name__} {value!r}"
+
+
+@functools.cache
+def _session(process: int) -> str:
+    """What stands for code that cannot be seen: another text in every process, forked ones included."""
+    return uuid.uuid4().hex[:DIGITS]

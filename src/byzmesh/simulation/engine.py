@@ -43,6 +43,8 @@ from byzmesh.training.metrics import ALWAYS, asked_for, metrics, summarise
 from byzmesh.training.schedules import Schedule
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
+LOST = 1e20
+"""An honest model with a larger entry has diverged; messages end at 1e30, so that not every lost model overflows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ class Run:
     workers  name -> (E, N) the same per honest worker, for metrics that have it
     models   (N, D) final models of the honest workers, in the order of `network.honest`
     edges    how often each neighbour was cut and how much it counted; None for coordinate-wise rules
-    status   finished, diverged (an honest model is no longer finite) or running (stopped early)
+    status   finished, diverged (an honest model is beyond 1e20 or not finite) or running (stopped early)
 
     >>> import byzmesh as bm
     >>> bm.simulate(problem="quadratic", network={"name": "ring", "n": 5}, rounds=2, local={"decay": 0.0}).rounds
@@ -171,14 +173,14 @@ class Simulation:
         self.last: tuple[Any, Any] = (None, None)
 
     def step(self) -> bool:
-        """Compute one round; False if an honest model is no longer finite, which ends the run."""
+        """Compute one round; False if an honest model is beyond `LOST` or not finite, which ends the run."""
         k = self.round
         self.half = self.local_round.half_steps(self.models, k)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
         forged = self._forge(round) if len(self.scene.liar) and not self.attack.poisons_data else None
         inbox = self._inbox(forged, round)
         pool = inbox.pool
-        if not np.isfinite(pool.top) and not pool.usable[: len(pool.own)].all():
+        if not pool.top <= LOST and not (pool.peak[: len(pool.own)] <= LOST).all():
             self.status = DIVERGED
             return False
         outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
