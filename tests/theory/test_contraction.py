@@ -1,4 +1,4 @@
-"""h, Theorem 3 and how many liars a worker can bear."""
+"""h, Theorem 3 and how many liars a worker can tolerate."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_gossip_counts_what_the_rule_expects_and_the_largest_eigenvalue() -> Non
 
 
 def test_uneven_weights_drop_more_than_the_lies_weigh() -> None:
-    """GTS drops neighbours whole, so 4 b is not what its lies and mistakes can weigh; a witness exceeds it."""
+    """GTS drops neighbours whole, so 4 b does not bound what its lies and mistakes weigh; its own bound does."""
     weight = np.array([[0.0, 0.1, 0.4], [0.1, 0.0, 0.1], [0.4, 0.1, 0.0]])
     np.fill_diagonal(weight, 1.0 - weight.sum(axis=1))
     net = Network.from_adjacency(~np.eye(3, dtype=bool), weights=weight)

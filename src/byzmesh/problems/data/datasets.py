@@ -112,7 +112,7 @@ def dataset(name: str, data_dir: str | None = None) -> Dataset:
     ((60000, 784), (10000, 784), 10)
     """
     if not isinstance(name, str):
-        raise ConfigError(f"data must be a name or a path, got {type(name).__name__} {name!r}")
+        raise ConfigError(f"dataset must be a name or a path, got {type(name).__name__} {name!r}")
     if name.endswith((".npz", ".csv")):
         path = Path(name).expanduser()
         arrays, names = read_table(path if data_dir is None else Path(data_dir).expanduser() / path)
