@@ -110,7 +110,7 @@ def test_models_that_coincide_after_mixing_have_no_negative_distance(inner: str,
 def test_an_honest_worker_far_away_costs_the_others_no_digits(name: str, dtype: type, far: float) -> None:
     network = bm.network("paper/er-12")
     random = np.random.default_rng(3)
-    models = (random.normal(size=(10, 2000)) / np.sqrt(2000)).astype(dtype)
+    models = (random.normal(size=(10, 200)) / np.sqrt(200)).astype(dtype)
     lost = 8  # worker 10
     models[lost] *= far
     lies = bm.forge("alie", network, models)
