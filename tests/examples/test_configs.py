@@ -1,13 +1,11 @@
-"""Every config in examples/ means something, and the neural one runs."""
+"""Every config in examples/ means something; tests/cli/test_run.py runs them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from byzmesh.cli import app
 from byzmesh.config.grid import read_grid
 from byzmesh.config.overrides import load_config
 
@@ -23,10 +21,3 @@ def test_a_config_is_complete(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in FILES if name.startswith("grid")])
 def test_a_grid_has_points(name: str) -> None:
     assert len(read_grid(EXAMPLES / name)) > 1
-
-
-def test_the_convolutional_network_runs() -> None:
-    settings = ["rounds=2", "evaluate_every=1", "problem.test_samples=100"]
-    command = ["run", str(EXAMPLES / "fashion-cnn.yaml"), *(word for item in settings for word in ("--set", item))]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0 and "finished" in done.output, done.output
