@@ -87,8 +87,9 @@ def test_the_certificate_proves_the_bound(c: float) -> None:
     network = bm.network("complete", n=13, byzantine=[0, 5])
     proof = proved_contraction(network, rule("reprieve", c=c), network.bounds("exact"))
     h = cut_weight(network, network.bounds("exact"))
-    assert (proof.bound > 0.0).all()
-    assert (proof.bound <= bound(h, c)).all(), "the first wrong cut proves no less than docs/reprieve.md does"
+    t = 1.0 / ((1.0 - h) * (1.0 - 2.0 * h))  # docs/theory.md, the first wrong cut
+    np.testing.assert_allclose(proof.bound, h * np.maximum((1.0 + 2.0 * t) / (1.0 - h), (1.0 + c) * t), rtol=1e-12)
+    assert (proof.bound <= bound(h, c)).all(), "it proves no less than docs/reprieve.md does"
     too_many = bm.network("complete", n=6, byzantine=[0, 1])
     assert np.isnan(proved_contraction(too_many, rule("reprieve"), too_many.bounds("exact")).rho)
     understated = proved_contraction(network, rule("reprieve"), network.bounds(1))
