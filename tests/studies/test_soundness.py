@@ -12,7 +12,9 @@ import pytest
 
 from byzmesh.rules import contraction, gts
 from byzmesh.rules.base import Rule
-from byzmesh.studies.soundness import Broken, Case, challenge, draw_case, report, study
+from byzmesh.studies.soundness.attack import Broken, challenge
+from byzmesh.studies.soundness.cases import Case, draw_case
+from byzmesh.studies.soundness.report import report, study
 from byzmesh.theory import certify, connectivity, consensus, question, verdicts
 from byzmesh.theory.connectivity import Connectivity
 from byzmesh.theory.contraction import Proof

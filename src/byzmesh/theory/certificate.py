@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
+from byzmesh.theory.certificate_text import about, bounds, number, tolerance, yes_or_no
 from byzmesh.theory.connectivity import Connectivity
 from byzmesh.theory.consensus import Condition
-from byzmesh.theory.contraction import Proof, heaviest
+from byzmesh.theory.contraction import Proof
 from byzmesh.theory.gossip import Spectrum
 from byzmesh.theory.mixing import Mixing
 from byzmesh.theory.question import Question
@@ -117,47 +117,9 @@ class Certificate:
         return in_words(self)
 
 
-def spans(ids: Iterable[int]) -> str:
-    """Ids as ranges.
-
-    >>> spans([0, 1, 2, 5, 7, 8])
-    '0-2, 5, 7, 8'
-    """
-    runs: list[list[int]] = []
-    for number in sorted(ids):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    parts = [
-        [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(number) for number in run]  # two ids are not a range
-        for run in runs
-    ]
-    return ", ".join(part for group in parts for part in group)
-
-
-def called(network: Network, ids: Iterable[int]) -> str:
-    """Nodes by the user's names, or as ranges of numbers."""
-    chosen = sorted(ids)
-    return spans(chosen) if network.names is None else ", ".join(network.label(node) for node in chosen)
-
-
 def in_words(certificate: Certificate) -> str:
     """The certificate as text."""
     return "\n".join([*_words(certificate), "", *_numbers(certificate)])
-
-
-def about(certificate: Certificate) -> str:
-    """A sentence that names the rule, the network and the liars."""
-    question, network = certificate.question, certificate.network
-    start = f"{certificate.rule.name} on {network.name}: "
-    if question.anywhere:
-        f = sorted(set(question.f.tolist()))
-        per = f"at most {f[0]}" if len(f) == 1 else f"at most f = {f[0]} to {f[-1]}"
-        total = "" if question.total is None else f", at most {question.total} in all"
-        return f"{start}{network.n} nodes, any of which may lie, {per} in the neighbourhood of a worker{total}."
-    liars = network.byzantine.tolist()
-    return f"{start}{len(network.honest)} honest workers, {len(liars)} lying ({called(network, liars)})."
 
 
 LEVELS = {
@@ -169,64 +131,18 @@ LEVELS = {
 
 def _words(certificate: Certificate) -> list[str]:
     verdict = certificate.verdict
-    lines = [about(certificate)]
+    lines = [about(certificate.question, certificate.rule)]
     lines.append(f"The guarantee asked for ({certificate.guarantee}): {ANSWERS[verdict.status]}.")
     for name, meaning in LEVELS.items():
         lines.append(f"{meaning.format(limit=certificate.limit)} {getattr(certificate, name)}.")
     if certificate.connectivity.verdict.status == "refuted":
         lines.append(f"Not connected: {certificate.connectivity.verdict.reason}.")
-    lines += _bearing(certificate)
+    lines += tolerance(certificate.network, certificate.rule, certificate.workers)
     searched, proof = certificate.search, certificate.proof
     if searched is not None and searched.witness is not None:
-        top = "nothing is proved" if certificate.rho_bound is None else f"proved at most {_named(proof)}"
-        lines.append(f"Measured contraction: at least {_number(searched.rho)}, {top}.")
+        top = "nothing is proved" if certificate.rho_bound is None else f"proved at most {bounds(proof)}"
+        lines.append(f"Measured contraction: at least {number(searched.rho)}, {top}.")
     return lines
-
-
-def _named(proof: Proof) -> str:
-    weaker = "".join(f", {_number(_known(other.rho))} by {other.reason}" for other in proof.beside)
-    return f"{_number(proof.rho)} ({proof.reason}){weaker}"
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _bearing(certificate: Certificate) -> list[str]:
-    """How many liars workers can tolerate: for the workers that fail, otherwise for the weakest ones."""
-    declared = certificate.rule.contraction
-    limited = [worker for worker in certificate.workers if worker.bears is not None]
-    if declared is None or declared.of_h is None or not limited:
-        return []
-    sums = heaviest(certificate.network, declared.equal)
-    limited = [worker for worker in limited if _bears(worker) < worker.neighbours]
-    if not limited:
-        return ["Every worker can tolerate lies from all its neighbours."]
-    broken = [worker for worker in limited if worker.f > _bears(worker)]
-    fewest = min(_bears(worker) for worker in limited)
-    groups: dict[tuple[int, int], list[WorkerReport]] = {}
-    for worker in broken or [worker for worker in limited if _bears(worker) == fewest]:
-        beyond = min(worker.f, worker.neighbours) if broken else _bears(worker) + 1
-        groups.setdefault((_bears(worker), beyond), []).append(worker)
-    rows = {worker.worker: row for row, worker in enumerate(certificate.workers)}
-    lines = []
-    for (bears, beyond), same in sorted(groups.items()):
-        names = called(certificate.network, (each.worker for each in same))
-        who = f"Worker {names}" if len(same) == 1 else f"Workers {names}"
-        total = sums[rows[same[0].worker], [beyond]]
-        bound = float(declared.of_h(total)[0])
-        then = "nothing is proved" if math.isnan(bound) else f"only rho <= {bound:.3g} is proved"
-        if beyond > certificate.rule.largest_f(same[0].neighbours):
-            then = "the rule cannot run"
-        lines.append(
-            f"{who} can tolerate {max(0, bears)} {'liar' if bears == 1 else 'liars'}, not {beyond}: "
-            f"lies could then weigh {total[0]:.3f}, and {then}."
-        )
-    return lines
-
-
-def _bears(worker: WorkerReport) -> int:
-    return worker.neighbours if worker.bears is None else worker.bears
 
 
 def _numbers(certificate: Certificate) -> list[str]:
@@ -235,19 +151,19 @@ def _numbers(certificate: Certificate) -> list[str]:
     searched = certificate.search
     lines = [
         f"W ({certificate.mixing.form}, {whose}{certificate.mixing.source}): doubly stochastic "
-        f"{_yes(certificate.doubly_stochastic)}, chi^2 {certificate.chi2:.6f}, "
-        f"strongly connected {_yes(certificate.strongly_connected)}",
-        f"lambda {least}{_number(certificate.rate)}, rho* {least}{_number(certificate.rho_star)}, honest workers "
+        f"{yes_or_no(certificate.doubly_stochastic)}, chi^2 {certificate.chi2:.6f}, "
+        f"strongly connected {yes_or_no(certificate.strongly_connected)}",
+        f"lambda {least}{number(certificate.rate)}, rho* {least}{number(certificate.rho_star)}, honest workers "
         f"connected {ANSWERS[certificate.connectivity.verdict.status]}",
         f"h at most {certificate.h_max:.4f}",
-        f"rho in [{0.0 if searched is None else searched.rho:.4g} searched, {_number(certificate.rho_bound)} proved]",
+        f"rho in [{0.0 if searched is None else searched.rho:.4g} searched, {number(certificate.rho_bound)} proved]",
         f"RDSA (Definition 3) {certificate.rdsa.status}: {certificate.rdsa.reason}",
         f"RCA (Definition 2) {certificate.rca.status}: {certificate.rca.reason}",
     ]
     reached = certificate.agreement
     if reached is not None:
         lines.append(
-            f"H per exchange times [{reached.factor:.4g} searched, {_number(certificate.factor_bound)} proved]; "
+            f"H per exchange times [{reached.factor:.4g} searched, {number(certificate.factor_bound)} proved]; "
             f"over {reached.rounds} exchanges at least {reached.over_rounds:.4g} each"
         )
     seen = certificate.spectrum
@@ -260,20 +176,10 @@ def _numbers(certificate: Certificate) -> list[str]:
         lines += [
             f"omega {told.omega:.4g}, Delta {told.delta:.4g}; step at most {told.step_limit_1:.4g} (Theorem 1), "
             f"{told.step_limit_2:.4g} (Theorem 2)",
-            f"with step {told.step:.4g}: E H^k <= {_number(told.disagreement)}, mean squared gradient <= "
-            f"{_number(told.gradient)}, in the limit {_number(told.learning_error)}",
+            f"with step {told.step:.4g}: E H^k <= {number(told.disagreement)}, mean squared gradient <= "
+            f"{number(told.gradient)}, in the limit {number(told.learning_error)}",
         ]
     return lines
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "(not known)"
-    return "unbounded" if math.isinf(value) else f"{value:.4g}"
 
 
 def _plain(value: float | None) -> float | None:

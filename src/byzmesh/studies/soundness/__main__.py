@@ -1,0 +1,8 @@
+"""`python -m byzmesh.studies.soundness COUNT FOLDER`: the study, written to a folder; exit code 1 if anything broke."""
+
+import sys
+
+from byzmesh.studies.soundness.report import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
