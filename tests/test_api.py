@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -20,11 +22,36 @@ def test_every_public_name_exists() -> None:
     assert list(bm.__all__) == sorted(bm.__all__)
 
 
+def test_type_checkers_and_python_find_a_name_in_the_same_module() -> None:
+    typed = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(Path(bm.__file__).read_text()))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("byzmesh.")
+        for alias in node.names
+    }
+    assert typed.pop("__version__") == "byzmesh._version"
+    assert typed == {name: f"byzmesh.{home}" for name, home in bm._HOME.items()}
+    assert set(bm.__all__) == {*typed, "__version__", "torch"}
+
+
+def run_fresh(code: str) -> str:
+    """What some code prints in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 def test_import_is_light() -> None:
-    heavy = ("numba", "networkx", "scipy", "matplotlib", "torch")
-    code = f"import byzmesh, sys; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    heavy = ("numpy", "numba", "networkx", "scipy", "matplotlib", "torch")
+    assert run_fresh(f"import byzmesh, sys; print([name for name in {heavy} if name in sys.modules])") == "[]"
+
+
+def test_rooms_are_there_without_an_import_of_their_own() -> None:
+    rooms = sorted(path.parent.name for path in Path(bm.__file__).parent.glob("*/__init__.py"))
+    assert {"rules", "theory", "cli"} < set(rooms)
+    for room in rooms:
+        assert bm.__getattr__(room) is sys.modules[f"byzmesh.{room}"]
+    assert not hasattr(bm, "rulez") and not hasattr(bm, "__wrapped__")
 
 
 def test_modules_stay_modules() -> None:
@@ -40,8 +67,7 @@ for found in pkgutil.walk_packages(bm.__path__, "byzmesh."):
         here = getattr(here, part)
     assert here is module is sys.modules[found.name], (found.name, here)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_fresh(code)
 
 
 def test_listing_says_what_f_a_rule_bears() -> None:

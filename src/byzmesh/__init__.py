@@ -7,40 +7,35 @@
     >>> out.models.shape
     (10, 5)
 
-Heavy modules load when a name is first used, so that importing byzmesh takes a fraction of a second.
+A module loads when one of its names is first used, so `import byzmesh` takes some hundredths of a second.
 """
 
 from __future__ import annotations
 
-import importlib
+from importlib import import_module, util
 from typing import TYPE_CHECKING, Any
 
 from byzmesh._version import __version__
-from byzmesh.attacks import Attack, Forged, View, attack
-from byzmesh.catalogue import (
-    list_attacks,
-    list_metrics,
-    list_rules,
-    list_topologies,
-)
-from byzmesh.doors import (
-    register_attack,
-    register_augmentation,
-    register_codec,
-    register_module,
-    register_partition,
-    register_problem,
-    register_rule,
-    register_schedule,
-    register_topology,
-    register_weights,
-)
-from byzmesh.networks import Network, network
-from byzmesh.round import Round
 
 if TYPE_CHECKING:
     from byzmesh import torch
+    from byzmesh.attacks import Attack, Forged, View, attack
+    from byzmesh.catalogue import list_attacks, list_metrics, list_rules, list_topologies
+    from byzmesh.doors import (
+        register_attack,
+        register_augmentation,
+        register_codec,
+        register_module,
+        register_partition,
+        register_problem,
+        register_rule,
+        register_schedule,
+        register_topology,
+        register_weights,
+    )
+    from byzmesh.networks import Network, network
     from byzmesh.problems.base import Problem, problem
+    from byzmesh.round import Round
     from byzmesh.rules.aggregate import BadMessage, aggregate, rule
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
     from byzmesh.rules.bucketing import bucketing
@@ -58,44 +53,67 @@ if TYPE_CHECKING:
     from byzmesh.training.evaluation import Evaluation
     from byzmesh.training.metrics import Metric, register_metric
 
-_LAZY = {
+_HOME = {
+    "Attack": "attacks",
     "BadMessage": "rules.aggregate",
     "Block": "rules.base",
     "Contraction": "rules.contraction",
+    "Evaluation": "training.evaluation",
     "Feasible": "rules.feasible",
+    "Forged": "attacks",
     "Inbox": "rules.base",
+    "Metric": "training.metrics",
     "Neighbourhoods": "rules.contraction",
+    "Network": "networks",
     "Outcome": "rules.base",
-    "Rule": "rules.base",
-    "aggregate": "rules.aggregate",
-    "aggregate_all": "simulation.exchange",
-    "bucketing": "rules.bucketing",
     "Problem": "problems.base",
+    "Round": "round",
+    "Rule": "rules.base",
     "Run": "simulation.engine",
     "Simulation": "simulation.engine",
-    "Evaluation": "training.evaluation",
-    "Metric": "training.metrics",
-    "register_metric": "training.metrics",
+    "View": "attacks",
+    "aggregate": "rules.aggregate",
+    "aggregate_all": "simulation.exchange",
+    "attack": "attacks",
+    "bucketing": "rules.bucketing",
     "certify": "theory.certify",
     "estimate_constants": "theory.constants",
     "forge": "simulation.exchange",
+    "generic": "rules.generic",
+    "gram_rule": "rules.gram.rule",
+    "list_attacks": "catalogue",
+    "list_metrics": "catalogue",
+    "list_rules": "catalogue",
+    "list_topologies": "catalogue",
+    "network": "networks",
+    "nnm": "rules.nnm",
     "open_store": "store",
     "prepare": "sweeps.build",
     "problem": "problems.base",
-    "simulate": "sweeps.build",
-    "gram_rule": "rules.gram.rule",
-    "generic": "rules.generic",
-    "nnm": "rules.nnm",
+    "register_attack": "doors",
+    "register_augmentation": "doors",
+    "register_codec": "doors",
+    "register_metric": "training.metrics",
+    "register_module": "doors",
+    "register_partition": "doors",
+    "register_problem": "doors",
+    "register_rule": "doors",
+    "register_schedule": "doors",
+    "register_topology": "doors",
+    "register_weights": "doors",
     "rule": "rules.aggregate",
+    "simulate": "sweeps.build",
 }
+"""Public name -> the module that defines it."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "torch":
-        return importlib.import_module("byzmesh.torch")
-    if name not in _LAZY:
+    if name in _HOME:
+        value = getattr(import_module(f"byzmesh.{_HOME[name]}"), name)
+    elif not name.startswith("_") and util.find_spec(f"byzmesh.{name}"):
+        value = import_module(f"byzmesh.{name}")
+    else:
         raise AttributeError(f"module 'byzmesh' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"byzmesh.{_LAZY[name]}"), name)
     globals()[name] = value
     return value
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,11 @@ from byzmesh.errors import ConfigError
 
 CHECKPOINT_SECONDS = 15.0
 """How often the simulator and peers write the state of a run by default."""
+
+
+def _beside(path: Path) -> Path:
+    """A new name in the same folder, hidden, for what is not complete yet."""
+    return path.with_name(f".{path.name}-{os.urandom(6).hex()}")
 
 
 @contextmanager
@@ -33,7 +37,7 @@ def replacing(path: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     (b'whole', ['note'])
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
+    temporary = _beside(path)
     try:
         with temporary.open("xb") as file:
             yield file
@@ -64,7 +68,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
+    fresh = _beside(path)
     fresh.mkdir()
     try:
         yield fresh
@@ -83,7 +87,7 @@ def create(path: str | Path, content: str | bytes, *, mode: int = 0o666) -> None
     mode  who may read and write it, minus the umask
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
+    temporary = _beside(path)
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from importlib import import_module, metadata
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from byzmesh.checks import whole
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
 from byzmesh.renamed import renamed
-from byzmesh.source import remember
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -203,7 +202,10 @@ class Registry(Generic[T]):
             for word in (name, *aliases):
                 self._names[fold(word)] = name
             self._entries[name] = entry
-            remember(function)
+            if not _is_ours(function):
+                from byzmesh.source import remember  # slow to import, and built-in parts do not need it
+
+                remember(function)
             return function
 
         return add
@@ -216,6 +218,8 @@ class Registry(Generic[T]):
             self._loaded = True
             for module in self._modules:
                 _import_all(module)
+            from importlib import metadata  # slow to import
+
             for point in metadata.entry_points(group=self.group):
                 found = point.load()
                 if callable(found) and fold(point.name) not in self._names:
