@@ -73,11 +73,17 @@ CURVED: list[dict[str, Any]] = [
     {"dimension": 3, "curvature": 2.0},
     {"init": "normal", "scale": 2.0},
 ]
+NOISY: list[dict[str, Any]] = [
+    {"delta_in": 0.5, "delta_out": 0.2, "dimension": 3},
+    {"samples": 4, "curvature": 2.0},
+    {"init": "common", "scale": 2.0},
+]
 PROBLEMS: dict[str, list[dict[str, Any]]] = {
     "softmax": [{**SOFTMAX, **more} for more in BINARY[1:]],
     "logistic": [{**SOFTMAX, "name": "logistic", "classes": [0, 1], **more} for more in BINARY],
     "least-squares": [{**SOFTMAX, "name": "least-squares", "classes": [0, 1], **more} for more in BINARY],
     "quadratic": [{"name": "quadratic", **more} for more in CURVED],
+    "noisy-quadratic": [{"name": "noisy-quadratic", **more} for more in NOISY],
     "torch": [{**TORCH, **more} for more in NEURAL],
 }
 LOCAL: dict[str, list[Any]] = {

@@ -10,6 +10,7 @@ import pytest
 
 from byzmesh.errors import ConfigError
 from byzmesh.problems import problem
+from byzmesh.problems.base import Bounded
 
 
 def test_two_castle_example_starts_at_rest() -> None:
@@ -66,3 +67,12 @@ def test_mistakes_are_named(options: dict[str, Any], words: str) -> None:
 def test_number_of_centres_must_match() -> None:
     with pytest.raises(ConfigError, match="targets has 2 rows for 3 workers"):
         problem("quadratic", targets=[[1.0], [2.0]]).bind(workers=3)
+
+
+def test_constants_are_exact() -> None:
+    """delta_in, delta_out, the losses and their minimum, by hand: centres 0, 3 and 6, curvature 2."""
+    task = problem("quadratic", targets=[[0.0], [3.0], [6.0]], curvature=2.0).bind(workers=3, dtype="float64")
+    assert isinstance(task, Bounded)
+    assert task.variations() == (0.0, 6.0)
+    np.testing.assert_allclose(task.local_losses(np.array([3.0])), [9.0, 0.0, 9.0])
+    assert task.least_loss() == pytest.approx(6.0)

@@ -47,7 +47,7 @@ from byzmesh.rules.base import Rule
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.metrics import Metric, canonical_measures, metrics
 from byzmesh.training.schedules import Schedule, schedule
-from byzmesh.training.variance import not_linear
+from byzmesh.training.variance import not_sampled
 
 _NOT_AGREED = {
     *("name", "peers", "rounds", "evaluate_every", "measure", "checkpoint_seconds", "timeouts"),
@@ -209,8 +209,8 @@ class NetworkFile(TrainingConfig):
         if bounds.min() < 0:
             raise ConfigError(f"network file: f must be at least 0, got {bounds.min()}")
         check_feasible(self.made_rule, bounds, self.network.degree, np.arange(len(ids)))
-        if self.made_local.variance != "none" and self.made_problem.linear is False:
-            raise not_linear(self.made_local.variance)
+        if self.made_local.variance != "none" and self.made_problem.sampled is False:
+            raise not_sampled(self.made_local.variance)
         _ = self.made_metrics, self.patience, self.schedule, self.made_local
         return self
 

@@ -94,6 +94,67 @@ class Classifies(Protocol):
         ...
 
 
+@runtime_checkable
+class Sampled(Task, Protocol):
+    """A task whose losses are means over samples: what variance reduction needs.
+
+    The gradient of a batch is linear in a few numbers per sample, its *slopes*: for linear models the derivatives by
+    the C scores, otherwise the sample's gradient itself. B is `batch`, C is `outputs`.
+    """
+
+    @property
+    def batch(self) -> int:
+        """Samples per batch."""
+        ...
+
+    @property
+    def outputs(self) -> int:
+        """Slopes per sample."""
+        ...
+
+    @property
+    def samples(self) -> int:
+        """All samples are numbered below this."""
+        ...
+
+    def sizes(self) -> Integers:
+        """(rows,) how many samples a row has."""
+        ...
+
+    def batches(self, round: int, rows: Integers) -> tuple[Integers, Array]:
+        """(R, B) numbers and targets of the samples in the rows' batches."""
+        ...
+
+    def share(self, row: int) -> tuple[Integers, Array]:
+        """(1, size) numbers and targets of all samples of a row."""
+        ...
+
+    def slopes(self, models: Array, picks: Integers, targets: Array) -> Array:
+        """(R, B, C) the samples' slopes at models (R, D), divided by B."""
+        ...
+
+    def join(self, picks: Integers, slopes: Array, out: Array) -> None:
+        """Write the gradients (R, D) of these slopes to `out`."""
+        ...
+
+
+@runtime_checkable
+class Bounded(Task, Protocol):
+    """A task that knows the constants of the paper's assumptions at all models, not only at some."""
+
+    def variations(self) -> tuple[float, float]:
+        """(delta_in, delta_out), exact or bounds; infinite where there is no bound."""
+        ...
+
+    def local_losses(self, model: Array) -> Floats:
+        """(N,) the honest workers' whole losses at one model (D,)."""
+        ...
+
+    def least_loss(self) -> float:
+        """A lower bound f* of the average of these losses over all models."""
+        ...
+
+
 @dataclass(frozen=True)
 class Problem:
     """What to train on and how the data are split; nothing is loaded before `bind`.
@@ -109,8 +170,8 @@ class Problem:
     _: KW_ONLY
     images: bool = False
     """Whether liars can put a backdoor trigger into its samples."""
-    linear: bool | None = None
-    """Whether it binds to a `LinearTask`, a linear model of samples, which variance reduction needs; None: unknown."""
+    sampled: bool | None = None
+    """Whether it binds to a task that is `Sampled`, which variance reduction needs; None: unknown."""
 
     def bind(
         self,

@@ -77,6 +77,20 @@ class QuadraticTask:
         """L: the curvature."""
         return self.curvature
 
+    def variations(self) -> tuple[float, float]:
+        """(delta_in, delta_out), exact: no noise, and the largest s ||z_n - mean of the centres||."""
+        centres = self.targets[: self.workers].astype(np.float64)
+        return 0.0, self.curvature * float(np.linalg.norm(centres - centres.mean(axis=0), axis=1).max())
+
+    def local_losses(self, model: Array) -> Floats:
+        """(N,) f_n of the honest workers at one model."""
+        return self._loss(np.asarray(model) - self.targets[: self.workers])
+
+    def least_loss(self) -> float:
+        """f*, exact: the average of the f_n at the mean of the centres."""
+        centres = self.targets[: self.workers].astype(np.float64)
+        return float(self._loss(centres - centres.mean(axis=0)).mean())
+
     def describe(self) -> Integers:
         """(rows, 1) ones: each row has its centre."""
         return np.ones((self.rows, 1), np.int64)
@@ -141,4 +155,4 @@ def quadratic(
             targets=centres,
         )
 
-    return Problem("quadratic", options, bind, linear=False)
+    return Problem("quadratic", options, bind, sampled=False)

@@ -5,9 +5,10 @@ Liars hide in the noise of honest gradients (the paper's inner variation); less 
     SAGA     g = (1/B) sum_{i in batch} (g_i(x) - g_i kept) + mean of all g_i kept;  keep the batch's new g_i
     L-SVRG   g = (1/B) sum_{i in batch} (g_i(x) - g_i(w)) + grad f_n(w);  w <- x with probability p in each round
 
-For linear models g_i = [x_i 1]^T delta_i with delta_i the derivative by the C scores (softmax minus the label's unit
-vector), so SAGA keeps C numbers per sample instead of D: 2.4 MB for MNIST in float32. They start at 0, which agrees
-with a mean of 0 and needs no pass over the data. Both estimates are unbiased given what is kept.
+SAGA keeps the samples' slopes (`problems.base.Sampled`). For linear models g_i = [x_i 1]^T delta_i with delta_i the
+derivative by the C scores (softmax minus the label's unit vector): C numbers per sample instead of D, 2.4 MB for MNIST
+in float32. They start at 0, which agrees with a mean of 0 and needs no pass over the data. Both estimates are unbiased
+given what is kept.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ import numpy as np
 
 from byzmesh import rng
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import Task
-from byzmesh.problems.linear.task import LinearTask
+from byzmesh.problems.base import Sampled, Task
 from byzmesh.types import Array, Integers
 
 State = dict[str, Array]
@@ -46,14 +46,17 @@ def estimator(
     """
     if variance == "none":
         return _plain(task, rows)
-    if not isinstance(task, LinearTask):
-        raise not_linear(variance)
+    if not isinstance(task, Sampled):
+        raise not_sampled(variance)
     return _saga(task, rows) if variance == "saga" else _lsvrg(task, rows, refresh, seed)
 
 
-def not_linear(variance: str) -> ConfigError:
-    """The error for a problem that does not bind to a `LinearTask`."""
-    return ConfigError(f"local variance {variance!r} needs a problem with samples and a linear model; give none")
+def not_sampled(variance: str) -> ConfigError:
+    """The error for a problem whose task is not `Sampled`."""
+    return ConfigError(
+        f"local variance {variance!r} needs a problem with samples whose gradients are known one by one, "
+        "such as softmax; give none"
+    )
 
 
 def _plain(task: Task, rows: Integers) -> Estimator:
@@ -64,9 +67,9 @@ def _plain(task: Task, rows: Integers) -> Estimator:
     return Estimator(lambda models: {}, apply)
 
 
-def _saga(task: LinearTask, rows: Integers) -> Estimator:
-    samples = len(task.target)
-    size = np.diff(task.split.start)[rows]
+def _saga(task: Sampled, rows: Integers) -> Estimator:
+    samples = task.samples
+    size = task.sizes()[rows]
     # liars that train on flipped labels may have samples of honest workers: these are kept separately
     shift = np.where(rows >= task.workers, samples, 0)[:, None]
 
@@ -76,19 +79,17 @@ def _saga(task: LinearTask, rows: Integers) -> Estimator:
 
     def apply(models: Array, round: int, state: State, out: Array) -> State:
         kept, mean = state["kept"], state["mean"]
-        picks, labels = task.batches(round, rows)
-        scores = np.empty((*picks.shape, task.outputs), task.dtype)
-        task.train.forward(picks, models, scores)
-        task.link.delta(scores, labels)
+        picks, targets = task.batches(round, rows)
+        slopes = task.slopes(models, picks, targets)
         place = picks + shift
-        change = scores - kept[place]
-        task.train.backward(picks, change, out)
-        kept[place] = scores
+        change = slopes - kept[place]
+        task.join(picks, change, out)
+        kept[place] = slopes
         step = out
         again = _repeated(place)
         if again.any():  # a sample drawn twice is kept once
             step = np.empty_like(out)
-            task.train.backward(picks, np.where(again[:, :, None], task.dtype.type(0), change), step)
+            task.join(picks, np.where(again[:, :, None], task.dtype.type(0), change), step)
         step = step * (task.batch / size)[:, None]
         out += mean
         mean += step
@@ -112,22 +113,18 @@ def _repeated(place: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return out
 
 
-def _lsvrg(task: LinearTask, rows: Integers, refresh: float | None, seed: int) -> Estimator:
-    size = np.diff(task.split.start)[rows]
+def _lsvrg(task: Sampled, rows: Integers, refresh: float | None, seed: int) -> Estimator:
+    size = task.sizes()[rows]
     chance = np.minimum(task.batch / size, 1.0) if refresh is None else np.full(len(rows), float(refresh))
     key = rng.key(seed, rng.BATCH, 1)
 
     def whole(models: Array, line: int) -> Array:
         """(D,) gradient of a row's mean loss on all its samples at its model."""
-        row = int(rows[line])
-        picks = task.split.share(row)[None].astype(np.int64)
-        labels = task.target[picks] if row < task.workers else task.split.mirror - task.target[picks]
-        scores = np.empty((*picks.shape, task.outputs), task.dtype)
-        gradient: Array = np.empty(task.dimension, task.dtype)
-        task.train.forward(picks, models[line : line + 1], scores)
-        task.link.delta(scores, labels)
-        task.train.backward(picks, scores, gradient[None])
-        return gradient
+        picks, targets = task.share(int(rows[line]))
+        gradient = np.empty((1, task.dimension), task.dtype)
+        task.join(picks, task.slopes(models[line : line + 1], picks, targets), gradient)
+        row: Array = gradient[0]
+        return row
 
     def init(models: Array) -> State:
         full = [whole(models, line) for line in range(len(models))]

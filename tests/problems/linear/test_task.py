@@ -171,7 +171,7 @@ def test_binding_is_checked() -> None:
 
 
 def test_every_problem_is_listed_with_its_options() -> None:
-    assert problems.names() == ["least-squares", "logistic", "quadratic", "softmax", "torch"]
+    assert problems.names() == ["least-squares", "logistic", "noisy-quadratic", "quadratic", "softmax", "torch"]
     entry = problems.entry("softmax")
     assert entry.published_options("iid") == {"batching": "consecutive", "init": "normal", "scale": 6.0}
     spec = problem("softmax", batch=8)

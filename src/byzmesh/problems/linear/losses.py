@@ -34,6 +34,8 @@ class Link:
     measure: Callable[[Any, Any, Any, Any], None]
     curvature: float
     """Largest second derivative along any direction of the scores."""
+    slope: float
+    """Largest norm of the derivative by the scores: infinite for squares."""
 
 
 @exact
@@ -168,6 +170,6 @@ def _squares_measure(scores: Any, labels: Any, loss: Any, accuracy: Any) -> None
         accuracy[r] = right / scores.shape[1]
 
 
-SOFTMAX = Link(_softmax_delta, _softmax_measure, 0.5)
-LOGISTIC = Link(_logistic_delta, _logistic_measure, 0.25)
-SQUARES = Link(_squares_delta, _squares_measure, 1.0)
+SOFTMAX = Link(_softmax_delta, _softmax_measure, 0.5, math.sqrt(2.0))
+LOGISTIC = Link(_logistic_delta, _logistic_measure, 0.25, 1.0)
+SQUARES = Link(_squares_delta, _squares_measure, 1.0, math.inf)

@@ -101,7 +101,7 @@ def _problem(name: str, options: dict[str, Any], bind: Any) -> Problem:
     positive("scale", options["scale"])
     choice("batching", options["batching"], BATCHINGS)
     choice("init", options["init"], INITS)
-    return Problem(name, options, bind, linear=True)
+    return Problem(name, options, bind, sampled=True)
 
 
 def _everything(held: Dataset) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ Loss and accuracy are measured on the test set.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,35 @@ class LinearTask:
         table = model.reshape(-1, self.outputs)
         return {"weight": table[:-1].T, "bias": table[-1]}
 
+    @property
+    def samples(self) -> int:
+        """All samples are numbered below this."""
+        return len(self.target)
+
+    def sizes(self) -> Integers:
+        """(rows,) how many samples a row has."""
+        return np.diff(self.split.start)
+
     def batches(self, round: int, rows: Integers) -> tuple[Integers, Array]:
         """(R, batch) sample numbers and targets of the rows' batches."""
         return draw_batches(self.split, self.target, rows, round, self.batch, self.batching)
+
+    def share(self, row: int) -> tuple[Integers, Array]:
+        """(1, size) numbers and targets of all samples of a row."""
+        picks = self.split.share(row)[None].astype(np.int64)
+        target: Array = self.target[picks]
+        return picks, target if row < self.workers else self.split.mirror - target
+
+    def slopes(self, models: Array, picks: Integers, targets: Array) -> Array:
+        """(R, B, C) derivatives of the mean loss of R batches by the scores, at models (R, D)."""
+        scores = np.empty((*picks.shape, self.outputs), self.dtype)
+        self.train.forward(picks, models, scores)
+        self.link.delta(scores, targets)
+        return scores
+
+    def join(self, picks: Integers, slopes: Array, out: Array) -> None:
+        """Write the gradients (R, D) of these slopes to `out`."""
+        self.train.backward(picks, slopes, out)
 
     def gradients(self, models: Array, round: int, out: Array | None = None, rows: Integers | None = None) -> Array:
         """(R, D) stochastic gradients of all rows at once, without weight decay."""
@@ -81,10 +108,7 @@ class LinearTask:
 
         def work(part: slice) -> None:
             picks, labels = self.batches(round, rows[part])
-            scores = np.empty((*picks.shape, self.outputs), self.dtype)
-            self.train.forward(picks, models[part], scores)
-            self.link.delta(scores, labels)
-            self.train.backward(picks, scores, out[part])
+            self.join(picks, self.slopes(models[part], picks, labels), out[part])
 
         over_parts(work, len(models), _SPLIT, self.threads)
         return out
@@ -147,13 +171,19 @@ class LinearTask:
         out = np.empty((self.workers, self.dimension))
         gradient = np.empty_like(models)
         for row in range(self.workers):
-            picks = self.split.share(row)[None].astype(np.int64)
-            scores = np.empty((*picks.shape, self.outputs), self.dtype)
-            self.train.forward(picks, models, scores)
-            self.link.delta(scores, self.target[picks])
-            self.train.backward(picks, scores, gradient)
+            picks, targets = self.share(row)
+            self.join(picks, self.slopes(models, picks, targets), gradient)
             out[row] = gradient[0]
         return out
+
+    def local_losses(self, model: Array) -> Floats:
+        """(N,) mean loss of each honest worker on all its data at one model, without weight decay."""
+        models = np.ascontiguousarray(model, self.dtype)[None]
+        return np.array([self._measure(self.train, *self.share(row), models)[0][0] for row in range(self.workers)])
+
+    def least_loss(self) -> float:
+        """0: no loss is negative."""
+        return 0.0
 
     def full_gradient(self, model: Array) -> Floats:
         """(D,) gradient at one model of the average over the honest workers of each one's mean loss on all its data."""
@@ -162,6 +192,19 @@ class LinearTask:
 
     def smoothness(self) -> float:
         """L of every sample's loss: the link's curvature times the largest ||[x 1]||^2 of the honest workers' data."""
+        return self.link.curvature * self._largest()
+
+    def variations(self) -> tuple[float, float]:
+        """Bounds on delta_in and delta_out by the longest gradient G of a sample: link's slope times ||[x 1]||.
+
+        delta_in <= G, divided by sqrt(batch) if its samples are drawn one by one; delta_out <= 2 (1 - 1/N) G.
+        """
+        longest = self.link.slope * math.sqrt(self._largest())
+        inner = longest / (math.sqrt(self.batch) if self.batching == "uniform" else 1.0)
+        return inner, 2.0 * (1.0 - 1.0 / self.workers) * longest if self.workers > 1 else 0.0
+
+    def _largest(self) -> float:
+        """The largest ||[x 1]||^2 of the honest workers' data."""
         held = self.split.order[: self.split.start[self.workers]].astype(np.int64)
         largest = 0.0
         for first in range(0, len(held), _CHUNK):
@@ -171,7 +214,7 @@ class LinearTask:
             samples = np.empty((len(picks), self.dimension), self.dtype)
             self.train.backward(picks, alone, samples)
             largest = max(largest, float(np.einsum("sd,sd->s", samples, samples).max()))
-        return self.link.curvature * largest
+        return largest
 
     def describe(self) -> Integers:
         """(rows, classes) how many samples of each class a row has; one column for numeric targets."""

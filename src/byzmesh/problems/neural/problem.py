@@ -138,7 +138,7 @@ def torch_problem(
         )
         return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
 
-    return Problem("torch", options, bind, images=True, linear=False)
+    return Problem("torch", options, bind, images=True, sampled=False)
 
 
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
