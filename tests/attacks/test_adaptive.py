@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import byzmesh as bm
-from byzmesh.attacks import View, attack
+from byzmesh.attacks import View, adaptive, attack
 from byzmesh.attacks.adaptive import FIXED, LENGTHS, STEPS, honest_average
 from byzmesh.errors import ConfigError
 from byzmesh.simulation.exchange import scene_of
@@ -141,18 +141,39 @@ def searches(rule: Any, topology: str, dtype: str, watch: Any) -> None:
 
 @pytest.mark.parametrize("topology", ["paper/two-castle", "paper/er-12", "paper/octopus"])
 @pytest.mark.parametrize("rule", ["IOS", "FABA", "Reprieve", "SCC", "CS+", "RTC", "GTS", "GeoMed", "CC"])
-def test_a_search_among_inner_products_finds_what_a_search_with_models_finds(rule: str, topology: str) -> None:
-    seen = []
+def test_a_search_among_inner_products_measures_what_a_search_with_models_measures(
+    rule: str, topology: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every trial, not only what is found: if a clipped lie is as bad at any length, the last bit decides."""
+    search, trials, found, compared = adaptive.search, [], [], []
+
+    def noting(natural: Any, spread: Any, damage: Any) -> Any:
+        def noted(which: Any, far: Any) -> Any:
+            trials.append((which, far, damage(which, far)))
+            return trials[-1][2]
+
+        found.append((natural, spread, search(natural, spread, noted)))
+        return found[-1][2]
+
+    def again(natural: Any, spread: Any, damage: Any) -> Any:
+        np.testing.assert_allclose(natural, found[-1][0], rtol=1e-9)
+        np.testing.assert_allclose(spread, found[-1][1], rtol=1e-9)
+        for which, far, done in trials:
+            np.testing.assert_allclose(damage(which, far), done, rtol=1e-6, atol=1e-7)
+            compared.append(done.max())
+        trials.clear()
+        return found[-1][2]
 
     def watch(view: View, forged: Any) -> None:
         assert view.weigh is not None
+        monkeypatch.setattr(adaptive, "search", again)
         slow, _ = attack("adaptive").forge(replace(view, weigh=None), attack("adaptive").init(view.scene))
-        # the lies may differ where many do the same damage: a clipped one is as bad at any length
-        np.testing.assert_allclose(damage(view, forged), damage(view, slow), rtol=1e-6)
-        seen.append(damage(view, forged).max())
+        monkeypatch.setattr(adaptive, "search", noting)
+        np.testing.assert_allclose(forged.dense(), slow.dense(), rtol=1e-6, atol=1e-9)
 
+    monkeypatch.setattr(adaptive, "search", noting)
     searches(rule, topology, "float64", watch)
-    assert len(seen) == 6 and min(seen) > 0.0
+    assert len(compared) == 6 * (1 + len(STEPS)) and min(compared) > 0.0
 
 
 @pytest.mark.parametrize(
