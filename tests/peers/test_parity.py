@@ -15,7 +15,7 @@ from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.plan import addresses, plan_network
 from byzmesh.sweeps.build import build
 from byzmesh.training.checkpoint import load_checkpoint
-from tests.peers.memory import PATIENT, train
+from tests.peers.worlds import PATIENT, train
 
 PEERS, ROUNDS = 5, 8
 LOCAL: dict[str, dict[str, Any]] = {

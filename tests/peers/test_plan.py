@@ -28,7 +28,7 @@ from byzmesh.training.local import MOMENTA, VARIANCES, LocalOptions
 from byzmesh.training.metrics import ALWAYS, metrics
 from byzmesh.training.profiles import PROFILES
 from byzmesh.training.schedules import schedules
-from tests.peers.memory import PATIENT, train
+from tests.peers.worlds import PATIENT, train
 
 PEERS = 6
 PLUGIN = """

@@ -20,7 +20,8 @@ from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.identity import Keys, new_keys, zeromq
 from byzmesh.peers.peer import Peer
 from byzmesh.peers.rounds import Patience
-from byzmesh.peers.transport import OVERHEAD, Remote, Transport
+from byzmesh.peers.sockets import OVERHEAD, Sockets
+from byzmesh.peers.transport import Remote
 from byzmesh.peers.wire import Format
 from tests.peers.hostile import TOPIC, Siege, behaviours, flooding, resident, siege, slow_lorises, subscriber
 from tests.peers.networks import free_ports
@@ -31,17 +32,17 @@ LIMIT = 50 << 20
 PATIENCE = 60.0
 
 
-def pair(size: int = FORM.size) -> tuple[list[Transport], list[Keys], list[str]]:
+def pair(size: int = FORM.size) -> tuple[list[Sockets], list[Keys], list[str]]:
     """Two transports that are neighbours."""
     keys = [new_keys(), new_keys()]
     where = [f"127.0.0.1:{port}" for port in free_ports(2)]
     made = []
     for me in (0, 1):
-        made.append(Transport(me, where[me], keys[me], {1 - me: Remote(where[1 - me], keys[1 - me].public)}, size))
+        made.append(Sockets(me, where[me], keys[me], {1 - me: Remote(where[1 - me], keys[1 - me].public)}, size))
     return made, keys, where
 
 
-def receive(transport: Transport, seconds: float = 10.0) -> list[tuple[int, bytes]]:
+def receive(transport: Sockets, seconds: float = 10.0) -> list[tuple[int, bytes]]:
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
         messages, _ = transport.receive(0.05)
@@ -50,7 +51,7 @@ def receive(transport: Transport, seconds: float = 10.0) -> list[tuple[int, byte
     return []
 
 
-def say_until_heard(sender: Transport, receiver: Transport, data: bytes | bytearray) -> list[tuple[int, bytes]]:
+def say_until_heard(sender: Sockets, receiver: Sockets, data: bytes | bytearray) -> list[tuple[int, bytes]]:
     limit = time.monotonic() + 10.0
     while time.monotonic() < limit:
         sender.send(data)
@@ -164,7 +165,7 @@ def test_an_address_in_use_is_an_error_that_says_so() -> None:
     made, keys, where = pair()
     try:
         with pytest.raises(PeerError, match="cannot listen"):
-            Transport(0, where[0], keys[0], {}, 100)
+            Sockets(0, where[0], keys[0], {}, 100)
     finally:
         for transport in made:
             transport.close(0)

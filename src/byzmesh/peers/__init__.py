@@ -1,9 +1,10 @@
 """Peers: the algorithm between real machines, without a server and without a clock.
 
-wire          bytes <-> message                       identity      key pairs
-transport     sockets, authentication, caps           budget        how much a neighbour may send
-rounds        which messages count, how long to wait  peer          one exchange after another (`Peer`)
-network_file  what all peers agree on                 plan          one from a simulator's config
+wire          bytes <-> message                       identity             key pairs
+transport     what a peer needs of the outside        sockets, virtual     ZeroMQ; a whole network in one process
+doorkeeper    who may connect                         audit, budget        how much a neighbour may send
+rounds        which messages count, how long to wait  peer                 one exchange after another (`Peer`)
+network_file  what all peers agree on                 plan                 one from a simulator's config
 node          a peer that trains                      logs, metrics_page   logs, /metrics and /health
 drill/        all peers on one machine, some lying, some failing
 """

@@ -25,6 +25,8 @@ from byzmesh.peers.logs import Log, json_log
 from byzmesh.peers.metrics_page import Page
 from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.sockets import MACHINE
+from byzmesh.peers.transport import World
 from byzmesh.problems import Task
 from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
@@ -76,10 +78,11 @@ class Node:
         faults: str | Path | None = None,
         metrics_port: int | None = None,
         log: Log = no_log,
+        world: World = MACHINE,
     ) -> None:
         if file.entry(me).public_key != keys.public:
             raise PeerError(f"the key file is not peer {me}'s: its public key is not the one in the network file")
-        self.file, self.me, self.log = file, me, log
+        self.file, self.me, self.log, self.world = file, me, log, world
         self.out = Path(out)
         self.out.mkdir(parents=True, exist_ok=True)
         self.stop = False
@@ -88,9 +91,9 @@ class Node:
         self.local_round = local_round(file, self.task, row)
         self.local_round.start(self.model)
         self.latest: dict[str, float] = {}
-        self.ended = time.monotonic()
+        self.ended = self.world.now()
         self._reported = 0.0
-        self._saved = time.monotonic()
+        self._saved = self.world.now()
         self._faults = None if faults is None else Path(faults)
         weights = file.network.mixing[me]
         remotes = file.remotes(me)
@@ -110,6 +113,7 @@ class Node:
             seed=file.seed,
             rounds=file.rounds,
             log=log,
+            world=world,
         )
         try:
             self._restore()
@@ -140,10 +144,10 @@ class Node:
         while self.peer.round < self.file.rounds and not self.stop:
             self._inject()
             self.step()
-            self.ended = time.monotonic()
+            self.ended = self.world.now()
             if self.peer.round >= self.file.rounds or self.peer.round % self.file.evaluate_every == 0:
                 self._evaluate()
-            if time.monotonic() - self._saved >= self.file.checkpoint_seconds:
+            if self.world.now() - self._saved >= self.file.checkpoint_seconds:
                 self.save()
             self._report()
 
@@ -164,7 +168,7 @@ class Node:
         except (OSError, ValueError):
             faults = {}
         self.peer.block(set(faults.get("blocked", [])) & set(self.peer.neighbours))
-        time.sleep(float(faults.get("delay", 0.0)))
+        self.world.sleep(float(faults.get("delay", 0.0)))
 
     def _evaluate(self) -> None:
         measures = self.task.evaluate(self.model)
@@ -187,7 +191,7 @@ class Node:
         }
 
     def _report(self, force: bool = False) -> None:
-        now = time.monotonic()
+        now = self.world.now()
         if not force and now - self._reported < _STATUS_SECONDS:
             return
         self._reported = now
@@ -223,7 +227,7 @@ class Node:
     def healthy(self) -> bool:
         """Whether a round ended within three timeouts (the first may take as long as the start)."""
         times = self.file.timeouts
-        return time.monotonic() - self.ended < max(times.start, 3 * times.round)
+        return self.world.now() - self.ended < max(times.start, 3 * times.round)
 
     @property
     def _checkpoint(self) -> Path:
@@ -237,7 +241,7 @@ class Node:
         if isinstance(peer.state, np.ndarray):
             arrays["state/rule"] = peer.state
         save_checkpoint(self._checkpoint, arrays, {"run": self.file.run, "peer": self.me, "round": peer.round})
-        self._saved = time.monotonic()
+        self._saved = self.world.now()
 
     def _restore(self) -> None:
         if not self._checkpoint.exists():

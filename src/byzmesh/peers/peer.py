@@ -9,7 +9,6 @@ Messages that are missing, late, malformed or not finite count as silence: their
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -22,7 +21,8 @@ from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.budget import Budget
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.rounds import Patience, Rounds
-from byzmesh.peers.transport import Remote, Transport
+from byzmesh.peers.sockets import MACHINE
+from byzmesh.peers.transport import Remote, World
 from byzmesh.peers.wire import EVERYONE, Format, WireError
 from byzmesh.round import Round
 from byzmesh.rules.aggregate import check_feasible
@@ -52,6 +52,7 @@ class Peer:
     f           bound on the lying neighbours
     run         a number that is the same for all peers of a run; messages of another run are refused
     wire        "raw", "float16" or "int8"
+    world       where messages and the time come from: this machine, or a virtual world in tests
 
     >>> from byzmesh.peers.identity import new_keys
     >>> with Peer(np.ones(2), {}, "mean", me=0, address="127.0.0.1:*", keys=new_keys()) as lonely:
@@ -76,8 +77,10 @@ class Peer:
         seed: int = 0,
         rounds: int = 0,
         log: Callable[..., None] = no_log,
+        world: World = MACHINE,
     ) -> None:
         self.me, self.f, self.seed, self.total = me, f, seed, rounds
+        self.world = world
         self.rule = make_rule(rule)
         self.bridge = Bridge(vector, "vector")
         if not self.bridge.here:
@@ -95,7 +98,7 @@ class Peer:
         self.form = Format(run, len(mine), str(mine.dtype), wire)
         self.log = log
         self.rounds = Rounds(self.neighbours, f, patience or Patience())
-        self.budget = Budget(self.neighbours, time.monotonic())
+        self.budget = Budget(self.neighbours, self.world.now())
         self.round = 0
         """The next round to exchange."""
         self.state: State = None
@@ -115,8 +118,8 @@ class Peer:
         self._sent: list[bytearray] = []
         self._vector = mine
         self._resent: dict[int, int] = {}
-        self._fresh = dict.fromkeys(self.neighbours, time.monotonic())
-        self.transport = Transport(me, address, keys, remotes, self.form.size, log)
+        self._fresh = dict.fromkeys(self.neighbours, self.world.now())
+        self.transport = world.open(me, address, keys, remotes, self.form.size, log)
 
     def __enter__(self) -> Peer:
         return self
@@ -131,13 +134,13 @@ class Peer:
 
     def leave(self, seconds: float = 10.0, stop: Callable[[], bool] = lambda: False) -> None:
         """Wait up to `seconds` for slower neighbours that may still need the last message, then close."""
-        limit = time.monotonic() + seconds
+        limit = self.world.now() + seconds
         last, seen = self.round - 1, self.rounds.seen
-        while time.monotonic() < limit and not stop():
+        while self.world.now() < limit and not stop():
             if all(seen[neighbour] >= last and neighbour in self.listening for neighbour in self.rounds.expected):
                 break
             self.pump(0.05)
-        self.close(max(0.0, limit - time.monotonic()))
+        self.close(max(0.0, limit - self.world.now()))
 
     def close(self, linger: float = 0.0) -> None:
         """Close the sockets; the last messages may still be delivered for `linger` seconds."""
@@ -199,7 +202,7 @@ class Peer:
         """Send its own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
         self._vector = own
         self._enter(self.round)
-        while not self.rounds.ready(now := time.monotonic()):
+        while not self.rounds.ready(now := self.world.now()):
             self.pump(self.rounds.deadline - now)
             target = self.rounds.ahead
             if target is not None:
@@ -210,7 +213,7 @@ class Peer:
         return self.rounds.gather(self.form.dimension, self.form.dtype)
 
     def _enter(self, round: int) -> None:
-        now = time.monotonic()
+        now = self.world.now()
         self.rounds.begin(round, now)
         for neighbour in self.transport.connected:
             if now - self._fresh[neighbour] > RENEW:
@@ -225,7 +228,7 @@ class Peer:
     def pump(self, seconds: float) -> None:
         """Receive messages for `seconds`, and serve neighbours that have just joined."""
         messages, joined = self.transport.receive(seconds)
-        now = time.monotonic()
+        now = self.world.now()
         for neighbour, data in messages:
             self._take(neighbour, data, now)
         for neighbour in self.transport.hoarding - self.flooding:

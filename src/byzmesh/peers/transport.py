@@ -1,42 +1,24 @@
-"""Sockets: authenticated, encrypted, bounded.
+"""What a peer needs of the outside: messages, and time. Two worlds provide it.
 
-A peer binds one publisher (XPUB) at its own address and connects one subscriber (SUB) to the publisher of each
-neighbour. CURVE authenticates both ends: the subscriber knows the publisher's public key, and the publisher asks this
-module (ZAP) whether the subscriber's key is a neighbour's; a stranger fails in the handshake.
+    sockets.py  ZeroMQ between processes, and the clock of this machine
+    virtual.py  all peers in one process, and a clock that jumps from event to event
 
-    send once       the publisher gives one buffer to all connections; a slow or dead reader fills its own short queue
-                    and then loses messages, but never blocks the sender
-    own sockets     what arrives through a neighbour's socket can only come from that neighbour, and closing the socket
-                    shuts it out
-    exact size      a frame larger than a message of this run ends the connection for good before it is read
-    short queues    `QUEUE` messages per neighbour each way, small kernel buffers; the audit of bytes finds what ZeroMQ
-                    buffers beyond its own limits
-
-A subscriber asks for messages to everybody and to itself. When it (re)appears, the publisher learns of it (`joined`)
-and can send the message of the current round again to it alone.
+A peer is the same code in both: it asks its world for a transport, for the time, and waits in `receive` or `sleep`,
+nowhere else.
 """
 
 from __future__ import annotations
 
-import struct
-import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from byzmesh.errors import PeerError
-from byzmesh.peers.audit import Audit
-from byzmesh.peers.identity import Keys, zeromq
-from byzmesh.peers.wire import EVERYONE
+from byzmesh.peers.identity import Keys
 
+Received = tuple[list[tuple[int, Any]], list[int]]
+"""(neighbour, bytes) of what arrived, and the neighbours that have just joined."""
 QUEUE = 8
 """Messages queued per neighbour and direction."""
-OVERHEAD = 33
-"""What CURVE adds to a frame: name, nonce, authenticator, flags."""
-_PER_FRAME = OVERHEAD + 9  # ZeroMQ's own frame header
-_HANDSHAKE = 1024  # the largest command of a handshake fits; a smaller cap would refuse everybody
-_KERNEL_BUFFER = 1 << 18
-_DRAIN = 4  # messages read from one neighbour before the next one's turn
 
 
 @dataclass(frozen=True)
@@ -47,232 +29,52 @@ class Remote:
     public_key: str
 
 
-class Transport:
-    """The sockets of one peer."""
+class Transport(Protocol):
+    """A peer's links to its neighbours."""
 
-    def __init__(
+    hoarding: set[int]
+    """Neighbours that sent bytes that never became messages."""
+
+    @property
+    def strangers(self) -> int:
+        """Handshakes refused."""
+
+    @property
+    def connected(self) -> list[int]:
+        """The neighbours listened to."""
+
+    def connect(self, neighbour: int) -> None:
+        """Listen to a neighbour (again)."""
+
+    def disconnect(self, neighbour: int) -> None:
+        """Stop listening to a neighbour; whatever it still sends is lost."""
+
+    def send(self, data: bytes | bytearray) -> None:
+        """Publish a message; its first bytes say who reads it. Never blocks."""
+
+    def receive(self, seconds: float) -> Received:
+        """Wait up to `seconds` for messages or joins."""
+
+    def close(self, linger: float = 1.0) -> None:
+        """End all links; queued messages may still be sent for `linger` seconds."""
+
+
+class World(Protocol):
+    """Where a peer lives."""
+
+    def now(self) -> float:
+        """Seconds on a clock that never goes back."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait without listening."""
+
+    def open(
         self,
         me: int,
         address: str,
         keys: Keys,
         neighbours: Mapping[int, Remote],
         size: int,
-        log: Callable[..., None] = lambda event, **facts: None,
-    ) -> None:
-        self.zmq: Any = zeromq()
-        self.me = me
-        self.neighbours = dict(neighbours)
-        self.received = dict.fromkeys(self.neighbours, 0)
-        """Bytes delivered by neighbour, including the overhead on the wire."""
-        self.hoarding: set[int] = set()
-        """Neighbours that sent bytes that never became messages."""
-        self._size, self._keys, self._log = size, keys, log
-        self._context = self.zmq.Context()
-        self._poller = self.zmq.Poller()
-        self._subscribers: dict[int, Any] = {}
-        self._sender: dict[Any, int] = {}
-        self._doorkeeper = Doorkeeper(self._context, {remote.public_key: i for i, remote in neighbours.items()}, log)
-        try:
-            self._publisher = self._publish(address)
-            endpoint = self._publisher.getsockopt_string(self.zmq.LAST_ENDPOINT)
-            places = {i: remote.address.rpartition(":") for i, remote in neighbours.items()}
-            audit = Audit(
-                int(endpoint.rpartition(":")[2]),
-                {i: (host, int(port)) for i, (host, _, port) in places.items()},
-                2 * QUEUE * (size + _PER_FRAME),
-            )
-            self._doorkeeper.audit = lambda: self._note(audit.check(self.received))
-            for neighbour in self.neighbours:
-                self.connect(neighbour)
-        except BaseException:
-            self.close(linger=0.0)
-            raise
-
-    def _note(self, guilty: list[int | None]) -> None:
-        for neighbour in guilty:
-            self._log("shut down", neighbour=neighbour, reason="sends bytes that never become messages")
-            if neighbour is not None:
-                self.hoarding.add(neighbour)
-
-    def _publish(self, address: str) -> Any:
-        zmq = self.zmq
-        socket = self._socket(zmq.XPUB, _HANDSHAKE)
-        socket.setsockopt(zmq.XPUB_VERBOSE, 1)
-        socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-        socket.zap_domain = b"byzmesh"
-        socket.curve_server = True
-        try:
-            socket.bind(f"tcp://{address}")
-        except zmq.ZMQError as error:
-            socket.close(0)
-            raise PeerError(f"peer {self.me} cannot listen at {address}: {error}; give it a free address") from error
-        self._poller.register(socket, zmq.POLLIN)
-        return socket
-
-    def _socket(self, kind: int, largest: int) -> Any:
-        zmq = self.zmq
-        socket = self._context.socket(kind)
-        for option, value in (
-            (zmq.SNDHWM, QUEUE),
-            (zmq.RCVHWM, QUEUE),
-            (zmq.SNDBUF, max(_KERNEL_BUFFER, 2 * self._size)),
-            (zmq.RCVBUF, max(_KERNEL_BUFFER, 2 * self._size)),
-            (zmq.MAXMSGSIZE, largest),
-            (zmq.HANDSHAKE_IVL, 5000),
-            (zmq.HEARTBEAT_IVL, 2000),
-            (zmq.HEARTBEAT_TIMEOUT, 6000),
-            (zmq.RECONNECT_IVL, 20),
-            (zmq.RECONNECT_IVL_MAX, 1000),
-            (zmq.BACKLOG, 256),
-        ):
-            socket.setsockopt(option, value)
-        socket.curve_publickey = self._keys.public.encode()
-        socket.curve_secretkey = self._keys.secret.encode()
-        return socket
-
-    def connect(self, neighbour: int) -> None:
-        """Listen to a neighbour (again)."""
-        if neighbour in self._subscribers:
-            return
-        socket = self._socket(self.zmq.SUB, max(self._size + OVERHEAD, _HANDSHAKE))
-        remote = self.neighbours[neighbour]
-        socket.curve_serverkey = remote.public_key.encode()
-        for destination in (EVERYONE, self.me):
-            socket.subscribe(struct.pack("<H", destination))
-        socket.connect(f"tcp://{remote.address}")
-        self._subscribers[neighbour] = socket
-        self._sender[socket] = neighbour
-        self._poller.register(socket, self.zmq.POLLIN)
-
-    def disconnect(self, neighbour: int) -> None:
-        """Stop listening to a neighbour; whatever it still sends is lost."""
-        socket = self._subscribers.pop(neighbour, None)
-        if socket is not None:
-            self._poller.unregister(socket)
-            del self._sender[socket]
-            socket.close(0)
-
-    @property
-    def sockets(self) -> list[Any]:
-        """All sockets to poll, for a caller that polls several transports."""
-        return [self._publisher, *self._subscribers.values()]
-
-    @property
-    def strangers(self) -> int:
-        """Handshakes refused."""
-        return self._doorkeeper.refused
-
-    @property
-    def connected(self) -> list[int]:
-        """The neighbours listened to."""
-        return sorted(self._subscribers)
-
-    def send(self, data: bytes | bytearray) -> None:
-        """Publish a message; its first bytes say who reads it. Never blocks."""
-        self._publisher.send(data, copy=False)
-
-    def receive(self, seconds: float) -> tuple[list[tuple[int, Any]], list[int]]:
-        """Wait up to `seconds`: (neighbour, bytes) of what arrived, and the neighbours that have just joined."""
-        return self.take(self._poller.poll(max(0.0, seconds) * 1000.0))
-
-    def take(self, ready: Iterable[tuple[Any, int]]) -> tuple[list[tuple[int, Any]], list[int]]:
-        """`receive` for the sockets that a poller found ready; foreign sockets are ignored."""
-        messages: list[tuple[int, Any]] = []
-        joined: list[int] = []
-        for socket, _ in ready:
-            if socket is self._publisher:
-                joined += self._joined()
-            if socket not in self._sender:
-                continue
-            sender = self._sender[socket]
-            for _ in range(_DRAIN):
-                try:
-                    frame = socket.recv(self.zmq.NOBLOCK, copy=False)
-                except self.zmq.Again:
-                    break
-                self.received[sender] += len(frame) + _PER_FRAME
-                # a message has one part: every part of anything longer is checked, and refused, separately
-                messages.append((sender, frame.buffer))
-        return messages, joined
-
-    def _joined(self) -> list[int]:
-        joined = []
-        for _ in range(_DRAIN * (1 + len(self.neighbours))):
-            try:
-                frame = self._publisher.recv(self.zmq.NOBLOCK, copy=False)
-            except self.zmq.Again:
-                break
-            text = bytes(frame)
-            if len(text) == 3 and text[0] == 1:
-                subscriber = struct.unpack("<H", text[1:])[0]
-                if subscriber in self.neighbours and subscriber not in joined:
-                    joined.append(subscriber)
-        return joined
-
-    def close(self, linger: float = 1.0) -> None:
-        """Close all sockets; queued messages may still be sent for `linger` seconds."""
-        for neighbour in list(self._subscribers):
-            self.disconnect(neighbour)
-        publisher = getattr(self, "_publisher", None)
-        if publisher is not None:
-            publisher.close(int(linger * 1000))
-        self._doorkeeper.close()
-        self._context.term()
-
-
-class Doorkeeper:
-    """ZeroMQ's authentication protocol (ZAP) in a separate thread: accepts only the keys of the neighbours.
-
-    Neither a handshake nor the audit, which it runs ten times a second, may wait for the peer's computation.
-    """
-
-    def __init__(self, context: Any, names: Mapping[str, int], log: Callable[..., None]) -> None:
-        self._zmq: Any = zeromq()
-        self._names = dict(names)
-        self._log = log
-        self.audit: Callable[[], None] = lambda: None
-        self._requests = context.socket(self._zmq.REP)
-        self._requests.linger = 0
-        self._requests.bind("inproc://zeromq.zap.01")
-        self._stop = context.socket(self._zmq.PAIR)
-        self._stop.linger = 0
-        self._stop.bind("inproc://byzmesh.stop")
-        self._ask = context.socket(self._zmq.PAIR)
-        self._ask.linger = 0
-        self._ask.connect("inproc://byzmesh.stop")
-        self.refused = 0
-        """Handshakes of strangers."""
-        self._thread = threading.Thread(target=self._run, name="byzmesh-doorkeeper", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        from zmq.utils.z85 import encode
-
-        poller = self._zmq.Poller()
-        poller.register(self._requests, self._zmq.POLLIN)
-        poller.register(self._stop, self._zmq.POLLIN)
-        while True:
-            ready = dict(poller.poll(100))
-            if self._stop in ready:
-                break
-            if self._requests not in ready:
-                self.audit()
-                continue
-            version, request, _, address, _, mechanism, *credentials = self._requests.recv_multipart()
-            known = None
-            if mechanism == b"CURVE" and len(credentials) == 1 and len(credentials[0]) == 32:
-                known = self._names.get(encode(credentials[0]).decode())
-            if known is None:
-                self.refused += 1
-                self._log("refused", address=address.decode(errors="replace"), reason="key is no neighbour's")
-                self._requests.send_multipart([version, request, b"400", b"not a neighbour", b"", b""])
-            else:
-                self._requests.send_multipart([version, request, b"200", b"", str(known).encode(), b""])
-        self._requests.close()
-        self._stop.close()
-
-    def close(self) -> None:
-        """End the thread."""
-        self._ask.send(b"")
-        self._thread.join()
-        self._ask.close()
+        log: Callable[..., None],
+    ) -> Transport:
+        """A transport that listens at `address`, for messages of `size` bytes."""

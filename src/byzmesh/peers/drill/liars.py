@@ -22,7 +22,7 @@ from byzmesh.peers.identity import Keys
 from byzmesh.peers.logs import Log
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import no_log
-from byzmesh.peers.transport import Transport
+from byzmesh.peers.sockets import Sockets
 from byzmesh.peers.wire import Format, WireError
 from byzmesh.round import Round
 from byzmesh.types import Array
@@ -80,12 +80,12 @@ class Coalition:
         self.forged = -1
         self.sent: dict[tuple[int, int], bytearray] = {}
         self.stop = False
-        self.transports: dict[int, Transport] = {}
+        self.transports: dict[int, Sockets] = {}
         self._rehearse(dimension)
         try:
             for liar in self.liars:
                 remotes = {j: remote for j, remote in file.remotes(liar).items() if j not in keys}
-                self.transports[liar] = Transport(
+                self.transports[liar] = Sockets(
                     liar, file.entry(liar).address, keys[liar], remotes, self.form.size, log
                 )
         except BaseException:

@@ -1,0 +1,155 @@
+"""The virtual world itself: one seed is one run, links do what they are told, processes end when they are killed."""
+
+from __future__ import annotations
+
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byzmesh.peers.identity import new_keys
+from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.transport import QUEUE, Remote
+from byzmesh.peers.virtual import VirtualTransport, VirtualWorld
+from byzmesh.peers.wire import EVERYONE
+from tests.peers.networks import make_network
+from tests.peers.worlds import Nodes
+
+KEYS = new_keys()
+TO_ALL = struct.pack("<H", EVERYONE)
+
+
+def jitter(random: random.Random, sender: int, receiver: int, now: float) -> float:
+    return random.uniform(0.001, 0.01)
+
+
+def open_at(world: VirtualWorld, me: int, others: list[int]) -> VirtualTransport:
+    return world.open(me, "", KEYS, {other: Remote("", "") for other in others}, 100, no_log)
+
+
+def circle(seed: int) -> tuple[float, int, list[Any]]:
+    """Four peers, ten rounds: time and number of events, and what they ended with."""
+    ended: list[Any] = [None] * 4
+    with VirtualWorld(seed, jitter) as world:
+
+        def act(me: int) -> None:
+            others = {i: ("", KEYS.public) for i in range(4) if i != me}
+            peer = Peer(np.zeros(2), others, "ios", me=me, address="", keys=KEYS, f=1, world=world)
+            vector = np.array([me, 1.0])
+            for _ in range(10):
+                world.sleep(0.001 * me)
+                vector = peer.exchange(vector)
+            peer.leave()
+            ended[me] = vector.tolist()
+
+        for me in range(4):
+            world.start(lambda me=me: act(me))  # type: ignore[misc]
+        world.run()
+        return world.time, world.events, ended
+
+
+def test_one_seed_is_one_run() -> None:
+    assert circle(1) == circle(1)
+    assert circle(1)[0] != circle(2)[0]
+
+
+def heard(world: VirtualWorld, count: int) -> list[int]:
+    """The numbers that peer 1 hears of those that peer 0 sends, in order."""
+    numbers: list[int] = []
+
+    def say() -> None:
+        transport = open_at(world, 0, [1])
+        transport.receive(5.0)
+        for number in range(count):
+            transport.send(TO_ALL + bytes([number]))
+            world.sleep(0.001)
+
+    def hear() -> None:
+        transport = open_at(world, 1, [0])
+        while world.time < 1.0:
+            numbers.extend(data[2] for _, data in transport.receive(1.0)[0])
+
+    with world:
+        world.start(say)
+        world.start(hear)
+        world.run()
+    return numbers
+
+
+def test_links_keep_the_order_unless_told_otherwise() -> None:
+    assert heard(VirtualWorld(0, jitter), 50) == list(range(50))
+    shuffled = heard(VirtualWorld(0, jitter, reorder=True), 50)
+    assert shuffled != list(range(50)) and sorted(shuffled) == list(range(50))
+
+
+def test_lost_messages_do_not_arrive_and_full_queues_lose_the_newest() -> None:
+    lossy = heard(VirtualWorld(0, lambda random, *_: 0.001 if random.random() < 0.5 else None), 50)
+    assert 10 < len(lossy) < 40 and lossy == sorted(lossy)
+    with VirtualWorld() as world:
+        sender, reader = open_at(world, 0, [1]), open_at(world, 1, [0])
+        process = world.start(lambda: world.sleep(1.0))
+        world.run(0.01)
+        for number in range(20):
+            sender.send(TO_ALL + bytes([number]))
+        world.run()
+        assert [data[2] for _, data in reader.receive(0.0)[0]] == list(range(QUEUE)) and process.ended
+
+
+def test_a_frame_above_the_size_ends_the_connection() -> None:
+    with VirtualWorld() as world:
+        sender, reader = open_at(world, 0, [1]), open_at(world, 1, [0])
+        world.start(lambda: world.sleep(1.0))
+        world.run(0.01)
+        sender.send(TO_ALL + bytes(99))
+        sender.send(TO_ALL)
+        world.run()
+        assert reader.receive(0.0)[0] == [] and reader.connected == []
+
+
+def test_errors_of_processes_and_checks_surface() -> None:
+    with VirtualWorld() as world:
+        world.start(lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            world.run()
+    with VirtualWorld() as world, pytest.raises(RuntimeError, match="may wait"):
+        world.sleep(1.0)
+    with VirtualWorld() as world:
+        world.start(lambda: world.sleep(1.0))
+        world.checks.append(lambda: pytest.fail("checked"))
+        with pytest.raises(pytest.fail.Exception, match="checked"):
+            world.run()
+
+
+def test_killed_nodes_continue_from_their_checkpoint(tmp_path: Path) -> None:
+    """The real checkpoints, on disk: what was trained before the last one is kept, and the peer moves up."""
+    file = make_network(
+        tmp_path,
+        4,
+        topology={"name": "complete", "n": 4},
+        rule="ios",
+        f=1,
+        problem={"name": "quadratic", "dimension": 5, "targets": "normal"},
+        rounds=300,
+        evaluate_every=100,
+        checkpoint_seconds=0.1,
+        timeouts={"round": 0.2, "start": 1.0, "start_grace": 0.05},
+    )
+    with VirtualWorld(3, jitter) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out")
+        for peer in range(4):
+            nodes.start(peer)
+        world.run(done=lambda: 3 in nodes.latest and nodes.latest[3].peer.round >= 100)
+        nodes.kill(3)
+        reached = nodes.latest[3].peer.round
+        world.run(world.time + 1.0)
+        nodes.start(3)
+        world.run()
+    (resumed,) = nodes.said("resumed", 3)
+    assert 0 < reached - resumed["round"] <= 40
+    assert all(node.peer.round == 300 for node in nodes.latest.values())
+    assert nodes.latest[3].peer.jumps > 0
+    models = np.concatenate([node.model for node in nodes.latest.values()])
+    assert np.ptp(models, axis=0).max() < 0.2 * np.abs(models).max()

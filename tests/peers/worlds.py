@@ -1,0 +1,60 @@
+"""Peers in a virtual world: whole nodes of a network file, or exchanges of small vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.peers.identity import load_keys
+from byzmesh.peers.network_file import NetworkFile
+from byzmesh.peers.node import Node
+from byzmesh.peers.virtual import Process, VirtualWorld
+
+PATIENT = {"round": 60.0, "start": 60.0, "grace": 30.0, "start_grace": 30.0}
+"""Nobody goes on without everybody, so that what comes out does not depend on who is quick."""
+
+
+class Nodes:
+    """The nodes of a network file as processes of a world; a node that was killed may be started again."""
+
+    def __init__(self, world: VirtualWorld, file: NetworkFile, keys: Path, out: Path, **options: Any) -> None:
+        self.world, self.file, self.keys, self.out, self.options = world, file, keys, out, options
+        self.latest: dict[int, Node] = {}
+        self.running: dict[int, Process] = {}
+        self.log: list[tuple[float, int, str, dict[str, Any]]] = []
+
+    def start(self, me: int, at: float | None = None, **options: Any) -> Process:
+        def log(event: str, **facts: Any) -> None:
+            self.log.append((self.world.time, me, event, facts))
+
+        def work() -> None:
+            keys = load_keys(self.keys / f"peer{me}.key")
+            node = Node(self.file, me, keys, out=self.out, world=self.world, log=log, **{**self.options, **options})
+            self.latest[me] = node
+            node.run()
+
+        self.running[me] = self.world.start(work, self.world.time if at is None else at)
+        return self.running[me]
+
+    def kill(self, me: int) -> None:
+        self.running[me].kill()
+
+    def said(self, event: str, me: int | None = None) -> list[dict[str, Any]]:
+        return [facts for _, peer, what, facts in self.log if what == event and me in (None, peer)]
+
+
+def train(file: NetworkFile, keys: Path, out: Path, disturb: Callable[[Nodes], None] | None = None) -> Any:
+    """(n, D) what the peers of a network file end with, all of them honest."""
+    count = len(file.peers)
+    with VirtualWorld() as world:
+        nodes = Nodes(world, file, keys, out)
+        for peer in range(count):
+            nodes.start(peer)
+        if disturb is not None:
+            disturb(nodes)
+        world.run()
+    assert [nodes.latest[peer].peer.round for peer in range(count)] == [file.rounds] * count
+    return np.concatenate([nodes.latest[peer].model for peer in range(count)])
