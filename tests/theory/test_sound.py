@@ -190,11 +190,39 @@ def test_sites_may_expect_different_numbers() -> None:
     """What a per-node f allows is checked as it stands: nobody can lie beside a worker that expects nobody."""
     net = network("star", n=5)
     told = certify(net, "weimean", {0: 2, 1: 0, 2: 0, 3: 0, 4: 0}, search=0)
-    assert told.question.lying.tolist() == [1, 2, 3, 4]
+    assert told.question.alone.tolist() == [1, 2, 3, 4]
     assert told.bounded.status == "refuted"
     ring = certify(network("ring", n=6), "weimean", {0: 1, **dict.fromkeys(range(1, 6), 0)}, search=0)
-    assert ring.question.lying.tolist() == []
+    assert ring.question.alone.tolist() == []
     assert ring.bounded.status != "refuted"
+
+
+def test_liars_that_can_only_lie_together_count() -> None:
+    """Beside a worker that expects nobody one node cannot lie alone, but both can, and W' is not symmetric."""
+    weights = np.zeros((4, 4))
+    for first, second in ((0, 1), (1, 3), (3, 0), (0, 2), (2, 3), (3, 0)):
+        weights[first, second] += 0.1
+        weights[second, first] += 0.05
+    weights[1, 2] = weights[2, 1] = 0.05
+    np.fill_diagonal(weights, 1.0 - weights.sum(axis=1))
+    net = Network.from_adjacency((weights > 0.0) & ~np.eye(4, dtype=bool), weights=weights)
+    told = certify(net, "lazyios", [2, 0, 0, 2], search=0, guarantee="fair")
+    assert told.question.admits([1, 2]) and not told.question.alone.size
+    assert to_own(net.with_byzantine([1, 2])).sum(axis=0) == pytest.approx([1.1, 0.9])
+    assert told.bounded and told.fair.status == told.rdsa.status == "unknown"
+
+
+def test_a_total_does_not_change_what_the_rule_is_given(tmp_path: Path) -> None:
+    """FABA with f = 3 cuts three messages even if only one node of the network may lie."""
+    net = network("complete", n=8)
+    told = certify(net, "faba", 3, total=1, search=0)
+    assert {worker.f for worker in told.workers} == {3} and {worker.lying for worker in told.workers} == {1}
+    assert told.rho_bound == certify(net, "faba", 3, search=0).rho_bound == pytest.approx(3.0)
+    config = tmp_path / "run.yaml"
+    config.write_text("network: {name: complete, n: 8}\nrule: faba\nf: 3\nproblem: quadratic\n")
+    for words in (["--total", 1], ["--total", 1, "--f", 3]):
+        shown = json.loads(commands.run("certify", config, *words, "--search", 0, "--json").stdout)
+        assert ({worker["f"] for worker in shown["workers"]}, shown["rho_bound"]) == ({3}, pytest.approx(3.0))
 
 
 def test_a_rule_that_cannot_run_does_not_hold() -> None:

@@ -96,10 +96,12 @@ def command(
     source: Any = network_as_run(config) if run is not None else network
     net = network_of(source, param, byzantine, byzantine_count, weights, seed)
     wanted = config.get("f") if f is None else bound_of(f, net)
+    if f is None and total is not None and isinstance(wanted, str):
+        wanted = None  # the liars that "exact" would count are those of the total
     certificate = certify(
         net,
         rule or config.get("rule", "ios"),
-        None if f is None and total is not None else wanted,
+        wanted,
         total=total,
         guarantee=guarantee,
         rho=rho,

@@ -73,7 +73,7 @@ def certify(
 
     f          bound on the lying neighbours. On a network with liars, the question is about these, and f is "exact" by
                default. On one without, f must be given: the question is about all placements of at most f liars per
-               neighbourhood, and all their subsets
+               neighbourhood, however few
     total      on a network without liars: at most this many in the whole network (and f per neighbourhood, if given)
     guarantee  what `holds` answers: "bounded", "fair", "agrees", "connected", "rdsa" or "rca"
     rho        the limit of "bounded" and "fair" on the contraction constant
@@ -167,7 +167,7 @@ def _heaviest_lies(question: Question) -> Any:
 
 
 def _rate(question: Question, virtual: matrices.Mixing, seen: Spectrum | None) -> float | None:
-    if not question.anywhere or not question.f.any():
+    if not question.anywhere or not question.most.any():
         return matrices.mixing_rate(virtual.matrix)
     return None if seen is None else seen.rate
 

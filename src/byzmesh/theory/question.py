@@ -2,8 +2,8 @@
 
 given      the network names its liars; the workers are the honest ones
 anywhere   nobody is named: the liars may be any set of nodes such that every honest worker n has at most f_n of them as
-           neighbours and, if a total is given, of at most `total` nodes. Subsets of such sets are allowed too, so fewer
-           liars are included. Every node is then a worker that may be the victim
+           neighbours and, if a total is given, of at most `total` nodes. Smaller sets that meet this are included.
+           Every node is then a worker that may be the victim
 
 In either case f_n liars weigh at most the sum of n's f_n heaviest neighbours, so bounds that rise with it need no
 enumeration of placements.
@@ -28,9 +28,10 @@ from byzmesh.types import Floats, Integers
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The network, the bound f (R,) of each of its R workers on lying neighbours, and where liars may be.
+    """The network, the bound f (R,) that the rule of each of its R workers is given, and where liars may be.
 
-    total  at most this many lie in the whole network; None: any number that f allows (only if they may be anywhere)
+    total  at most this many lie in the whole network; None: any number that f allows (only if they may be anywhere).
+           The rule is given f all the same: it cuts f messages, however few may lie
     """
 
     network: Network
@@ -46,13 +47,17 @@ class Question:
     @cached_property
     def most(self) -> Integers:
         """(R,) how many neighbours of each worker can lie at once."""
-        return self.network.lying_neighbours if not self.anywhere else np.minimum(self.f, self.network.layout.degree)
+        if not self.anywhere:
+            return self.network.lying_neighbours
+        limit = self.network.n if self.total is None else self.total
+        return np.minimum(np.minimum(self.f, self.network.layout.degree), limit)
 
     @cached_property
-    def lying(self) -> Integers:
-        """Ids of the nodes that lie or, if liars may be anywhere, of those that may."""
-        if not self.anywhere:
-            return self.network.byzantine
+    def alone(self) -> Integers:
+        """Ids of the nodes that may lie alone, if liars may be anywhere. With different f others may lie in groups.
+
+        A liar beside a worker with f = 0 is possible only if that worker lies too.
+        """
         return np.array([node for node in range(self.network.n) if self.admits([node])], np.int64)
 
     def admits(self, liars: list[int]) -> bool:
@@ -120,7 +125,8 @@ def ask(network: Network, f: Any = None, total: int | None = None) -> Question:
 
     f      on a network with liars as in `Network.bounds`, by default "exact"; on one without it must be given: a number
            of liars per neighbourhood, one per node or a mapping from nodes, meant for liars anywhere
-    total  liars anywhere, at most this many in the whole network; f is then the same number unless given
+    total  liars anywhere, at most this many in the whole network; f, which the rule is given, is the same number unless
+           given
 
     >>> from byzmesh.networks import network
     >>> ask(network("paper/two-castle")).anywhere, ask(network("ring", n=5), 1).most.tolist()
@@ -136,6 +142,4 @@ def ask(network: Network, f: Any = None, total: int | None = None) -> Question:
         said = "f is not given" if f is None else f"f = {f!r} counts them"
         raise ConfigError(f"nobody lies in this network and {said}: give f, how many neighbours of a worker may lie")
     bounds = np.minimum(network.bounds(total if f is None else f), network.layout.degree)
-    if total is not None:
-        bounds = np.minimum(bounds, total)
     return Question(network=network, f=bounds, anywhere=True, total=total)

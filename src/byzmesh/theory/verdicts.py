@@ -173,20 +173,25 @@ def doubly_stochastic(facts: Facts) -> Verdict:
         if mixing.source == "convention":
             return Verdict("unknown", f"no theory gives this rule a W; of the conventional one the {reason}")
         return Verdict("refuted", reason)
-    if not question.anywhere or mixing.form == "own" or not question.f.any():
+    if not question.anywhere or mixing.form == "own" or not question.most.any():
         return Verdict("proved", "W is doubly stochastic")
     if mixing.form == "to-own":
-        # A single liar b leaves column m at 1 + w'_mb - w'_bm; liars add up, so each alone decides.
-        apart = np.abs(network.mixing - network.mixing.T)[:, question.lying]
-        if apart.size == 0 or apart.max() <= matrices.ROUNDING:
+        # Liars b leave column m at 1 + sum_b (w'_mb - w'_bm).
+        apart = np.abs(network.mixing - network.mixing.T)
+        if apart.max() <= matrices.ROUNDING:
             return Verdict("proved", "W is doubly stochastic whoever lies, since W' is symmetric")
-        liar = int(question.lying[apart.max(axis=0).argmax()])
+        alone = question.alone
+        if not apart[:, alone].max(initial=0.0) > matrices.ROUNDING:
+            return Verdict(
+                "unknown", "W' is not symmetric; W is doubly stochastic with any one liar, more were not tried"
+            )
+        liar = int(alone[apart[:, alone].max(axis=0).argmax()])
         return Verdict(
             "refuted", f"with a liar at {facts.name(liar)} columns of W do not sum to 1, since W' is not symmetric"
         )
     if (network.degree == network.n - 1).all():
         return Verdict("proved", "W is doubly stochastic whoever lies, since everybody is linked to everybody")
-    for node in question.lying.tolist():
+    for node in question.alone.tolist():
         matrix = matrices.MATRICES[mixing.form](network.with_byzantine([node]))
         if not matrices.doubly_stochastic(matrix):
             return Verdict(
