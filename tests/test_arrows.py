@@ -25,7 +25,7 @@ FLOOR = {
     "rng",
     "compiled",
 }
-FLOOR |= {"renamed", "round", "source"}
+FLOOR |= {"renamed", "round", "source", "sparse"}
 GROUND = {"networks", "rules", "attacks", "problems"}
 SIMULATION = GROUND | {"theory", "training"}
 CONFIG = SIMULATION | {"simulation"}

@@ -143,7 +143,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
     from byzmesh.problems.neural.modules import FROM_DATA
 
     # arguments that users do not choose
-    filled_in = {"modules": FROM_DATA, "weights": ("adjacency",)}.get(kind, ())
+    filled_in = {"modules": FROM_DATA, "weights": ("links", "adjacency")}.get(kind, ())
     rows = []
     for item in items:
         row = {

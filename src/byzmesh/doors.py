@@ -111,7 +111,8 @@ def register_topology(name: str, *, aliases: tuple[str, ...] = (), revision: int
 def register_weights(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function from the (n, n) adjacency to (n, n) mixing weights whose rows sum to 1.
 
-    `revision` is as for `register_rule`.
+    If its argument is called `links` instead, it gets `byzmesh.networks.Links` and returns the weight of each link
+    (E,), which works for networks of any size. `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, numpy as np
     >>> @bm.register_weights("mostly-own")

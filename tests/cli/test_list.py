@@ -18,5 +18,5 @@ def test_everything_has_names_and_options(kind: Kind) -> None:
 def test_weights_and_schedules() -> None:
     weights = {row["name"]: row for row in as_json("list", "weights")}
     assert weights["metropolis-hastings"]["aliases"] == ["mh", "metropolis"]
-    assert weights["metropolis-hastings"]["options"] == {}, "the adjacency matrix is not a user's choice"
+    assert weights["metropolis-hastings"]["options"] == {}, "the graph is not a user's choice"
     assert {"name": "constant", "aliases": [], "options": {"a": 0.1}}.items() <= as_json("list", "schedules")[0].items()

@@ -37,7 +37,7 @@ def test_lists_are_sorted_and_none_means_none() -> None:
     [
         (5, "from 0 to 4 on 5 nodes, got 5"),
         (-1, "got -1"),
-        ([5], "node 5, which the graph does not have"),
+        ([5], "names node 5, but nodes are numbered 0 to 4"),
         ([1, 1], "names a node twice"),
         ([0, 1, 2, 3, 4], "at least one worker must be honest"),
         ("nobody", "'none', a list of node ids or a number of liars, got 'nobody'"),

@@ -10,11 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.networks import Network, best_constant, equal, lazy, max_degree, metropolis_hastings, network, schemes
+from byzmesh.networks import Network, network, schemes
 from byzmesh.networks import second_eigenvalue as second
 
 # 0-1, 1-2, 2-0, 2-3: degrees 2, 2, 3, 1
-PAW = np.array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]], bool)
+PAW = [[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]]
+
+
+def mixing(scheme: str) -> np.ndarray:
+    """W' of the paw graph."""
+    return Network.from_adjacency(PAW, weights=scheme).mixing
 
 
 def test_metropolis_hastings_by_hand() -> None:
@@ -24,12 +29,12 @@ def test_metropolis_hastings_by_hand() -> None:
         [1 / 4, 1 / 4, 1 / 4, 1 / 4],
         [0, 0, 1 / 4, 3 / 4],
     ]
-    np.testing.assert_allclose(metropolis_hastings(PAW), expected, atol=1e-15)
+    np.testing.assert_allclose(mixing("metropolis-hastings"), expected, atol=1e-15)
 
 
 def test_equal_by_hand() -> None:
     expected = [[1 / 3, 1 / 3, 1 / 3, 0], [1 / 3, 1 / 3, 1 / 3, 0], [1 / 4] * 4, [0, 0, 1 / 2, 1 / 2]]
-    np.testing.assert_allclose(equal(PAW), expected, atol=1e-15)
+    np.testing.assert_allclose(mixing("equal"), expected, atol=1e-15)
 
 
 def test_max_degree_by_hand() -> None:
@@ -39,12 +44,12 @@ def test_max_degree_by_hand() -> None:
         [1 / 4, 1 / 4, 1 / 4, 1 / 4],
         [0, 0, 1 / 4, 3 / 4],
     ]
-    np.testing.assert_allclose(max_degree(PAW), expected, atol=1e-15)
+    np.testing.assert_allclose(mixing("max-degree"), expected, atol=1e-15)
 
 
 def test_lazy_is_half_way_to_identity() -> None:
-    np.testing.assert_allclose(lazy(PAW), (np.eye(4) + metropolis_hastings(PAW)) / 2, atol=1e-15)
-    assert np.linalg.eigvalsh(lazy(PAW)).min() >= 0
+    np.testing.assert_allclose(mixing("lazy"), (np.eye(4) + mixing("metropolis-hastings")) / 2, atol=1e-15)
+    assert np.linalg.eigvalsh(mixing("lazy")).min() >= 0
 
 
 def test_best_constant_on_a_ring_is_two_over_the_sum_of_the_extreme_eigenvalues() -> None:
@@ -54,14 +59,14 @@ def test_best_constant_on_a_ring_is_two_over_the_sum_of_the_extreme_eigenvalues(
 
 def test_best_constant_on_a_star_stops_where_own_weights_would_turn_negative() -> None:
     # mu_2 = 1, mu_n = 6: the unconstrained 2/7 would put 1 - 10/7 < 0 on the centre.
-    mixing = network("star", n=6, weights="best-constant").mixing
-    np.testing.assert_allclose(mixing[0], [0, 0.2, 0.2, 0.2, 0.2, 0.2], atol=1e-15)
+    star = network("star", n=6, weights="best-constant").mixing
+    np.testing.assert_allclose(star[0], [0, 0.2, 0.2, 0.2, 0.2, 0.2], atol=1e-15)
 
 
 @pytest.mark.parametrize(("name", "options"), [("ring", {"n": 9}), ("star", {"n": 7}), ("paper/er-12", {})])
 def test_no_other_nonnegative_constant_mixes_faster(name: str, options: dict[str, Any]) -> None:
     adjacency = network(name, **options).adjacency
-    best = second(best_constant(adjacency))
+    best = second(network(name, **options, weights="best-constant").mixing)
     laplacian = np.diag(adjacency.sum(axis=1)) - adjacency.astype(float)
     for alpha in np.linspace(0.01, 1.0, 50) / adjacency.sum(axis=1).max():
         assert second(np.eye(len(adjacency)) - alpha * laplacian) >= best - 1e-12

@@ -9,58 +9,67 @@ import numpy as np
 
 from byzmesh.attacks.base import Scene, View, Weigh
 from byzmesh.round import Round
-from byzmesh.types import Booleans, Floats, Integers
+from byzmesh.sparse import row_sums
+from byzmesh.types import Floats, Integers
 
 
 def make_scene(
-    adjacency: Booleans,
+    receiver: Integers,
+    sender: Integers,
     honest: Integers,
     byzantine: Integers,
     *,
-    mixing: Floats,
-    metropolis: Floats,
+    mixing: tuple[Floats, Floats],
+    metropolis: tuple[Floats, Floats],
     fiedler: Callable[[], Floats],
 ) -> Scene:
     """The graph as known to liars that see these honest workers.
 
-    adjacency           (n, n) links
-    honest, byzantine   ids of the honest workers that are seen, and of the liars; other nodes and their weights are
-                        left out
-    mixing, metropolis  (n, n) the weights in use, and Metropolis-Hastings weights
+    receiver, sender    (E,) who hears whom, sorted by receiver, then by sender
+    honest, byzantine   ids, ascending, of the honest workers that are seen, and of the liars; other nodes and their
+                        weights are left out
+    mixing, metropolis  (link (E,), own (n,)): the weights in use, and Metropolis-Hastings weights
     fiedler             see `Scene`
 
-    >>> ring = np.roll(np.eye(4, dtype=bool), 1, axis=1) | np.roll(np.eye(4, dtype=bool), -1, axis=1)
-    >>> third = (ring | np.eye(4, dtype=bool)) / 3
-    >>> weights = {"mixing": third, "metropolis": third, "fiedler": lambda: third[0]}
-    >>> seen = make_scene(ring, np.array([1, 2, 3]), np.array([0]), **weights)
+    >>> third = (np.full(8, 1 / 3), np.full(4, 1 / 3))
+    >>> ring = (np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([1, 3, 0, 2, 1, 3, 0, 2]))
+    >>> weights = {"mixing": third, "metropolis": third, "fiedler": lambda: third[1]}
+    >>> seen = make_scene(*ring, np.array([1, 2, 3]), np.array([0]), **weights)
     >>> seen.victims, seen.neighbour, seen.lie_weight.round(2)
     (array([0, 2]), array([[1],
            [1]]), array([0.33, 0.33]))
     """
-    links = adjacency[np.ix_(honest, honest)]
-    lies = adjacency[np.ix_(honest, byzantine)]
-    victims = np.flatnonzero(lies.any(axis=1)).astype(np.int64)
-    pair_victim, pair_liar = np.nonzero(lies)
-    count = links[victims].sum(axis=1)
-    neighbour = np.full((len(victims), int(count.max(initial=0))), -1, np.int64)
-    row, column = np.nonzero(links[victims])
-    first = np.concatenate([[0], np.cumsum(count)[:-1]]) if len(count) else count
-    neighbour[row, np.arange(len(row)) - first[row]] = column
+    row = np.full(len(mixing[1]), -1, np.int64)
+    row[honest] = np.arange(len(honest))
+    lies = np.zeros(len(row), bool)
+    lies[byzantine] = True
+    told = np.flatnonzero((row[receiver] >= 0) & lies[sender])
+    victims = np.unique(row[receiver[told]])
+    place = np.full(len(row), -1, np.int64)
+    place[honest[victims]] = np.arange(len(victims))
+    near = np.flatnonzero((place[receiver] >= 0) & (row[sender] >= 0))
+    at = place[receiver[near]]
+    count = np.bincount(at, minlength=len(victims))
+    slot = np.arange(len(near)) - (np.cumsum(count) - count)[at]
+    shape, lying = (len(victims), int(count.max(initial=0))), (len(victims), len(byzantine))
+    neighbour = np.full(shape, -1, np.int64)
+    neighbour[at, slot] = row[sender[near]]
 
-    def weights(matrix: Floats) -> tuple[Floats, Floats, Floats]:
-        block = matrix[np.ix_(honest[victims], honest)]
-        near = np.where(neighbour >= 0, np.take_along_axis(block, np.maximum(neighbour, 0), axis=1), 0.0)
-        own = matrix[honest[victims], honest[victims]]
-        return near, own, (matrix[np.ix_(honest[victims], byzantine)] * lies[victims]).sum(axis=1)
+    def weights(given: tuple[Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+        link, own = given
+        around = np.zeros(shape)
+        around[at, slot] = link[near]
+        lie = row_sums(place[receiver[told]], np.searchsorted(byzantine, sender[told]), link[told], lying)
+        return around, own[honest[victims]], lie
 
     weight, own_weight, lie_weight = weights(mixing)
     metropolis_weight, metropolis_own, metropolis_lie = weights(metropolis)
     return Scene(
         honest=honest,
         byzantine=byzantine,
-        liar=byzantine[pair_liar],
-        victim=honest[pair_victim],
-        place=np.searchsorted(victims, pair_victim),
+        liar=sender[told],
+        victim=receiver[told],
+        place=place[receiver[told]],
         victims=victims,
         neighbour=neighbour,
         weight=weight,

@@ -10,7 +10,7 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
-from byzmesh.networks.graph import as_mapping
+from byzmesh.networks.specs import as_mapping
 from byzmesh.networks.topologies import topologies
 from byzmesh.networks.weights import schemes
 
@@ -30,8 +30,7 @@ def canonical_network(spec: Any) -> dict[str, Any]:
     if "name" in given:
         options = {key: value for key, value in given.items() if key in topologies.entry(given["name"]).options}
         return {**topologies.canonical({"name": given["name"], **options}), **rest}
-    line, column = np.nonzero(np.triu(built.adjacency))
-    edges = np.stack([line, column], axis=1).tolist()
+    edges = built.links.both_ways().tolist()
     label = Path(given["file"]).stem if "file" in given else given.get("label")
     named = {} if label in (None, *UNNAMED) else {"label": label}
     return {"edges": edges, "n": built.n, **rest, **named}

@@ -7,7 +7,7 @@ from typing import Any
 
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError
-from byzmesh.networks.graph import as_mapping
+from byzmesh.networks.specs import as_mapping
 from byzmesh.networks.topologies import topologies
 from byzmesh.problems.base import problems
 from byzmesh.problems.data.partition import partitions

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from byzmesh.networks.graph import as_mapping
+from byzmesh.networks.specs import as_mapping
 from byzmesh.plugins import full_name
 
 DATA_ENDINGS = (".npz", ".csv")

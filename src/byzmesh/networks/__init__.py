@@ -3,6 +3,7 @@ each message counts."""
 
 from byzmesh.networks.graph import Network
 from byzmesh.networks.layout import Layout
+from byzmesh.networks.links import Links
 from byzmesh.networks.spectrum import algebraic_connectivity, fiedler_vector, laplacian, second_eigenvalue, spectral_gap
 from byzmesh.networks.weights import best_constant, equal, lazy, max_degree, metropolis_hastings, schemes
 
@@ -10,6 +11,7 @@ network = Network.from_spec
 
 __all__ = [
     "Layout",
+    "Links",
     "Network",
     "algebraic_connectivity",
     "best_constant",

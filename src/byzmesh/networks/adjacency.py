@@ -1,4 +1,4 @@
-"""From a user's matrix, edges or networkx graph to a checked adjacency matrix."""
+"""From a user's matrix, edges or networkx graph to checked links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from byzmesh.checks import is_whole, whole
 from byzmesh.errors import ConfigError
-from byzmesh.types import Booleans, Floats
+from byzmesh.networks.links import Links
+from byzmesh.sparse import frozen
+from byzmesh.types import Floats, Integers
 
 if TYPE_CHECKING:
     import networkx
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What a graph or a file says about a network: the arguments of `Network.from_adjacency`."""
+    """What a topology, a graph or a file says about a network."""
 
-    adjacency: Any
+    links: Links
     byzantine: Any = None
     weights: Any = None
     name: str = "adjacency"
@@ -37,28 +39,37 @@ def checked_node(node: Any, n: int) -> int:
     return int(node)
 
 
-def checked_adjacency(adjacency: Any) -> Booleans:
-    """(n, n) bool: symmetric, no loops.
+def links_of_matrix(adjacency: Any) -> Links:
+    """From an (n, n) matrix of 0 and 1, dense or SciPy's: symmetric, no loops.
 
-    >>> checked_adjacency([[0, 1], [0, 0]])
+    >>> links_of_matrix([[0, 1], [0, 0]])
     Traceback (most recent call last):
     byzmesh.errors.ConfigError: adjacency must be symmetric, but 0-1 is linked in one direction only; link both
     """
+    sparse = hasattr(adjacency, "tocoo")
     try:
-        given = np.asarray(adjacency)
+        given = adjacency.tocoo() if sparse else np.asarray(adjacency)
     except ValueError:
         raise ConfigError("adjacency must be an (n, n) matrix, got rows of different lengths") from None
-    if given.ndim != 2 or given.shape[0] != given.shape[1] or len(given) == 0:
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] == 0:
         raise ConfigError(f"adjacency must be an (n, n) matrix with n >= 1, got shape {given.shape}")
-    if given.dtype.kind not in "biuf" or not ((given == 0) | (given == 1)).all():
+    entries: Any = given.data if sparse else given
+    if given.dtype.kind not in "biuf" or not ((entries == 0) | (entries == 1)).all():
         raise ConfigError("adjacency must contain only 0 and 1; give edge weights as weights=")
-    links: Booleans = given.astype(np.bool_)
-    loops = np.flatnonzero(np.diag(links))
+    receiver, sender = given.nonzero()
+    return checked(Links.of_pairs(receiver, sender, given.shape[0]))
+
+
+def checked(links: Links) -> Links:
+    """The links, if nobody is linked to itself and all go both ways."""
+    loops = np.flatnonzero(links.receiver == links.sender)
     if len(loops):
-        raise ConfigError(f"node {loops[0]} is linked to itself; remove the loop, every node has its own weight anyway")
-    one_way = np.argwhere(links & ~links.T)
+        raise ConfigError(
+            f"node {links.sender[loops[0]]} is linked to itself; remove the loop, every node has its own weight anyway"
+        )
+    one_way = np.flatnonzero(links.back < 0)
     if len(one_way):
-        i, j = one_way[0].tolist()
+        i, j = links.receiver[one_way[0]], links.sender[one_way[0]]
         raise ConfigError(f"adjacency must be symmetric, but {i}-{j} is linked in one direction only; link both")
     return links
 
@@ -71,24 +82,19 @@ def checked_positions(positions: Any, n: int) -> Floats:
         raise ConfigError(f"positions must be an ({n}, 2) array of numbers") from None
     if spots.shape != (n, 2) or not np.isfinite(spots).all():
         raise ConfigError(f"positions must be an ({n}, 2) array of finite numbers, got shape {spots.shape}")
-    spots.setflags(write=False)
-    return spots
+    return frozen(spots)
 
 
-def adjacency_of_edges(edges: Iterable[Any], n: int | None = None) -> Booleans:
-    """(n, n) bool from pairs of ids. Links go both ways: list each once, or all of them in both directions.
+def links_of_edges(edges: Any, n: int | None = None) -> Links:
+    """From pairs of ids. Links go both ways: list each once, or all of them in both directions.
 
     A list with some links in both directions and others in one describes a directed graph and is refused.
 
-    >>> adjacency_of_edges([(0, 1)]).astype(int)
+    >>> links_of_edges([(0, 1)]).dense().astype(int)
     array([[0, 1],
            [1, 0]])
     """
-    pairs = [tuple(edge) for edge in edges]
-    for pair in pairs:
-        if len(pair) != 2 or not all(is_whole(node) and node >= 0 for node in pair):
-            raise ConfigError(f"an edge must be a pair of node ids from 0, got {pair!r}")
-    ends = np.asarray(pairs, np.int64).reshape(-1, 2)
+    ends = edges if _is_pairs(edges) else _checked_pairs(edges)
     n = None if n is None else whole("n", n, 1)
     if n is None:
         if len(ends) == 0:
@@ -99,20 +105,39 @@ def adjacency_of_edges(edges: Iterable[Any], n: int | None = None) -> Booleans:
             raise ConfigError(f"no edge names node {unseen[0]}; number the nodes from 0 without gaps, or give n={n}")
     elif len(ends) and ends.max() >= n:
         raise ConfigError(f"an edge names node {ends.max()}, but nodes are numbered 0 to {n - 1}; raise n")
-    links = np.zeros((n, n), np.bool_)
-    links[ends[:, 0], ends[:, 1]] = True
-    both, one_way = np.argwhere(np.triu(links & links.T, 1)), np.argwhere(links & ~links.T)
+    listed = Links.of_pairs(ends[:, 0], ends[:, 1], n)
+    both, one_way = listed.both_ways(), np.flatnonzero(listed.back < 0)
     if len(both) and len(one_way):
-        (i, j), (k, m) = both[0], one_way[0]
+        (i, j), k, m = both[0], listed.receiver[one_way[0]], listed.sender[one_way[0]]
         raise ConfigError(
             f"{i}-{j} is listed in both directions and {k}-{m} in one only, as in a directed graph; byzmesh links go "
             "both ways: list each once"
         )
-    return checked_adjacency(links | links.T)
+    receiver, sender = np.concatenate([ends, ends[:, ::-1]]).T
+    return checked(Links.of_pairs(receiver, sender, n))
+
+
+def _is_pairs(edges: Any) -> bool:
+    """Whether edges are already an (E, 2) array of ids."""
+    return (
+        isinstance(edges, np.ndarray)
+        and edges.dtype.kind in "iu"
+        and edges.ndim == 2
+        and edges.shape[1] == 2
+        and edges.min(initial=0) >= 0
+    )
+
+
+def _checked_pairs(edges: Iterable[Any]) -> Integers:
+    pairs = [tuple(edge) for edge in edges]
+    for pair in pairs:
+        if len(pair) != 2 or not all(is_whole(node) and node >= 0 for node in pair):
+            raise ConfigError(f"an edge must be a pair of node ids from 0, got {pair!r}")
+    return np.asarray(pairs, np.int64).reshape(-1, 2)
 
 
 def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Parts:
-    """Adjacency, liars and positions of a networkx graph, its labels renumbered in sorted order."""
+    """Links, liars and positions of a networkx graph, its labels renumbered in sorted order."""
     if graph.is_directed():
         raise ConfigError("the graph is directed; byzmesh links go both ways: pass graph.to_undirected()")
     if graph.is_multigraph():
@@ -126,7 +151,7 @@ def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Part
             "node labels cannot be sorted; pass networkx.convert_node_labels_to_integers(graph)"
         ) from None
     number = {label: index for index, label in enumerate(labels)}
-    adjacency = adjacency_of_edges([(number[a], number[b]) for a, b in graph.edges()], len(labels))
+    ends = np.array([(number[a], number[b]) for a, b in graph.edges()], np.int64).reshape(-1, 2)
     if byzantine is None:
         byzantine = [index for index, label in enumerate(labels) if _lies(graph.nodes[label], label)]
     elif isinstance(byzantine, Iterable) and not isinstance(byzantine, str):
@@ -137,7 +162,11 @@ def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Part
     names = tuple(map(str, labels))
     numbered = names == tuple(map(str, range(len(labels))))
     return Parts(
-        adjacency=adjacency, byzantine=byzantine, name=name, positions=positions, names=None if numbered else names
+        links=links_of_edges(ends, len(labels)),
+        byzantine=byzantine,
+        name=name,
+        positions=positions,
+        names=None if numbered else names,
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from byzmesh.errors import ConfigError
 from byzmesh.files import figure_suffix, save_figure
 from byzmesh.networks.positions import circle
 from byzmesh.types import Floats
@@ -25,6 +26,8 @@ HONEST, LYING = "#2563a8", "#c62828"
 HONEST_LINK, LYING_LINK = "#8796a8", "#e3a29b"
 DENSE = 0.3
 """Fraction of possible links above which a graph without positions is drawn on a circle."""
+MOST_NODES = 2000
+"""More nodes are not drawn: they would be smaller than a pixel."""
 SMALLEST_LETTERS = 4.0
 """Points; smaller labels are left out."""
 
@@ -36,6 +39,11 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
          often one end cut the other, instead of coloured by who lies
     """
     figure_suffix(path)
+    if network.n > MOST_NODES:
+        raise ConfigError(
+            f"a picture shows at most {MOST_NODES} nodes, network {network.name} has {network.n}; draw a smaller one "
+            "of its kind, or save it as .graphml for a program that draws large graphs"
+        )
     import matplotlib
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
@@ -47,9 +55,8 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
     axes.set_axis_off()
     axes.set_xlim(0.0, width)
     axes.set_ylim(0.0, height)
-    lies = np.zeros(network.n, bool)
-    lies[network.byzantine] = True
-    ends = np.argwhere(np.triu(network.adjacency))
+    lies = network.lies
+    ends = network.links.both_ways()
     touches = lies[ends].any(axis=1)
     thin = 1.1 if len(ends) < 500 else 0.5
     if cut is None:
@@ -84,12 +91,12 @@ def positions(network: Network) -> Floats:
     """(n, 2) positions of the nodes, in any unit."""
     if network.positions is not None:
         return network.positions
-    links = network.adjacency.sum()
-    if links >= DENSE * network.n * (network.n - 1):
+    if len(network.links.sender) >= DENSE * network.n * (network.n - 1):
         return np.asarray(circle(network.n))
     import networkx
 
-    graph = networkx.from_numpy_array(network.adjacency)
+    graph: networkx.Graph[int] = networkx.empty_graph(network.n)
+    graph.add_edges_from(network.links.both_ways().tolist())
     pulled = networkx.spring_layout(graph, seed=0, iterations=200 if network.n <= 200 else 50)
     return np.asarray([pulled[node] for node in range(network.n)], np.float64)
 

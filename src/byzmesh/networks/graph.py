@@ -1,36 +1,31 @@
-"""Network: who is linked to whom, who lies, and how much each message counts."""
+"""Network: built from a name, a matrix, edges, a graph or a file, and changed into other networks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from byzmesh.checks import whole
-from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.errors import ConfigError, UnknownOption
 from byzmesh.networks import adjacency as convert
-from byzmesh.networks import drawing, io
+from byzmesh.networks import drawing, io, specs
 from byzmesh.networks.adjacency import Parts
 from byzmesh.networks.byzantine import place
-from byzmesh.networks.fault_bounds import resolve_bounds
-from byzmesh.networks.layout import Layout, inbox_layout
-from byzmesh.networks.topologies import topologies
-from byzmesh.networks.weights import EXPLICIT, mixing_matrix
-from byzmesh.types import Booleans, Floats, Integers
+from byzmesh.networks.facts import Facts
+from byzmesh.networks.weights import EXPLICIT, mixing_weights
+from byzmesh.sparse import frozen
+from byzmesh.types import Floats
 
 if TYPE_CHECKING:
     import networkx
-
 
 DEFAULT_WEIGHTS = "metropolis-hastings"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Network:
+class Network(Facts):
     """An undirected graph of n workers, some of which lie. Created by `bm.network` or a `from_` method.
 
     Arrays are read-only; a change is a new network (`with_byzantine`, `with_weights`, `honest_only`).
@@ -41,21 +36,6 @@ class Network:
     >>> net.neighbours(2), net.lying_neighbours, net.honest_connected
     (array([0, 1, 3]), array([0, 0, 1]), True)
     """
-
-    adjacency: Booleans
-    """(n, n) symmetric, False on the diagonal."""
-    byzantine: Integers
-    """(B,) ids of the liars, ascending."""
-    mixing: Floats
-    """(n, n) W', the weights of all n workers."""
-    weights: str = DEFAULT_WEIGHTS
-    """Name of the weight scheme, or `explicit`."""
-    name: str = "adjacency"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    positions: Floats | None = None
-    """(n, 2) where to draw the nodes, if the topology says."""
-    names: tuple[str, ...] | None = None
-    """The user's names of the nodes, if they have any."""
 
     @classmethod
     def from_adjacency(
@@ -70,27 +50,43 @@ class Network:
         positions: Any = None,
         names: tuple[str, ...] | None = None,
     ) -> Network:
-        """From an (n, n) matrix of 0 and 1 (or bool). The other arguments are as in `from_spec`.
+        """From an (n, n) matrix of 0 and 1 (or bool), dense or SciPy's. The other arguments are as in `from_spec`.
 
         >>> Network.from_adjacency([[0, 1], [1, 0]], weights="equal").mixing
         array([[0.5, 0.5],
                [0.5, 0.5]])
         """
-        links = convert.checked_adjacency(adjacency)
-        scheme, mixing = mixing_matrix(links, DEFAULT_WEIGHTS if weights is None else weights)
-        liars = place("none" if byzantine is None else byzantine, len(links), seed)
-        spots = None if positions is None else convert.checked_positions(positions, len(links))
-        for array in (links, mixing, liars):
-            array.setflags(write=False)
-        if names is not None and (len(names) != len(links) or len(set(names)) < len(names)):
-            raise ConfigError(f"names must be {len(links)} different names, one per node, got {len(names)}")
+        return cls.from_parts(
+            Parts(
+                links=convert.links_of_matrix(adjacency),
+                byzantine=byzantine,
+                weights=weights,
+                name=name,
+                parameters=parameters or {},
+                positions=positions,
+                names=names,
+            ),
+            seed=seed,
+        )
+
+    @classmethod
+    def from_parts(cls, parts: Parts, *, weights: Any = None, seed: int = 0) -> Network:
+        """From checked links and what else is known of them; `weights`, if given, replace those of the parts."""
+        links, names = parts.links, parts.names
+        chosen = parts.weights if weights is None else weights
+        made = mixing_weights(links, DEFAULT_WEIGHTS if chosen is None else chosen)
+        liars = place("none" if parts.byzantine is None else parts.byzantine, links.n, seed)
+        spots = None if parts.positions is None else convert.checked_positions(parts.positions, links.n)
+        if names is not None and (len(names) != links.n or len(set(names)) < len(names)):
+            raise ConfigError(f"names must be {links.n} different names, one per node, got {len(names)}")
         return cls(
-            adjacency=links,
-            byzantine=liars,
-            mixing=mixing,
-            weights=scheme,
-            name=name,
-            parameters=dict(parameters or {}),
+            links=links,
+            byzantine=frozen(liars),
+            link_weight=made.link,
+            own_weight=made.own,
+            weights=made.name,
+            name=parts.name,
+            parameters=dict(parts.parameters),
             positions=spots,
             names=names,
         )
@@ -111,9 +107,8 @@ class Network:
         >>> Network.from_edges([(0, 1)], n=3).degree
         array([1, 1, 0])
         """
-        return cls.from_adjacency(
-            convert.adjacency_of_edges(edges, n), byzantine=byzantine, weights=weights, seed=seed, name=name
-        )
+        links = convert.links_of_edges(edges, n)
+        return cls.from_parts(Parts(links=links, byzantine=byzantine, weights=weights, name=name), seed=seed)
 
     @classmethod
     def from_networkx(
@@ -136,8 +131,8 @@ class Network:
         array([2])
         """
         parts = convert.parts_of_networkx(graph, byzantine)
-        changed = {"name": name or parts.name, "parameters": parameters}
-        return cls._of(parts, weights=weights, seed=seed, **changed)
+        named = replace(parts, name=name or parts.name, parameters=parameters or {})
+        return cls.from_parts(named, weights=weights, seed=seed)
 
     @classmethod
     def from_file(cls, path: str | Path, *, byzantine: Any = None, weights: Any = None, seed: int = 0) -> Network:
@@ -147,7 +142,7 @@ class Network:
         """
         parts = io.read(Path(path), byzantine)
         try:
-            return cls._of(parts, weights=weights, seed=seed)
+            return cls.from_parts(parts, weights=weights, seed=seed)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
 
@@ -182,40 +177,18 @@ class Network:
         if isinstance(spec, Network):
             return spec._changed(byzantine, weights, 0 if seed is None else seed, parameters)
         options = {"byzantine": byzantine, "weights": weights, "seed": seed, **parameters}
-        given = {**as_mapping(spec), **{key: value for key, value in options.items() if value is not None}}
+        given = {**specs.as_mapping(spec), **{key: value for key, value in options.items() if value is not None}}
         rest = {key: given.pop(key, None) for key in ("byzantine", "weights")}
         start = given.pop("seed", None)
         start = 0 if start is None else whole("network seed", start, -(2**63))
         if "file" in given:
-            _only(given, "file")
+            specs.only(given, "file")
             return cls.from_file(Path(folder) / str(given["file"]), **rest, seed=start)
         if "edges" in given:
-            _only(given, "edges", "n", "label")
+            specs.only(given, "edges", "n", "label")
             pairs = [tuple(edge) for edge in given["edges"]]
             return cls.from_edges(pairs, given.get("n"), **rest, seed=start, name=given.get("label", "edges"))
-        entry = topologies.entry(given["name"])
-        if "seed" in entry.options:
-            given["seed"] = start
-        entry, chosen = topologies.options_of(given, {})
-        shown = {option: chosen.get(option, default) for option, default in entry.options.items()}
-        graph = entry.factory(**chosen)
-        return cls.from_networkx(graph, **rest, seed=start, name=entry.name, parameters=shown)
-
-    @classmethod
-    def _of(cls, parts: Parts, *, weights: Any, seed: int, **changed: Any) -> Network:
-        return cls.from_adjacency(
-            parts.adjacency,
-            byzantine=parts.byzantine,
-            weights=parts.weights if weights is None else weights,
-            seed=seed,
-            **{
-                "name": parts.name,
-                "parameters": parts.parameters,
-                "positions": parts.positions,
-                "names": parts.names,
-                **changed,
-            },
-        )
+        return cls.from_parts(specs.of_topology(given, start, rest["byzantine"]), weights=rest["weights"], seed=start)
 
     def _changed(self, byzantine: Any, weights: Any, seed: int, parameters: Mapping[str, Any]) -> Network:
         if parameters:
@@ -231,100 +204,19 @@ class Network:
     def draw(self, path: str | Path, cut: Floats | None = None) -> Path:
         """Draw to a PNG, SVG or PDF file (by suffix): honest workers blue circles, liars red squares.
 
-        `cut` (n, n) colours the links by how often the row's worker cut the column's.
+        `cut` (n, n) colours the links by how often the row's worker cut the column's. At most 2,000 nodes.
         """
         return drawing.draw(self, Path(path), cut)
-
-    def __repr__(self) -> str:
-        return f"Network({self.name!r}, n={self.n}, byzantine={self.byzantine.tolist()}, weights={self.weights!r})"
-
-    def label(self, node: int) -> str:
-        """The user's name of a node, or its number.
-
-        >>> Network.from_edges([(0, 1)]).label(1)
-        '1'
-        """
-        return str(node) if self.names is None else self.names[node]
-
-    def node(self, name: str) -> int:
-        """The number of a node that the user calls by its name or number.
-
-        >>> Network.from_edges([(0, 1)]).node("1")
-        1
-        """
-        if self.names is not None and name in self.names:
-            return self.names.index(name)
-        if name.isdigit() and int(name) < self.n:
-            return int(name)
-        known = f"0 to {self.n - 1}" if self.names is None else ", ".join(self.names[:8])
-        raise ConfigError(f"no node {name!r} in network {self.name}; its nodes are {known}")
-
-    @property
-    def n(self) -> int:
-        """Number of workers, liars included."""
-        return len(self.adjacency)
-
-    @cached_property
-    def honest(self) -> Integers:
-        """(N,) ids of the honest workers, ascending: row r of the honest models belongs to worker honest[r]."""
-        return _frozen(np.setdiff1d(np.arange(self.n, dtype=np.int64), self.byzantine))
-
-    @cached_property
-    def degree(self) -> Integers:
-        """(n,) number of neighbours."""
-        return _frozen(self.adjacency.sum(axis=1, dtype=np.int64))
-
-    @cached_property
-    def lying_neighbours(self) -> Integers:
-        """(N,) number of lying neighbours of each honest worker: what f="exact" means."""
-        return _frozen(self.adjacency[np.ix_(self.honest, self.byzantine)].sum(axis=1, dtype=np.int64))
-
-    @cached_property
-    def honest_mixing(self) -> Floats:
-        """(N, N) the honest block of W'; what a row lacks to 1 is the weight of lying neighbours."""
-        block: Floats = self.mixing[np.ix_(self.honest, self.honest)]
-        block.setflags(write=False)
-        return block
-
-    @cached_property
-    def honest_connected(self) -> bool:
-        """Whether the honest workers reach each other without a liar in between."""
-        links = self.adjacency[np.ix_(self.honest, self.honest)]
-        reached = np.zeros(len(links), bool)
-        front = reached.copy()
-        front[0] = True
-        while front.any():
-            reached |= front
-            front = links[front].any(axis=0) & ~reached
-        return bool(reached.all())
-
-    @cached_property
-    def layout(self) -> Layout:
-        """Inboxes of the honest workers."""
-        return inbox_layout(self.adjacency, self.mixing, self.honest)
-
-    def neighbours(self, worker: int) -> Integers:
-        """Ids of a worker's neighbours, ascending."""
-        return np.flatnonzero(self.adjacency[convert.checked_node(worker, self.n)]).astype(np.int64)
-
-    def bounds(self, f: Any) -> Integers:
-        """(N,) the bound on lying neighbours per honest worker; `f` as in `fault_bounds.resolve_bounds`.
-
-        >>> Network.from_edges([(0, 1), (1, 2)], byzantine=[2]).bounds("exact")
-        array([0, 1])
-        """
-        return resolve_bounds(f, self.honest, self.lying_neighbours, self.n)
 
     def with_byzantine(self, byzantine: Any, *, seed: int = 0) -> Network:
         """The same graph and weights with other liars: "none", a list of ids or a number placed by `seed`."""
         liars = place(byzantine, self.n, seed)
-        return replace(self, byzantine=_frozen(liars))
+        return replace(self, byzantine=frozen(liars))
 
     def with_weights(self, weights: Any) -> Network:
-        """The same graph and liars with another weight scheme or an explicit (n, n) array."""
-        scheme, mixing = mixing_matrix(self.adjacency, weights)
-        mixing.setflags(write=False)
-        return replace(self, weights=scheme, mixing=mixing)
+        """The same graph and liars with another weight scheme or an explicit (n, n) matrix, dense or SciPy's."""
+        made = mixing_weights(self.links, weights)
+        return replace(self, weights=made.name, link_weight=made.link, own_weight=made.own)
 
     def honest_only(self) -> Network:
         """The graph of the honest workers, renumbered 0 to N - 1 in order, weights recomputed: the paper's "no attack".
@@ -337,39 +229,15 @@ class Network:
         """
         weights: Any = self.weights
         if self.weights == EXPLICIT:
-            weights = self.honest_mixing + np.diag(self.mixing[np.ix_(self.honest, self.byzantine)].sum(axis=1))
-        return Network.from_adjacency(
-            self.adjacency[np.ix_(self.honest, self.honest)],
-            weights=weights,
-            name=self.name if len(self.byzantine) == 0 else f"{self.name}, honest only",
-            parameters=self.parameters,
-            positions=None if self.positions is None else self.positions[self.honest],
-            names=None if self.names is None else tuple(self.names[node] for node in self.honest.tolist()),
+            inner, kept = self.links.among(self.honest)
+            weights = inner.matrix(self.link_weight[kept], self.own_weight[self.honest] + self.lying_weight)
+        return Network.from_parts(
+            Parts(
+                links=self.honest_links,
+                weights=weights,
+                name=self.name if len(self.byzantine) == 0 else f"{self.name}, honest only",
+                parameters=self.parameters,
+                positions=None if self.positions is None else self.positions[self.honest],
+                names=None if self.names is None else tuple(self.names[node] for node in self.honest.tolist()),
+            )
         )
-
-
-def as_mapping(spec: Any) -> dict[str, Any]:
-    """A spec as a mapping with `name`, `file` or `edges`.
-
-    >>> as_mapping("ring"), as_mapping("peers.edges")
-    ({'name': 'ring'}, {'file': 'peers.edges'})
-    """
-    if isinstance(spec, str):
-        return {"file" if spec.lower().endswith(io.KINDS) else "name": spec}
-    if not isinstance(spec, Mapping):
-        raise ConfigError(f"network must be a name, a file or a mapping, got {spec!r}")
-    if not {"name", "file", "edges"} & set(spec):
-        keys = ", ".join(map(str, spec)) or "none"
-        raise ConfigError(f"a network given as a mapping needs 'name', 'file' or 'edges', got the keys {keys}")
-    return dict(spec)
-
-
-def _only(given: Mapping[str, Any], *known: str) -> None:
-    for key in given:
-        if key not in known:
-            raise UnknownOption(f"network has no key {key!r} beside {known[0]!r}: {nearest(str(key), known)}")
-
-
-def _frozen(array: Integers) -> Integers:
-    array.setflags(write=False)
-    return array

@@ -21,7 +21,8 @@ import numpy as np
 from byzmesh import files
 from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
-from byzmesh.networks.adjacency import Parts, adjacency_of_edges, parts_of_networkx
+from byzmesh.networks.adjacency import Parts, links_of_edges, links_of_matrix, parts_of_networkx
+from byzmesh.networks.links import Links
 from byzmesh.networks.weights import EXPLICIT
 
 if TYPE_CHECKING:
@@ -40,9 +41,8 @@ def read(path: Path, byzantine: Any = None) -> Parts:
             return _from_json(text, byzantine)
         if kind == ".graphml":
             return _from_graphml(text, path.stem, byzantine)
-        return Parts(
-            adjacency=_from_csv(text) if kind == ".csv" else _edge_lines(text), name=path.stem, byzantine=byzantine
-        )
+        links = _from_csv(text) if kind == ".csv" else _edge_lines(text)
+        return Parts(links=links, name=path.stem, byzantine=byzantine)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError:
@@ -59,7 +59,8 @@ def write(network: Network, path: Path) -> Path:
     elif kind == ".graphml":
         text = _to_graphml(network)
     elif kind == ".csv":
-        text = "\n".join(",".join(map(str, row)) for row in network.adjacency.astype(int).tolist()) + "\n"
+        matrix = network.links.dense("a .csv file").astype(int).tolist()
+        text = "\n".join(",".join(map(str, row)) for row in matrix) + "\n"
     else:
         lonely = [str(node) for node in np.flatnonzero(network.degree == 0)]
         text = "\n".join([f"{i} {j}" for i, j in _edges(network)] + lonely) + "\n"
@@ -73,7 +74,7 @@ def _kind(path: Path) -> str:
 
 
 def _edges(network: Network) -> list[tuple[int, int]]:
-    return [(i, j) for i, j in np.argwhere(np.triu(network.adjacency)).tolist()]
+    return [(i, j) for i, j in network.links.both_ways().tolist()]
 
 
 def _to_json(network: Network) -> str:
@@ -123,14 +124,13 @@ def _from_json(text: str, byzantine: Any) -> Parts:
             raise ConfigError(f"the key {key!r} is missing or of the wrong type; save the network again")
     if not all(isinstance(edge, list) for edge in record["edges"]):
         raise ConfigError("the key 'edges' must contain pairs of node ids; save the network again")
-    adjacency = adjacency_of_edges(record["edges"], record["n"])
     liars = record["byzantine"] if byzantine is None else byzantine
     rest = {key: record[key] for key in ("weights", "name", "parameters")}
     names = record.get("names")
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise ConfigError("the key 'names' must contain one name per node; save the network again")
     return Parts(
-        adjacency=adjacency,
+        links=links_of_edges(record["edges"], record["n"]),
         byzantine=liars,
         **rest,
         positions=record.get("positions"),
@@ -163,7 +163,7 @@ def _from_graphml(text: str, stem: str, byzantine: Any) -> Parts:
     return replace(parts_of_networkx(graph, byzantine), name=graph.graph.get("name") or stem)
 
 
-def _edge_lines(text: str) -> Any:
+def _edge_lines(text: str) -> Links:
     edges: list[tuple[int, int]] = []
     nodes: set[int] = set()
     for number, line in enumerate(text.splitlines(), 1):
@@ -186,10 +186,10 @@ def _edge_lines(text: str) -> Any:
             f"no line names node {unnamed}, but one names {max(nodes)}; number the nodes from 0 without gaps, "
             "and put a node without edges alone on a line"
         )
-    return adjacency_of_edges(edges, len(nodes))
+    return links_of_edges(edges, len(nodes))
 
 
-def _from_csv(text: str) -> Any:
+def _from_csv(text: str) -> Links:
     """Two columns with a header of two words or a number above 1 are edges; anything else is a matrix."""
     lines = [line.split("#", 1)[0].strip() for line in text.splitlines()]
     rows = [[cell.strip() for cell in line.split(",")] for line in lines if line]
@@ -201,10 +201,10 @@ def _from_csv(text: str) -> Any:
         return _edge_lines("\n".join(["#" if number == first else line for number, line in enumerate(lines)]))
     if rows and pairs and not matrix and all(cell.isdigit() for row in rows for cell in row):
         return _edge_lines(text)
-    return _csv_rows(text)
+    return links_of_matrix(_csv_rows(text))
 
 
-def _csv_rows(text: str) -> Any:
+def _csv_rows(text: str) -> list[list[int]]:
     rows: list[list[int]] = []
     for number, line in enumerate(text.splitlines(), 1):
         content = line.split("#", 1)[0].strip()

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byzmesh.types import Booleans, Floats, Integers
+from byzmesh.networks.links import Links
+from byzmesh.sparse import frozen, spans
+from byzmesh.types import Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -25,23 +27,22 @@ class Layout:
     degree: Integers
 
 
-def inbox_layout(adjacency: Booleans, mixing: Floats, receiver: Integers) -> Layout:
-    """The inboxes of these receivers, without a loop over them.
+def inbox_layout(links: Links, link_weight: Floats, own_weight: Floats, receiver: Integers) -> Layout:
+    """The inboxes of these receivers, without a loop over them: link_weight (E,), own_weight (n,), receiver (R,).
 
-    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool)
-    >>> inbox_layout(path, np.eye(3), np.array([0, 1])).sender
+    >>> path = Links.of_pairs([0, 1, 1, 2], [1, 0, 2, 1], n=3)
+    >>> inbox_layout(path, np.full(4, 1 / 3), np.full(3, 1 / 3), np.array([0, 1])).sender
     array([[ 0,  1, -1],
            [ 1,  0,  2]])
     """
-    inbox = adjacency[receiver]
-    degree = inbox.sum(axis=1, dtype=np.int64)
-    line, neighbour = np.nonzero(inbox)
-    first = np.concatenate([[0], np.cumsum(degree)[:-1]])
-    slot = 1 + np.arange(len(line)) - first[line]
+    degree = links.degree[receiver]
+    entry = spans(links.start[receiver], degree)
+    row = np.repeat(np.arange(len(receiver)), degree)
+    slot = 1 + spans(np.zeros_like(degree), degree)
     sender = np.full((len(receiver), 1 + int(degree.max())), -1, np.int64)
     sender[:, 0] = receiver
-    sender[line, slot] = neighbour
-    weight = np.where(sender >= 0, mixing[receiver[:, None], sender], 0.0)
-    for array in (sender, weight, degree):
-        array.setflags(write=False)
-    return Layout(receiver, sender, weight, degree)
+    sender[row, slot] = links.sender[entry]
+    weight = np.zeros(sender.shape)
+    weight[:, 0] = own_weight[receiver]
+    weight[row, slot] = link_weight[entry]
+    return Layout(receiver, frozen(sender), frozen(weight), frozen(degree))

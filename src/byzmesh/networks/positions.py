@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from math import ceil, cos, pi, sin, sqrt
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import networkx
 
 Spot = tuple[float, float]
 
@@ -57,10 +53,3 @@ def tree(count: int) -> list[Spot]:
     return [
         ((index + 1 - 2**level + 0.5) / 2**level, -level / max(1, levels[-1] + 1)) for index, level in enumerate(levels)
     ]
-
-
-def put(graph: networkx.Graph[int], spots: list[Spot]) -> networkx.Graph[int]:
-    """The graph, with node i drawn at spots[i]."""
-    for node, spot in enumerate(spots):
-        graph.nodes[node]["pos"] = spot
-    return graph

@@ -1,139 +1,153 @@
 """Mixing weights: how much a worker counts each message when nobody is dropped.
 
-A scheme turns the graph of all n workers, liars included (a worker cannot tell them apart), into W' (n, n): w'_nm >= 0,
-zero where there is no edge, rows sum to 1. d_n is the degree of n, L the graph's Laplacian with eigenvalues
-0 = mu_1 <= mu_2 <= ... <= mu_n.
+A scheme turns the links of all n workers, liars included (a worker cannot tell them apart), into W' (n, n): w'_nm >= 0,
+zero where there is no link, rows sum to 1. It gives the weight of every link; a worker's own weight is the rest. d_n is
+the degree of n, L the graph's Laplacian with eigenvalues 0 = mu_1 <= mu_2 <= ... <= mu_n.
 
-    metropolis-hastings   w_nm = 1 / (1 + max(d_n, d_m)), own the rest                 doubly stochastic
-    equal                 w_nm = 1 / (1 + d_n)                                         row stochastic only
-    max-degree            w_nm = 1 / (1 + max_l d_l), own the rest                     doubly stochastic
-    lazy                  (I + Metropolis-Hastings) / 2                                doubly stochastic
-    best-constant         I - alpha L, alpha = min(2 / (mu_2 + mu_n), 1 / max_l d_l)   doubly stochastic
+    metropolis-hastings   w_nm = 1 / (1 + max(d_n, d_m))                              doubly stochastic
+    equal                 w_nm = 1 / (1 + d_n)                                        row stochastic only
+    max-degree            w_nm = 1 / (1 + max_l d_l)                                  doubly stochastic
+    lazy                  half of Metropolis-Hastings                                 doubly stochastic
+    best-constant         w_nm = alpha = min(2 / (mu_2 + mu_n), 1 / max_l d_l)        doubly stochastic
 
-Own weights are "the rest" so that rows sum to 1 up to one rounding. Reference: Xiao and Boyd, Fast linear iterations
-for distributed averaging, 2004.
+A third party's scheme may also be a function of the dense adjacency matrix that returns a dense W'.
+
+Reference: Xiao and Boyd, Fast linear iterations for distributed averaging, 2004.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from byzmesh.errors import ConfigError
+from byzmesh.networks.links import Links
+from byzmesh.networks.spectrum import extreme_eigenvalues
 from byzmesh.registry import Registry
-from byzmesh.types import Booleans, Floats
+from byzmesh.sparse import frozen, row_sums
+from byzmesh.types import Floats
 
 EXPLICIT = "explicit"
-"""`Network.weights` of a network whose mixing matrix was given as an array."""
+"""`Network.weights` of a network whose mixing weights were given as numbers."""
 
 schemes: Registry[Floats] = Registry("weight scheme", "byzmesh.weights")
 
 
-def _own_is_the_rest(between: Floats) -> Floats:
-    np.fill_diagonal(between, 0.0)
-    np.fill_diagonal(between, 1.0 - between.sum(axis=1))
-    return between
+@dataclass(frozen=True)
+class Weights:
+    """The name of a scheme (or `explicit`), the weight of each link (E,) and each worker's own weight (n,)."""
+
+    name: str
+    link: Floats
+    own: Floats
 
 
 @schemes.register("metropolis-hastings", aliases=("mh", "metropolis"))
-def metropolis_hastings(adjacency: Booleans) -> Floats:
-    """Metropolis-Hastings: w_nm = 1 / (1 + max(d_n, d_m)), own the rest.
+def metropolis_hastings(links: Links) -> Floats:
+    """Metropolis-Hastings: w_nm = 1 / (1 + max(d_n, d_m)).
 
-    >>> metropolis_hastings(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool)).round(3)
-    array([[0.667, 0.333, 0.   ],
-           [0.333, 0.333, 0.333],
-           [0.   , 0.333, 0.667]])
+    >>> metropolis_hastings(Links.of_pairs([0, 1, 1, 2], [1, 0, 2, 1], n=3)).round(3)
+    array([0.333, 0.333, 0.333, 0.333])
     """
-    degree = adjacency.sum(axis=1)
-    return _own_is_the_rest(adjacency / (1.0 + np.maximum.outer(degree, degree)))
+    larger = np.maximum(links.degree[links.receiver], links.degree[links.sender]).astype(np.float64)
+    return 1.0 / (1.0 + larger)
 
 
 @schemes.register("equal", aliases=("uniform",))
-def equal(adjacency: Booleans) -> Floats:
+def equal(links: Links) -> Floats:
     """Equal weights on own and all neighbours: 1 / (1 + d_n); rows sum to 1, columns need not.
 
-    >>> equal(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool))[0]
-    array([0.5, 0.5, 0. ])
+    >>> equal(Links.of_pairs([0, 1, 1, 2], [1, 0, 2, 1], n=3)).round(3)
+    array([0.5  , 0.333, 0.333, 0.5  ])
     """
-    return _own_is_the_rest(adjacency / (1.0 + adjacency.sum(axis=1, keepdims=True)))
+    return 1.0 / (1.0 + links.degree[links.receiver].astype(np.float64))
 
 
 @schemes.register("max-degree", aliases=("maximum-degree",))
-def max_degree(adjacency: Booleans) -> Floats:
-    """The same weight on every edge, 1 / (1 + the largest degree); own the rest.
+def max_degree(links: Links) -> Floats:
+    """The same weight on every link, 1 / (1 + the largest degree).
 
-    >>> max_degree(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool))[0].round(3)
-    array([0.667, 0.333, 0.   ])
+    >>> max_degree(Links.of_pairs([0, 1, 1, 2], [1, 0, 2, 1], n=3)).round(3)
+    array([0.333, 0.333, 0.333, 0.333])
     """
-    return _own_is_the_rest(adjacency / (1.0 + adjacency.sum(axis=1).max()))
+    return np.full(len(links.sender), 1.0 / (1.0 + links.degree.max()))
 
 
 @schemes.register("lazy", aliases=("lazy-metropolis",))
-def lazy(adjacency: Booleans) -> Floats:
+def lazy(links: Links) -> Floats:
     """(I + Metropolis-Hastings) / 2: at least half on own, no negative eigenvalue.
 
-    >>> lazy(np.array([[0, 1], [1, 0]], bool))
-    array([[0.75, 0.25],
-           [0.25, 0.75]])
+    >>> lazy(Links.of_pairs([0, 1], [1, 0], n=2))
+    array([0.25, 0.25])
     """
-    return _own_is_the_rest(metropolis_hastings(adjacency) / 2.0)
+    return metropolis_hastings(links) / 2.0
 
 
 @schemes.register("best-constant")
-def best_constant(adjacency: Booleans) -> Floats:
-    """The constant edge weight that mixes fastest: I - alpha L, alpha = min(2 / (mu_2 + mu_n), 1 / max degree).
+def best_constant(links: Links) -> Floats:
+    """The constant link weight that mixes fastest: I - alpha L, alpha = min(2 / (mu_2 + mu_n), 1 / max degree).
 
     2 / (mu_2 + mu_n) minimises the second largest modulus max(1 - alpha mu_2, alpha mu_n - 1), but on irregular graphs
     (a star, most random graphs) it makes nodes' own weights negative, which is meaningless to a robust rule. The
     modulus falls in alpha up to that optimum, so the best alpha with nonnegative weights is the smaller of the two.
 
-    >>> best_constant(np.ones((4, 4), bool) & ~np.eye(4, dtype=bool))[0]
-    array([0.25, 0.25, 0.25, 0.25])
+    >>> best_constant(Links.of_pairs([0, 1, 1, 2], [1, 0, 2, 1], n=3))
+    array([0.5, 0.5, 0.5, 0.5])
     """
-    largest = float(adjacency.sum(axis=1).max())
-    if largest == 0.0:
-        return np.eye(len(adjacency))
-    laplacian = np.diag(adjacency.sum(axis=1)) - adjacency.astype(np.float64)
-    eigenvalues = np.linalg.eigvalsh(laplacian)
-    alpha = min(2.0 / float(eigenvalues[1] + eigenvalues[-1]), 1.0 / largest)
-    # At alpha = 1 / max degree a node's own weight is 0 up to rounding, and must not become negative.
-    return np.maximum(_own_is_the_rest(alpha * adjacency.astype(np.float64)), 0.0)
+    if len(links.sender) == 0:
+        return np.zeros(0)
+    laplacian = links.matrix(np.full(len(links.sender), -1.0), links.degree.astype(np.float64))
+    low, high = extreme_eigenvalues(laplacian)
+    return np.full(len(links.sender), min(2.0 / (low + high), 1.0 / float(links.degree.max())))
 
 
-def mixing_matrix(adjacency: Booleans, weights: Any) -> tuple[str, Floats]:
-    """Name and matrix of a named scheme, or of an explicit (n, n) array after checking it.
+def mixing_weights(links: Links, weights: Any) -> Weights:
+    """The weights of a named scheme, or of an explicit (n, n) matrix (dense or SciPy's) after checking it.
 
-    >>> mixing_matrix(np.array([[0, 1], [1, 0]], bool), "mh")
-    ('metropolis-hastings', array([[0.5, 0.5],
-           [0.5, 0.5]]))
+    >>> mixing_weights(Links.of_pairs([0, 1], [1, 0], n=2), "mh")
+    Weights(name='metropolis-hastings', link=array([0.5, 0.5]), own=array([0.5, 0.5]))
     """
-    if isinstance(weights, str):
-        scheme = schemes.entry(weights)
-        return scheme.name, scheme.factory(adjacency)
-    return EXPLICIT, _checked(adjacency, weights)
+    if not isinstance(weights, str):
+        return _explicit(EXPLICIT, links, weights)
+    scheme = schemes.entry(weights)
+    if "links" not in scheme.options:
+        return _explicit(scheme.name, links, scheme.factory(links.dense(f"weight scheme {scheme.name}: the adjacency")))
+    link = scheme.factory(links)
+    # "The rest" makes rows sum to 1 up to one rounding; where it is 0, rounding must not make it negative.
+    own = np.maximum(1.0 - row_sums(links.receiver, links.sender, link, (links.n, links.n)), 0.0)
+    return Weights(scheme.name, frozen(link), frozen(own))
 
 
-def _checked(adjacency: Booleans, weights: Any) -> Floats:
+def _explicit(name: str, links: Links, weights: Any) -> Weights:
+    n = links.n
     try:
-        matrix = np.array(weights, np.float64)
+        matrix = weights.tocoo() if hasattr(weights, "tocoo") else np.array(weights, np.float64)
     except (TypeError, ValueError):
         raise ConfigError(f"weights must be a scheme's name or an (n, n) array, got {type(weights).__name__}") from None
-    n = len(adjacency)
     if matrix.shape != (n, n):
         raise ConfigError(f"weights must have shape ({n}, {n}), one row per node, got {matrix.shape}")
-    bad = np.argwhere(~np.isfinite(matrix) | (matrix < 0.0))
+    row, column = matrix.nonzero() if isinstance(matrix, np.ndarray) else matrix.coords
+    value = matrix[row, column] if isinstance(matrix, np.ndarray) else matrix.data.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(value) | (value < 0.0))
     if len(bad):
-        i, j = bad[0].tolist()
-        raise ConfigError(f"weights must be finite and not negative, got {matrix[i, j]} at ({i}, {j})")
-    bad = np.argwhere((matrix > 0.0) & ~adjacency & ~np.eye(n, dtype=bool))
+        first = bad[0]
+        raise ConfigError(
+            f"weights must be finite and not negative, got {value[first]} at ({row[first]}, {column[first]})"
+        )
+    spot = links.find(row, column)
+    bad = np.flatnonzero((spot < 0) & (row != column) & (value > 0.0))
     if len(bad):
-        i, j = bad[0].tolist()
-        raise ConfigError(f"weights must be 0 where there is no edge, got {matrix[i, j]} at ({i}, {j}); add the edge")
-    total = matrix.sum(axis=1)
+        i, j = int(row[bad[0]]), int(column[bad[0]])
+        raise ConfigError(f"weights must be 0 where there is no edge, got {value[bad[0]]} at ({i}, {j}); add the edge")
+    link, own = np.zeros(len(links.sender)), np.zeros(n)
+    link[spot[spot >= 0]] = value[spot >= 0]
+    own[row[row == column]] = value[row == column]
+    total = own + row_sums(links.receiver, links.sender, link, (n, n))
     off = np.flatnonzero(np.abs(total - 1.0) > 1e-9)
     if len(off):
         raise ConfigError(
             f"every row of weights must sum to 1, row {off[0]} sums to {total[off[0]]:.12g}; normalise it"
         )
-    return matrix
+    return Weights(name, frozen(link), frozen(own))

@@ -95,7 +95,6 @@ class Node:
         self._reported = 0.0
         self._saved = self.world.now()
         self._faults = None if faults is None else Path(faults)
-        weights = file.network.mixing[me]
         remotes = file.remotes(me)
         keep_memory()
         self.peer = Peer(
@@ -105,7 +104,7 @@ class Node:
             me=me,
             address=file.entry(me).address,
             keys=keys,
-            weights={j: float(weights[j]) for j in remotes},
+            weights=dict(zip(remotes, file.network.neighbour_weights(me).tolist(), strict=True)),
             f=file.bound(me),
             run=file.run,
             wire=file.wire,

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from byzmesh.config.paths import problem_seen_from
 from byzmesh.config.schema import TRAINING
 from byzmesh.config.yaml import read_yaml
@@ -63,7 +61,6 @@ def plan_network(
         )
     share = {peer: place for place, peer in enumerate(honest)}
     share |= {peer: place % len(honest) for place, peer in enumerate(graph.byzantine.tolist())}
-    line, column = np.nonzero(np.triu(graph.adjacency))
     return network_file(
         {
             "name": graph.name,
@@ -71,7 +68,7 @@ def plan_network(
                 {"id": peer, "address": where[peer], "public_key": public_keys[peer], "share": share[peer]}
                 for peer in range(n)
             ],
-            "edges": np.stack([line, column], axis=1).tolist(),
+            "edges": graph.links.both_ways().tolist(),
             "weights": graph.weights if graph.weights in schemes.names() else graph.mixing.tolist(),
             "f": _bounds(config["f"], graph),
             "shares": len(honest),
@@ -88,7 +85,7 @@ def _bounds(f: Any, graph: Network) -> int | dict[int, int]:
     """f of every peer; for lying peers, the true number of their lying neighbours."""
     if isinstance(f, int):
         return f
-    bounds = graph.adjacency[:, graph.byzantine].sum(axis=1)
+    bounds = graph.links.count(graph.lies)
     if f == "max":
         return int(graph.bounds("max")[0])
     bounds[graph.honest] = graph.bounds(f)

@@ -135,7 +135,7 @@ class Simulation:
             self.task_row = np.empty(self.network.n, np.int64)
             self.task_row[honest] = np.arange(len(honest))
             self.task_row[self.network.byzantine] = len(honest) + np.arange(len(self.network.byzantine))
-            self.bound = self.network.adjacency[:, self.network.byzantine].sum(axis=1)
+            self.bound = self.network.links.count(self.network.lies)
             self.bound[honest] = bound
             self.honest_row = honest.copy()
         else:

@@ -11,7 +11,7 @@ import numpy as np
 from byzmesh.attacks.base import Attack, Forged, Scene, attacks, forged_by
 from byzmesh.attacks.scene import make_scene, make_view
 from byzmesh.errors import ConfigError
-from byzmesh.networks import Network, fiedler_vector, metropolis_hastings
+from byzmesh.networks import Network, fiedler_vector
 from byzmesh.round import FIRST, Round
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
@@ -23,13 +23,15 @@ from byzmesh.types import Booleans, Floats, Integers
 
 def scene_of(network: Network) -> Scene:
     """The graph as its liars know it."""
+    metropolis = network.with_weights("metropolis-hastings")
     return make_scene(
-        network.adjacency,
+        network.links.receiver,
+        network.links.sender,
         network.honest,
         network.byzantine,
-        mixing=network.mixing,
-        metropolis=metropolis_hastings(network.adjacency),
-        fiedler=lambda: fiedler_vector(network.honest_mixing),
+        mixing=(network.link_weight, network.own_weight),
+        metropolis=(metropolis.link_weight, metropolis.own_weight),
+        fiedler=lambda: fiedler_vector(network.sparse_mixing(network.honest)),
     )
 
 
@@ -56,10 +58,11 @@ class Exchange:
             return np.where(self.lying, 0, self.honest_row), self.valid & ~self.lying
         if self._slots is not None and self._slots[0] is forged.row:
             return self._slots[1:]
-        message = np.full((self.network.n, self.network.n), -1, np.int64)
-        message[forged.victim, forged.liar] = forged.row
         row, slot = np.nonzero(self.lying)
-        sent = message[self.receiver[row], self.sender[row, slot]]
+        pair = self.network.links.find(forged.victim, forged.liar)
+        message = np.full(len(self.network.links.sender), -1, np.int64)
+        message[pair[pair >= 0]] = forged.row[pair >= 0]
+        sent = message[self.network.links.find(self.receiver[row], self.sender[row, slot])]
         index, present = self.honest_row.copy(), self.valid.copy()
         index[row, slot] = np.where(sent >= 0, len(self.receiver) + sent, 0)
         present[row, slot] = sent >= 0

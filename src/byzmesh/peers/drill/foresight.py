@@ -32,9 +32,10 @@ def foresee(file: NetworkFile, scene: Scene) -> Callable[[Array, Round], Respond
     index = np.zeros((len(place), 1 + int(degree.max())), np.int64)
     weight, present = np.zeros(index.shape), np.zeros(index.shape, bool)
     for peer, row in place.items():
+        weight[row, 0] = file.network.own_weight[peer]
+        weight[row, 1 : 1 + degree[row]] = file.network.neighbour_weights(peer)
         for slot, sender in enumerate([peer, *file.network.neighbours(peer).tolist()]):
             found = place.get(sender, place_of_pair.get((sender, peer)))
-            weight[row, slot] = file.network.mixing[peer, sender]
             present[row, slot] = found is not None
             index[row, slot] = found or 0
     bound = np.array([file.bound(peer) for peer in place], np.int64)

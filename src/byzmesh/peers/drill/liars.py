@@ -16,7 +16,7 @@ import numpy as np
 from byzmesh.attacks.base import Attack, Scene, View, forged_by
 from byzmesh.attacks.scene import make_scene, make_view
 from byzmesh.errors import PeerError
-from byzmesh.networks import Network, fiedler_vector, metropolis_hastings
+from byzmesh.networks import Network, fiedler_vector
 from byzmesh.peers.drill.foresight import foresee
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.logs import Log
@@ -43,16 +43,18 @@ def heard_scene(network: Network, liars: list[int]) -> Scene:
     (array([1, 4]), array([], shape=(2, 0), dtype=int64))
     """
     ids = np.array(liars, np.int64)
-    lies = network.adjacency[:, ids].copy()
-    lies[ids] = False
-    heard = np.flatnonzero(lies.any(axis=1)).astype(np.int64)
+    lies = np.zeros(network.n, bool)
+    lies[ids] = True
+    heard = np.flatnonzero((network.links.count(lies) > 0) & ~lies)
+    metropolis = network.with_weights("metropolis-hastings")
     return make_scene(
-        network.adjacency,
+        network.links.receiver,
+        network.links.sender,
         heard,
         ids,
-        mixing=network.mixing,
-        metropolis=metropolis_hastings(network.adjacency),
-        fiedler=lambda: fiedler_vector(network.mixing[np.ix_(heard, heard)]),
+        mixing=(network.link_weight, network.own_weight),
+        metropolis=(metropolis.link_weight, metropolis.own_weight),
+        fiedler=lambda: fiedler_vector(network.sparse_mixing(heard)),
     )
 
 

@@ -1,0 +1,48 @@
+"""A network as users write it: a topology with its parameters, a file, or a list of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.networks import io
+from byzmesh.networks.adjacency import Parts, parts_of_networkx
+from byzmesh.networks.topologies import topologies
+
+
+def as_mapping(spec: Any) -> dict[str, Any]:
+    """A spec as a mapping with `name`, `file` or `edges`.
+
+    >>> as_mapping("ring"), as_mapping("peers.edges")
+    ({'name': 'ring'}, {'file': 'peers.edges'})
+    """
+    if isinstance(spec, str):
+        return {"file" if spec.lower().endswith(io.KINDS) else "name": spec}
+    if not isinstance(spec, Mapping):
+        raise ConfigError(f"network must be a name, a file or a mapping, got {spec!r}")
+    if not {"name", "file", "edges"} & set(spec):
+        keys = ", ".join(map(str, spec)) or "none"
+        raise ConfigError(f"a network given as a mapping needs 'name', 'file' or 'edges', got the keys {keys}")
+    return dict(spec)
+
+
+def of_topology(given: Mapping[str, Any], seed: int, byzantine: Any) -> Parts:
+    """The topology of that `name` with its parameters; other liars than its own if given."""
+    entry = topologies.entry(given["name"])
+    entry, chosen = topologies.options_of({**given, "seed": seed} if "seed" in entry.options else given, {})
+    made = entry.factory(**chosen)
+    if not isinstance(made, Parts):
+        made = parts_of_networkx(made, byzantine)
+    elif byzantine is not None:
+        made = replace(made, byzantine=byzantine)
+    shown = {option: chosen.get(option, default) for option, default in entry.options.items()}
+    return replace(made, name=entry.name, parameters=shown)
+
+
+def only(given: Mapping[str, Any], *known: str) -> None:
+    """Raise `UnknownOption` if a mapping has other keys than these."""
+    for key in given:
+        if key not in known:
+            raise UnknownOption(f"network has no key {key!r} beside {known[0]!r}: {nearest(str(key), known)}")
