@@ -106,6 +106,7 @@ def test_listing_says_what_f_a_rule_bears() -> None:
         (lambda: bm.aggregate("ios", np.array([np.nan, 0]), np.zeros((3, 2))), ConfigError, ["own must be finite"]),
         (lambda: bm.aggregate("simrew", np.zeros(2), np.zeros((3, 2))), ConfigError, ["SimRew", "previous="]),
         (lambda: bm.aggregate("ubar", np.zeros(2), np.zeros((3, 2))), ConfigError, ["UBAR", "loss="]),
+        (lambda: bm.aggregate("zeno", np.zeros(2), np.zeros((3, 2))), ConfigError, ["Zeno", "loss="]),
         (
             lambda: bm.aggregate("ios", torch.zeros(2, dtype=torch.int32), torch.zeros(3, 2)),
             ConfigError,
@@ -153,7 +154,7 @@ def test_huge_lies_in_float32_do_not_make_nan() -> None:
     models = np.random.default_rng(0).normal(size=(10, 30)).astype(np.float32)
     forged = bm.forge("huge", network, models)
     for listed in bm.list_rules():
-        if listed.name in ("UBAR", "half-and-half"):
+        if listed.name in ("UBAR", "Zeno", "half-and-half"):
             continue
         out = bm.aggregate_all(listed.name, network, models, forged, previous=models * 0.9)
         assert np.isfinite(out.models).all(), listed.name

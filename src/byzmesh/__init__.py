@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from byzmesh.problems.base import Problem, problem
     from byzmesh.round import Round
     from byzmesh.rules.aggregate import BadMessage, aggregate, rule
+    from byzmesh.rules.arc import arc
     from byzmesh.rules.base import Block, Inbox, Outcome, Rule
     from byzmesh.rules.bucketing import bucketing
     from byzmesh.rules.contraction import Contraction, Neighbourhoods
@@ -74,6 +75,7 @@ _HOME = {
     "View": "attacks",
     "aggregate": "rules.aggregate",
     "aggregate_all": "simulation.exchange",
+    "arc": "rules.arc",
     "attack": "attacks",
     "bucketing": "rules.bucketing",
     "certify": "theory.certify",
@@ -144,6 +146,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "aggregate_all",
+    "arc",
     "attack",
     "bucketing",
     "certify",

@@ -9,7 +9,7 @@ import numpy as np
 from byzmesh.round import Round
 from byzmesh.rules.base import rules
 
-WRAPPERS = ("bucketing", "NNM", "generic")
+WRAPPERS = ("bucketing", "NNM", "ARC", "generic")
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("WeiMean", {}),
@@ -40,6 +40,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("UBAR", {"rho": 0.6, "alpha": 0.4}),
     ("UBAR", {"rho": 0.6, "alpha": 0.4, "fallback": "best"}),
     ("Phocas", {}),
+    ("CAF", {}),
+    ("SMEA", {}),
+    ("Zeno", {}),
+    ("Zeno", {"rho": 2.0}),
+    ("ByRDiE", {"block": 4, "repeats": 2}),
+    ("ByRDiE", {"block": None}),
     ("Reprieve", {}),
     ("Reprieve", {"c": 1.4}),
     ("LazyIOS", {}),
@@ -51,8 +57,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+ROUND = 5
+"""The number of the round in which a rule with turns (ByRDiE) is called."""
+
+
 def loss(vector: Any) -> float:
-    """A loss on the receiver's own batch, for UBAR."""
+    """A loss on the receiver's own batch, for UBAR and Zeno."""
     return float(np.sum(np.minimum(np.abs(np.asarray(vector, np.float64)[: len(vector) // 2 + 1]), 1e100) ** 2))
 
 
@@ -63,11 +73,13 @@ def extras(
     if name == "DRSA":
         both = {"previous": previous} if options["at"] == "start" else {}
         return {"step": step, **both}, {"round": Round(step_size=step), **both}
+    if name == "ByRDiE":
+        return {"previous": previous, "number": ROUND}, {"previous": previous, "round": Round(number=ROUND)}
     if name == "SimRew":
         return {"previous": previous}, {"previous": previous}
     if name == "CC" and options.get("centre") == "memory":
         return {"memory": memory}, {"centre": memory}
-    if name == "UBAR":
+    if name in ("UBAR", "Zeno"):
         return {"loss": loss}, {"loss": loss}
     return {}, {}
 

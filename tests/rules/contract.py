@@ -129,7 +129,7 @@ def bounded(rule: Rule, seed: int, neighbours: int, f: int) -> None:
     bad = received.copy()
     bad[:f] += 1e6 * np.sign(np.random.default_rng(seed).normal(size=(f, DIMENSION)))
     reach = max(np.abs(own).max(), np.abs(received).max())
-    out = run(rule, inbox_of(rule, own, bad, weights, f))
+    out = run(rule, inbox_of(rule, own, bad, weights, f, previous=own))
     assert np.abs(out.models).max() <= reach * 1.001
 
 
@@ -186,10 +186,10 @@ def coefficients(rule: Rule, seed: int, neighbours: int, f: int) -> None:
 def own_counts(rule: Rule, seed: int, neighbours: int, f: int) -> None:
     """A rule that declares to keep its own vector counts it however far it lies from all others."""
     own, received, weights = random_inbox(seed, neighbours)
-    far = run(rule, inbox_of(rule, own + 1e3, received, weights, f))
+    far = run(rule, inbox_of(rule, own + 1e3, received, weights, f, previous=own + 1e3))
     if far.coefficients is not None:
         assert far.coefficients[0, 0] > 1e-9
-    farther = run(rule, inbox_of(rule, own + 2e3, received, weights, f))
+    farther = run(rule, inbox_of(rule, own + 2e3, received, weights, f, previous=own + 2e3))
     assert np.abs(farther.models - far.models).min() > 1.0
 
 

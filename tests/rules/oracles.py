@@ -475,6 +475,89 @@ def phocas(own: Any, received: Any, weights: Any, f: int) -> Vector:
     return np.array(result)
 
 
+def largest_variance(vectors: Vectors, weights: Sequence[float]) -> tuple[float, Vector, Vectors]:
+    """(largest eigenvalue, mean, eigenvectors of that eigenvalue as rows) of the D x D weighted covariance matrix."""
+    total = math.fsum(weights)
+    mean = sum((c * vector for c, vector in zip(weights, vectors)), start=np.zeros(vectors.shape[1])) / total
+    covariance = np.zeros((vectors.shape[1], vectors.shape[1]))
+    for c, vector in zip(weights, vectors):
+        covariance += c * np.outer(vector - mean, vector - mean) / total
+    values, columns = np.linalg.eigh(covariance)
+    return float(values[-1]), mean, columns.T[values >= values[-1] * (1.0 - TIE)]
+
+
+def caf(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    """The mean with the smallest largest variance while more than S - 2f weight is left; outliers along it lose."""
+    vectors = stack(own, received)
+    left = [1.0] * len(vectors)
+    best, answer = math.inf, vectors.mean(axis=0)
+    while f > 0 and sum(left) > len(vectors) - 2 * f + TIE:
+        value, mean, directions = largest_variance(vectors, left)
+        if value < best * (1.0 - TIE):
+            best, answer = value, mean
+        tau = [
+            math.fsum(float(direction @ (vector - mean)) ** 2 for direction in directions) if c > 0.0 else 0.0
+            for c, vector in zip(left, vectors)
+        ]
+        if max(tau) == 0.0:
+            break
+        shares = [1.0 - t / max(tau) for t in tau]
+        left = [c * share if share > TIE else 0.0 for c, share in zip(left, shares)]
+    return np.asarray(answer)
+
+
+def smea(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    """The mean of the first of all subsets of S - f with the smallest largest variance."""
+    vectors = stack(own, received)
+    subsets = list(itertools.combinations(range(len(vectors)), len(vectors) - f))
+    values = []
+    for subset in subsets:
+        gaps = vectors[list(subset)] - vectors[list(subset)].mean(axis=0)
+        values.append(float(np.linalg.norm(gaps, 2)) ** 2)  # the largest singular value, squared
+    return np.asarray(vectors[list(subsets[first_least(values, range(len(subsets)))])].mean(axis=0))
+
+
+def arc(mine: Any, received: Any, weights: Any, f: int, *, rule: str, **options: Any) -> Vector:
+    """`rule` after the floor(2 f (S - f) / S) farthest from own were clipped to the next distance from own."""
+    vectors = stack(mine, received)
+    lengths = sorted((math.sqrt(distance2(vector, vectors[0])) for vector in vectors), reverse=True)
+    radius = lengths[2 * f * (len(vectors) - f) // len(vectors)]
+    near = np.array([vectors[0] + clip(vector - vectors[0], radius) for vector in vectors[1:]])
+    return ORACLES[rule](mine, near.reshape(-1, len(vectors[0])), weights, f, **options)
+
+
+def zeno(
+    own: Any, received: Any, weights: Any, f: int, *, rho: float = 0.05, loss: Callable[[Vector], float]
+) -> Vector:
+    """The mean of own and the d - f neighbours with the highest loss(own) - loss(y) - rho ||y - own||^2."""
+    vectors = stack(own, received)
+    scores = [loss(vectors[0]) - loss(vector) - rho * distance2(vector, vectors[0]) for vector in vectors]
+    ranked = sorted(range(1, len(vectors)), key=lambda m: -scores[m])
+    return np.asarray(vectors[[0, *ranked[: len(ranked) - f]]].mean(axis=0))
+
+
+def byrdie(
+    own: Any,
+    received: Any,
+    weights: Any,
+    f: int,
+    *,
+    previous: Any,
+    block: int | None = 1,
+    repeats: int = 1,
+    number: int,
+) -> Vector:
+    """Each coordinate in turn: the trimmed mean of the models before the step, plus own's step; the others wait."""
+    own, start = np.asarray(own, np.float64), np.asarray(previous, np.float64)
+    trimmed = tri_mean(start, received, weights, f)
+    result = start.copy()
+    size = len(own) if block is None else min(block, len(own))
+    for place in range(size):
+        coordinate = (number // repeats * size + place) % len(own)
+        result[coordinate] = trimmed[coordinate] + own[coordinate] - start[coordinate]
+    return result
+
+
 def generic(own: Any, received: Any, weights: Any, f: int, *, rule: str, r: float, **options: Any) -> Vector:
     """(1 - r) times what `rule` returns plus r times own."""
     return np.asarray((1.0 - r) * ORACLES[rule](own, received, weights, f, **options) + r * np.asarray(own, np.float64))
@@ -502,6 +585,11 @@ ORACLES: dict[str, Oracle] = {
     "NNM": nnm,
     "UBAR": ubar,
     "Phocas": phocas,
+    "CAF": caf,
+    "SMEA": smea,
+    "ARC": arc,
+    "Zeno": zeno,
+    "ByRDiE": byrdie,
     "generic": generic,
     "Reprieve": reprieve,
     "LazyIOS": lazy_ios,

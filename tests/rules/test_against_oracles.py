@@ -11,7 +11,7 @@ import torch
 import byzmesh as bm
 from byzmesh import rng
 from byzmesh.rules.base import rules
-from tests.rules.cases import VARIANTS, WRAPPERS, extras, largest_f, loss, random_weights
+from tests.rules.cases import ROUND, VARIANTS, WRAPPERS, extras, largest_f, loss, random_weights
 from tests.rules.oracles import ORACLES
 
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-10}
@@ -94,9 +94,9 @@ def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters:
         largest = min(largest, int(network.layout.degree.min()) - 1)
         for f in range(largest + 1):
             attack = ATTACKS[(turn + f) % len(ATTACKS)]
-            kind = "start" if options.get("at") == "start" else "half"
+            kind = rules.build(name, **options).sends
             sent, lies = previous if kind == "start" else models, lies_of[attack, kind]
-            facts = {"f": f, "round": bm.Round(step_size=0.25), "loss": losses, **options}
+            facts = {"f": f, "round": bm.Round(step_size=0.25, number=ROUND), "loss": losses, **options}
             out = bm.aggregate_all(name, network, models, lies, previous=previous, **facts)
             as_torch = bm.Forged(lies.liar, lies.victim, lies.row, models, rows=torch.from_numpy(lies.dense()))
             tensors = {"models": torch.from_numpy(models), "previous": torch.from_numpy(previous)}
@@ -117,7 +117,9 @@ def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [case for case in VARIANTS if case[0] not in ("UBAR", "SimRew", "DRSA")], ids=str
+    ("name", "options"),
+    [case for case in VARIANTS if case[0] not in ("UBAR", "Zeno", "SimRew", "DRSA", "ByRDiE")],
+    ids=str,
 )
 def test_wrappers(name: str, options: dict[str, Any]) -> None:
     random = np.random.default_rng(5)
@@ -129,6 +131,8 @@ def test_wrappers(name: str, options: dict[str, Any]) -> None:
     inner = {"name": name, **options}
     want = ORACLES["NNM"](own, received, weights, f, rule=name, **for_oracle, **options)
     np.testing.assert_allclose(bm.aggregate("NNM", own, received, weights, f, inner=inner), want, rtol=1e-9, atol=1e-9)
+    want = ORACLES["ARC"](own, received, weights, f, rule=name, **for_oracle, **options)
+    np.testing.assert_allclose(bm.aggregate("ARC", own, received, weights, f, inner=inner), want, rtol=1e-9, atol=1e-9)
     groups = _groups(9, 2, seed=4, round=3)
     want = ORACLES["bucketing"](own, received, weights, f, groups=groups, rule=name, **for_oracle, **options)
     got = bm.aggregate("bucketing", own, received, weights, f, inner=inner, s=2, round=bm.Round(number=3, seed=4))

@@ -55,7 +55,21 @@ def test_the_self_weight_is_the_one_that_the_rule_reports(name: str, options: di
         assert one.self_weight.tolist() == pytest.approx(other.self_weight.tolist())
 
 
-@pytest.mark.parametrize("name", ["GeoMed", "Krum", "CooMed", "TriMean", "IOS", "MeaMed", "Phocas"])
+@pytest.mark.parametrize("block", [1, 4, None])
+def test_byrdie_is_trimeans_generic_form_on_the_coordinates_in_turn(block: int | None) -> None:
+    random = np.random.default_rng(7)
+    form = bm.generic(*coverage("TriMean"))
+    for number in range(12):
+        half, start, received = random.normal(size=9), random.normal(size=9), random.normal(size=(6, 9))
+        now = bm.Round(number=number)
+        got = bm.aggregate("byrdie", half, received, f=2, previous=start, round=now, block=block)
+        first = 0 if block is None else number * block
+        turn = np.isin(np.arange(9), np.arange(first, first + (block or 9)) % 9)
+        want = np.where(turn, bm.aggregate(form, start, received, f=2) + half - start, start)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["GeoMed", "Krum", "CooMed", "TriMean", "IOS", "MeaMed", "Phocas", "CAF", "SMEA"])
 @pytest.mark.parametrize("r", [0.0, 0.3])
 def test_any_rule_can_be_the_base(name: str, r: float) -> None:
     random = np.random.default_rng(6)

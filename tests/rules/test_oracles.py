@@ -45,6 +45,19 @@ LINE = {"own": [0.0], "received": [[1.0], [2.0], [4.0], [10.0]], "weights": [0.4
         ("Phocas", 1, {}, 7.0 / 4),
         ("Phocas", 2, {}, 1.0),
         ("generic", 2, {"rule": "NNA", "r": 0.25}, 0.75),
+        # mean 3.4, squared distances 11.56, 5.76, 1.96, 0.36 and 43.56: 10 goes; the rest weighs 154.6/43.56 > 3 with
+        # less variance; then 4 goes and 1.8 is left, less than 3
+        ("CAF", 1, {}, (37.8 + 2 * 41.6 + 4 * 43.2) / (32.0 + 37.8 + 41.6 + 43.2)),
+        ("SMEA", 1, {}, 7.0 / 4),
+        ("SMEA", 2, {}, 1.0),
+        # floor(2 * 1 * 4 / 5) = 1: 10 comes to 4; floor(2 * 2 * 3 / 5) = 2: 10 and 4 come to 2
+        ("ARC", 1, {"rule": "WeiMean"}, 0.1 + 0.4 + 0.8 + 0.4),
+        ("ARC", 2, {"rule": "WeiMean"}, 0.1 + 0.4 + 0.4 + 0.2),
+        # losses 2.5, 1.5, 0.5, 1.5, 7.5, with rho 0.1: 1.6, 0.9, 3.1, 17.5
+        ("Zeno", 2, {"rho": 0.1, "loss": lambda x: abs(float(x[0]) - 2.5)}, 1.0),
+        ("Zeno", 2, {"rho": 0.0, "loss": lambda x: abs(float(x[0]) - 2.9)}, 2.0),
+        # 1 and 10 trimmed, own before the step at 3: (3 + 2 + 4) / 3, and a step of -3
+        ("ByRDiE", 1, {"previous": [3.0], "number": 7}, 0.0),
         ("NNA", 2, {}, 1.0),
         ("MDA", 2, {}, 1.0),
         ("bucketing", 0, {"groups": [[0, 3], [1, 2]], "rule": "WeiMean"}, 0.2 * 5.5 + 0.4 * 3.0),
@@ -147,6 +160,15 @@ def test_balance_measures_by_its_own_length() -> None:
     assert ORACLES["BALANCE"]([1.0], received, [0.25] * 4, gamma=1.0, alpha=0.25)[0] == pytest.approx(0.25 + 1.0)
 
 
+def test_byrdie_takes_turns() -> None:
+    own, previous, received = [5.0, 5.0, 5.0], [0.0, 0.0, 0.0], [[3.0, 3.0, 3.0], [9.0, 9.0, 9.0]]
+    arguments = (own, received, [1 / 3] * 3, 0)
+    assert ORACLES["ByRDiE"](*arguments, previous=previous, number=4).tolist() == [0.0, 9.0, 0.0]
+    assert ORACLES["ByRDiE"](*arguments, previous=previous, number=5, repeats=3).tolist() == [0.0, 9.0, 0.0]
+    assert ORACLES["ByRDiE"](*arguments, previous=previous, number=1, block=2).tolist() == [9.0, 0.0, 9.0]
+    assert ORACLES["ByRDiE"](*arguments, previous=previous, number=1, block=None).tolist() == [9.0, 9.0, 9.0]
+
+
 def test_isolated_worker_keeps_its_own() -> None:
     own = np.array([1.0, -2.0])
     nobody = np.zeros((0, 2))
@@ -166,6 +188,8 @@ def test_isolated_worker_keeps_its_own() -> None:
         "ClippedGossip",
         "CS+",
         "RTC",
+        "CAF",
+        "SMEA",
     ):
         assert ORACLES[name](own, nobody, [1.0], 0) == pytest.approx(own), name
     assert ORACLES["SCC"](own, nobody, [1.0], 0, tau=1.0) == pytest.approx(own)

@@ -73,7 +73,9 @@ def plain_loops(raw: dict[str, Any], rounds: int) -> np.ndarray:
                 extra = {"memory": memory[row]}
             if name == "BALANCE":
                 extra = {"progress": k / rounds}
-            if name == "UBAR":
+            if name == "ByRDiE":
+                extra = {"previous": models[row], "number": k}
+            if name in ("UBAR", "Zeno"):
                 extra = {"loss": lambda v, row=row: float(task.losses(v[None, None], k, np.array([row]))[0, 0])}
             fresh.append(
                 ORACLES[name](half[row], np.array(received), np.array(weights), int(bounds[row]), **extra, **options)

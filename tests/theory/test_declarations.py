@@ -101,8 +101,8 @@ def test_mistaken_declarations() -> None:
         proved_contraction(net, short, net.bounds(1))
 
 
-@pytest.mark.parametrize("outer", ["bucketing", "NNM"])
-@pytest.mark.parametrize("inner", [name for name in rules.names() if name not in ("bucketing", "NNM")])
+@pytest.mark.parametrize("outer", ["bucketing", "NNM", "ARC"])
+@pytest.mark.parametrize("inner", [name for name in rules.names() if name not in ("bucketing", "NNM", "ARC")])
 def test_a_rule_around_another_inherits_no_theorem(outer: str, inner: str) -> None:
     """Mixed inboxes hold lies inside honest slots: nothing that is proved about the inner rule is proved here."""
     both = rules.build(outer, inner=inner)

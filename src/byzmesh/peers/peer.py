@@ -156,9 +156,9 @@ class Peer:
     ) -> Any:
         """Send `vector` (D,), wait for the neighbours' messages of the round, and return what the rule makes of them.
 
-        previous   (D,) the model before the gradient step, for rules that use it (SimRew, DRSA at="start")
+        previous   (D,) the model before the gradient step, for rules that use it (SimRew, ByRDiE, DRSA at="start")
         step_size  of the gradient step (DRSA)
-        loss       vector -> loss on its own batch (UBAR)
+        loss       vector -> loss on its own batch (UBAR, Zeno)
         """
 
         def losses(candidates: Any) -> Floats:

@@ -118,10 +118,10 @@ def aggregate(
     received  (d, D), or a list of d vectors (None for a missing message), in the order of sender ids
     weights   (d + 1,) mixing weights, own first (default: equal)
     f         bound on how many of the received vectors are lies
-    previous  (D,) its own model before the gradient step (SimRew, DRSA with at="start")
+    previous  (D,) its own model before the gradient step (SimRew, ByRDiE, DRSA with at="start")
     centre    (D,) centred clipping's memory, its previous output (a string is CC's option of that name)
     round     its number, the step size (DRSA), the seed (bucketing)
-    loss      vector -> loss on its own batch (UBAR)
+    loss      vector -> loss on its own batch (UBAR, Zeno)
 
     A vector that is not finite or of the wrong shape counts as silence, with a `BadMessage` warning: its weight goes to
     its own vector.

@@ -70,7 +70,7 @@ class Inbox:
     half: Any = None
     """(R, D) the receivers' half steps, for a rule whose workers send the models before them (`sends="start"`)."""
     loss: Callable[[Any], Floats] | None = None
-    """(R, K, D) candidate models -> (R, K) loss of each on the receiver's own batch, for rules that use it (UBAR)."""
+    """(R, K, D) candidate models -> (R, K) loss of each on the receiver's own batch, for UBAR and Zeno."""
 
 
 @dataclass(frozen=True, kw_only=True)

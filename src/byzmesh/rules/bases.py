@@ -1,6 +1,7 @@
 """The algorithms of the paper's appendix in the generic form A_n = (1 - r_n) A + r_n x_n: their A and r_n.
 
-    TriMean   A = trimmed mean of the d neighbours alone        r = 1 / (d - 2f + 1)   (BRIDGE; ByRDiE per coordinate)
+    TriMean   A = trimmed mean of the d neighbours alone        r = 1 / (d - 2f + 1)   (BRIDGE; ByRDiE on the
+                                                                                       coordinates in turn)
     DRSA      A = x_n + sum_m sign(y_m - x_n)                   r = 1 - alpha C, alpha the round's step size
     SCC       A = x_n + sum_m w'_nm / (1 - w'_nn) clip(...)     r = w'_nn
     UBAR      A = mean of the accepted neighbours               r its own parameter, `alpha` of the rule UBAR

@@ -64,3 +64,4 @@ BELOW_NEIGHBOURS = Feasible("f < d", below_neighbours, lambda messages: messages
 CUTS_FARTHEST = Feasible("f < d", below_neighbours, below_half_of_all)
 """For rules that measure from a mean: once the lies are half of it, the honest messages are the outliers."""
 BELOW_HALF = Feasible("2f < d", below_half)
+BELOW_HALF_OF_ALL = Feasible("2f < d + 1", below_half_of_all)

@@ -78,11 +78,20 @@ def rest_to_own(shares: Floats) -> Floats:
     return shares
 
 
+def shrinking(reach2: Floats, radius2: Floats) -> Floats:
+    """(R, K) min(1, radius / distance), from squared distances (R, K) and squared radii (R,).
+
+    >>> shrinking(np.array([[0.0, 4.0, 16.0]]), np.array([4.0]))
+    array([[1. , 1. , 0.5]])
+    """
+    far = reach2 > radius2[:, None]
+    factor: Floats = np.sqrt(np.where(far, radius2[:, None] / np.where(far, reach2, 1.0), 1.0))
+    return factor
+
+
 def clipped(shares: Floats, reach2: Floats, radius2: Floats) -> Floats:
     """The coefficients times min(1, radius / distance)."""
-    far = reach2 > radius2[:, None]
-    factor = np.sqrt(np.where(far, radius2[:, None] / np.where(far, reach2, 1.0), 1.0))
-    return rest_to_own(shares * factor)
+    return rest_to_own(shares * shrinking(reach2, radius2))
 
 
 def adaptive_radius2(block: Block, kept: Booleans) -> Floats:

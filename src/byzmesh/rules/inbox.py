@@ -84,6 +84,14 @@ def make_inbox(
     )
 
 
+def candidate_losses(inbox: Inbox, rule: str) -> Floats:
+    """(R, K) loss of every slot's vector on the receiver's own batch; `rule` is named if there is none to ask for."""
+    if inbox.loss is None:
+        raise ConfigError(f"{rule} needs the loss of candidate models: pass loss=")
+    candidates = inbox.pool.rows()[inbox.index.ravel()].reshape(*inbox.index.shape, -1)
+    return inbox.loss(candidates)
+
+
 def within_reach(pool: Pool, index: Integers) -> tuple[Pool, Integers]:
     """The pool and the rows of its slots, with rows beyond `FARTHEST` scaled down by a power of two.
 

@@ -12,12 +12,10 @@ import numpy as np
 
 from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule
-from byzmesh.rules.feasible import Feasible, below_half_of_all
+from byzmesh.rules.feasible import BELOW_HALF_OF_ALL
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.types import Array, Booleans, Integers
 
-BELOW_HALF_OF_ALL = Feasible("2f < d + 1", below_half_of_all)
-"""With larger f, nothing is left of the trimmed mean."""
 TIE = 1e-9
 """Relative difference of two distances below which they count as equal."""
 

@@ -1,11 +1,12 @@
 """Pre-aggregators: mix the received vectors first, then apply any rule.
 
-Both replace the K slots of an inbox by K' linear combinations of them, y' = A y with one matrix A (K', K) per receiver.
+They replace the K slots of an inbox by K' linear combinations of them, y' = A y with one matrix A (K', K) per receiver.
 A Gram rule then sees the block A G A^T and its coefficients come back as A^T c; for other rules the mixed vectors
 are built. The receiver's own vector stays in slot 0.
 
     bucketing(s)   neighbours in random groups of s, each replaced by its mean; f liars corrupt at most f groups
     NNM            every vector, own included, becomes the mean of its S - f nearest (itself included); equal weights
+    ARC            the floor(2 f (S - f) / S) vectors farthest from its own are clipped to the next distance
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.checks import choice, fraction
-from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.gram.products import mix, tie_tolerance
 from byzmesh.rules.gram.rule import block_of
+from byzmesh.rules.inbox import candidate_losses
 from byzmesh.rules.nearest import pick_least
 
 
@@ -16,7 +16,7 @@ from byzmesh.rules.nearest import pick_least
 def ubar(rho: float = 0.4, alpha: float = 0.5, fallback: str = "own") -> Rule:
     """UBAR: of the floor(rho d) nearest neighbours, average those whose loss on its own batch does not exceed its own.
 
-    x_n = alpha x_n + (1 - alpha) mean of the accepted. The only rule that needs the loss.
+    x_n = alpha x_n + (1 - alpha) mean of the accepted.
 
     If none is accepted, fallback="own" gives x_n; "best" accepts the nearest with the smallest loss, as published.
     """
@@ -25,16 +25,13 @@ def ubar(rho: float = 0.4, alpha: float = 0.5, fallback: str = "own") -> Rule:
     choice("rule UBAR: fallback", fallback, ("own", "best"))
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
-        if inbox.loss is None:
-            raise ConfigError("UBAR needs the loss of candidate models: pass loss=")
         receivers, slots = inbox.index.shape
         block = block_of(inbox, inbox.f)
         distance = np.where(inbox.present, np.einsum("rkk->rk", block.inner), np.inf)
         distance[:, 0] = np.inf
         picks = np.floor(rho * (inbox.present.sum(axis=1) - 1)).astype(np.int64)
         near = pick_least(distance, picks, tie_tolerance(inbox.pool.dtype))
-        rows = inbox.pool.rows()
-        loss = inbox.loss(rows[inbox.index.ravel()].reshape(receivers, slots, -1))
+        loss = candidate_losses(inbox, "UBAR")
         accepted = near & (loss <= loss[:, :1])
         if fallback == "best":
             best = np.where(near, loss, np.inf).argmin(axis=1)[:, None] == np.arange(slots)
