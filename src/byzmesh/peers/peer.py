@@ -22,7 +22,7 @@ from byzmesh.peers.budget import Budget
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.rounds import Patience, Rounds
 from byzmesh.peers.sockets import MACHINE
-from byzmesh.peers.transport import Remote, World
+from byzmesh.peers.transport import QUEUE, Remote, World
 from byzmesh.peers.wire import EVERYONE, Format, WireError
 from byzmesh.round import Round
 from byzmesh.rules.aggregate import check_feasible
@@ -33,8 +33,8 @@ from byzmesh.rules.interop import Bridge
 from byzmesh.types import Array, Floats
 
 RENEW = 10.0
-"""Seconds without a message after which a connection is reopened: ZeroMQ does not retry by itself after a garbled
-handshake, or after a frame above the size limit."""
+"""Seconds of listening without a message after which a connection is reopened: ZeroMQ does not retry by itself after a
+garbled handshake, or after a frame above the size limit. Local work does not count: nobody listens meanwhile."""
 
 
 def no_log(event: str, **facts: Any) -> None:
@@ -118,7 +118,8 @@ class Peer:
         self._sent: list[bytearray] = []
         self._vector = mine
         self._resent: dict[int, int] = {}
-        self._fresh = dict.fromkeys(self.neighbours, self.world.now())
+        self._listened = 0.0
+        self._fresh = dict.fromkeys(self.neighbours, 0.0)
         self.transport = world.open(me, address, keys, remotes, self.form.size, log)
 
     def __enter__(self) -> Peer:
@@ -201,23 +202,27 @@ class Peer:
     def gather(self, own: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Send its own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
         self._vector = own
-        self._enter(self.round)
+        # what came during the local work: whoever fell behind moves up before it sends
+        for _ in range(QUEUE):
+            if not self.pump(0.0):
+                break
+        self._enter(self.rounds.ahead_of(self.round) or self.round)
         while not self.rounds.ready(now := self.world.now()):
             self.pump(self.rounds.deadline - now)
-            target = self.rounds.ahead
+            target = self.rounds.ahead_of(self.round)
             if target is not None:
-                self.log("moved up", round=self.round, to=target)
-                self.jumps += 1
-                self.round = target
                 self._enter(target)
         return self.rounds.gather(self.form.dimension, self.form.dtype)
 
     def _enter(self, round: int) -> None:
-        now = self.world.now()
-        self.rounds.begin(round, now)
+        if round > self.round:
+            self.log("moved up", round=self.round, to=round)
+            self.jumps += 1
+            self.round = round
+        self.rounds.begin(round, self.world.now())
         for neighbour in self.transport.connected:
-            if now - self._fresh[neighbour] > RENEW:
-                self._fresh[neighbour] = now
+            if self._listened - self._fresh[neighbour] > RENEW:
+                self._fresh[neighbour] = self._listened
                 self.transport.disconnect(neighbour)
                 self.transport.connect(neighbour)
         # the previous round's message is kept too: a neighbour that joins late may be one round behind
@@ -225,10 +230,12 @@ class Peer:
         self._resent.clear()
         self.transport.send(self._sent[-1])
 
-    def pump(self, seconds: float) -> None:
-        """Receive messages for `seconds`, and serve neighbours that have just joined."""
+    def pump(self, seconds: float) -> bool:
+        """Receive messages for `seconds`, and serve neighbours that have just joined; whether any message came."""
+        began = self.world.now()
         messages, joined = self.transport.receive(seconds)
         now = self.world.now()
+        self._listened += now - began
         for neighbour, data in messages:
             self._take(neighbour, data, now)
         for neighbour in self.transport.hoarding - self.flooding:
@@ -240,9 +247,10 @@ class Peer:
                 self._resent[neighbour] += 1
                 for message in self._sent:
                     self.transport.send(self.form.readdress(message, neighbour))
+        return bool(messages)
 
     def _take(self, neighbour: int, data: Any, now: float) -> None:
-        self._fresh[neighbour] = now
+        self._fresh[neighbour] = self._listened
         if neighbour in self.flooding or neighbour in self.blocked:
             return
         if not self.budget.spend(neighbour, self.rounds.trusted, now):

@@ -1,25 +1,30 @@
 """Rounds without a shared clock: which messages count, how long to wait, and when to move up. Pure logic, no I/O.
 
-With d neighbours of which at most f lie, a round ends as soon as
+With d neighbours of which at most f lie, a neighbour has *answered* when its newest message is of this round or a later
+one. A round ends
 
-    all expected neighbours have sent their message of the round, or
-    a grace period has passed since d - f messages arrived, or
-    the timeout has passed.
+    as soon as all expected neighbours have answered, or
+    a grace period after all but 2 f have answered (f may lie and f may be slow), or
+    at the timeout.
 
-A neighbour that missed three rounds in a row is not expected until one of its messages counts again, unless more than f
-of the neighbours that send anything are missing: then this peer is ahead, and waits. So f liars that are silent or send
-garbage cost nothing, f late ones a grace period, a dead neighbour a few timeouts, and no round lasts forever.
+At least f + 1 must have answered, one honest neighbour among them, or the round lasts until the timeout: liars alone
+cannot hurry a peer. Neighbours not heard for long are counted out, and those that missed three rounds in a row are not
+expected, until they are back. So silence, garbage and dead neighbours soon cost nothing.
 
-The grace period follows the usual spread: twice the ninth decile, over the last rounds, of the time from the first to
-the (d - f)-th arrival. That time ends with an honest message at the latest, so liars cannot stretch it, and a decile
-ignores the few rounds in which something broke.
+The grace period is a third of the peer's usual round, the smaller of mean and median over the last `WINDOW` ones.
+Because this factor is below one, waits that cause waits add up to a geometric series: liars make the mean round at most
+1 / (1 - 1/3) = 1.5 times as long (docs/peers.md has the proof).
 
-A peer that fell behind moves up to the (f + 1)-th largest round that it has seen from its neighbours: at least one
-honest neighbour has reached it, so f liars can neither drag the peer ahead nor hold it back. Honest neighbours are
-often one round apart, so a difference of one moves nobody.
+A message that comes too late counts in the round in which it arrives, once, unless there is a newer one of the same
+neighbour: whoever is too slow for the others' rounds still takes part with every message it sends.
 
-Kept per neighbour: its messages of this round and the next, and the two newest beyond (which a peer needs after moving
-up: neighbours are one round apart). Late messages, and all but the first of a round, are dropped.
+A peer that fell behind moves up to the (f + 1)-th largest round among the newest messages of its neighbours: at least
+one honest neighbour has reached it, so f liars can neither drag the peer ahead nor hold it back. Honest neighbours are
+often one round apart, so a difference of one moves nobody. The round left behind counts as missed by those who did not
+answer, and its time is not started anew.
+
+Kept per neighbour: its messages of this round and the next, the two newest beyond (which a peer needs after moving up),
+and the newest late one.
 """
 
 from __future__ import annotations
@@ -37,8 +42,11 @@ from byzmesh.types import Array
 
 SILENT_AFTER = 3
 """After this many missed rounds a neighbour is no longer expected."""
+WINDOW = 64
+"""Rounds over which the usual round is measured."""
+GRACE = 1.0 / 3.0
+"""The grace period as a part of the usual round."""
 _BEYOND = 2
-_MEMORY = 64  # rounds
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Patience:
     start: float = 30.0
     """For the first round after a start: neighbours may not be up yet."""
     grace: float = 0.01
-    """Shortest grace period after d - f messages."""
+    """Shortest grace period."""
     start_grace: float = 3.0
     """The same in the first rounds, while connections are being opened."""
 
@@ -76,44 +84,65 @@ class Rounds:
         self.f = f
         self.patience = patience
         self.round = 0
-        self.spreads: deque[float] = deque(maxlen=_MEMORY)
-        """Seconds from the first to the (d - f)-th arrival, of the last rounds."""
+        self.lengths: deque[float] = deque(maxlen=WINDOW)
+        """Seconds of the last rounds, local work included."""
         self.seen = dict.fromkeys(self.neighbours, -1)
-        """Largest round of a message of each neighbour."""
+        """The round of each neighbour's newest message."""
+        self.heard: dict[int, float] = {}
+        """When each neighbour was last heard; the start for those never heard."""
         self.verdicts: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
+        # with fewer than 2 f + 1 neighbours no rule of waiting can bear f liars: then it bears what it can
+        self._bears = min(f, max(0, len(self.neighbours) - 1) // 2)
         self._held: dict[int, dict[int, Array]] = {neighbour: {} for neighbour in self.neighbours}
-        self._heard = dict.fromkeys(self.neighbours, 0)
+        self._late: dict[int, tuple[int, Array]] = {}
+        self._used = dict.fromkeys(self.neighbours, -1)
         self._missed = dict.fromkeys(self.neighbours, 0)
+        self._answered: dict[int, float] = {}
         self._begun = 0
+        self._open = False
         self._moved = False
         self._started = 0.0
-        self._arrivals: list[float] = []
+        self._needed: int | None = None
+        self._grace = 0.0
 
     def begin(self, round: int, now: float) -> None:
-        """Start waiting for the messages of `round`; those that came early count at once."""
-        self._moved = self._moved or (self._begun > 0 and round > self.round + 1)
-        self.round = round
-        self._begun += 1
-        self._started = now
-        for held in self._held.values():
-            for old in [number for number in held if number < round]:
-                del held[old]
-        self._arrivals = [now for held in self._held.values() if round in held]
+        """Start waiting for the messages of `round`, or move up to it; those that came early count at once."""
+        if self._open:
+            for neighbour in self.neighbours:
+                self._missed[neighbour] += neighbour not in self._answered
+        else:
+            if self._begun and not self._starting:
+                self.lengths.append(now - self._started)
+            self._begun += 1
+            self._started = now
+        self._moved = self._moved or (self._begun > 1 and round > self.round + 1)
+        self.round, self._open = round, True
+        for neighbour, held in self._held.items():
+            for old in sorted(number for number in held if number < round):
+                self._keep_late(neighbour, old, held.pop(old))
+        if not self.heard:
+            self.heard = dict.fromkeys(self.neighbours, now)
+        self._answered = {neighbour: now for neighbour in self.neighbours if self.seen[neighbour] >= round}
+        self._grace = self._grace_period()
+        self._needed = self._answers_needed(now)
 
     def offer(self, sender: int, round: int, vector: Array, now: float) -> str:
-        """Accept a message ("current" or "early") or drop it ("late" or "repeated")."""
-        self._heard[sender] = self._begun
-        self.seen[sender] = max(self.seen[sender], round)
+        """Accept a message ("current", "early" or "late") or drop it ("repeated")."""
+        counted_out = not self._lively(sender, now)
+        self.heard[sender] = now
+        self.seen[sender] = round
+        if counted_out:
+            self._needed = self._answers_needed(now)
         verdict = self._place(sender, round, vector)
         self.verdicts[sender][verdict] += 1
-        if verdict == "current":
-            self._arrivals.append(now)
+        if round >= self.round:
+            self._answered.setdefault(sender, now)
         return verdict
 
     def _place(self, sender: int, round: int, vector: Array) -> str:
         held = self._held[sender]
         if round < self.round:
-            return "late"
+            return "late" if self._keep_late(sender, round, vector) else "repeated"
         if round in held:
             return "repeated"
         held[round] = vector
@@ -121,26 +150,34 @@ class Rounds:
             del held[beyond]
         return "current" if round == self.round else "early"
 
+    def _keep_late(self, sender: int, round: int, vector: Array) -> bool:
+        newest = self._late[sender][0] if sender in self._late else -1
+        if round <= max(newest, self._used[sender]):
+            return False
+        self._late[sender] = round, vector
+        return True
+
     @property
     def expected(self) -> list[int]:
         """The neighbours whose messages usually arrive in time."""
         return [neighbour for neighbour in self.neighbours if self._missed[neighbour] < SILENT_AFTER]
 
     @property
-    def _speaking(self) -> int:
-        """How many neighbours recently sent anything, even if late."""
-        return sum(self._begun - heard < SILENT_AFTER for heard in self._heard.values())
-
-    @property
-    def spread(self) -> float:
-        """The usual spread of arrivals, in seconds."""
-        return sorted(self.spreads)[len(self.spreads) * 9 // 10] if self.spreads else 0.0
+    def usual(self) -> float:
+        """Seconds of a usual round, 0 before any: the smaller of mean and median, so that one stall does not count."""
+        if not self.lengths:
+            return 0.0
+        middle = sorted(self.lengths)[len(self.lengths) // 2]
+        return min(middle, sum(self.lengths) / len(self.lengths))
 
     @property
     def grace(self) -> float:
-        """Seconds to wait for the rest after d - f messages."""
-        least = self.patience.start_grace if self._starting else self.patience.grace
-        return min(max(least, 2.0 * self.spread), self._timeout)
+        """Seconds to wait for the rest after enough neighbours have answered."""
+        return self._grace
+
+    def _grace_period(self) -> float:
+        least = self.patience.start_grace if self._starting or not self.lengths else 0.0
+        return min(max(least, self.patience.grace, GRACE * self.usual), self._timeout)
 
     @property
     def _starting(self) -> bool:
@@ -151,34 +188,38 @@ class Rounds:
     def _timeout(self) -> float:
         return self.patience.start if self._begun <= 1 else self.patience.timeout
 
-    @property
-    def _quorum(self) -> int:
-        return max(1, len(self.neighbours) - self.f)
+    def _lively(self, neighbour: int, now: float) -> bool:
+        """Whether a neighbour was heard lately, whatever it said."""
+        return now - self.heard.get(neighbour, now) < max(self._timeout, SILENT_AFTER * self.usual)
+
+    def _answers_needed(self, now: float) -> int | None:
+        """After how many answers the grace period starts; None if so few speak that all of them may lie."""
+        lively = sum(self._lively(neighbour, now) for neighbour in self.neighbours)
+        if lively <= self._bears:
+            return None
+        spared = self._bears if self._starting else 2 * self._bears
+        return max(self._bears + 1, min(len(self.neighbours) - spared, lively - self._bears))
 
     def ready(self, now: float) -> bool:
         """Whether to end the round with what arrived."""
         if not self.neighbours or now >= self.deadline:
             return True
-        arrived = len(self._arrivals)
-        if arrived == 0 or self._speaking - arrived > self.f:
-            return arrived == len(self.neighbours)
-        return all(self.round in self._held[neighbour] for neighbour in self.expected)
+        if self._needed is None or len(self._answered) < self._needed:
+            return False
+        return all(neighbour in self._answered for neighbour in self.expected)
 
     @property
     def deadline(self) -> float:
         """When the round ends if no further message arrives."""
         limit = self._started + self._timeout
-        if len(self._arrivals) < self._quorum:
+        if self._needed is None or len(self._answered) < self._needed:
             return limit
-        return min(limit, self._arrivals[self._quorum - 1] + self.grace)
+        return min(limit, list(self._answered.values())[self._needed - 1] + self._grace)
 
-    @property
-    def ahead(self) -> int | None:
-        """The round to move up to, if this peer fell behind."""
-        if len(self.neighbours) <= self.f:
-            return None
+    def ahead_of(self, round: int) -> int | None:
+        """The round to move up to, if a peer in this round fell behind."""
         trusted = self.trusted
-        return trusted if trusted > self.round + 1 else None
+        return trusted if trusted > round + 1 else None
 
     @property
     def trusted(self) -> int:
@@ -188,17 +229,17 @@ class Rounds:
 
     def gather(self, dimension: int, dtype: Any = np.float64) -> tuple[Array, npt.NDArray[np.bool_]]:
         """End the round: messages (d, D) by sender id, zero if missing, and which arrived (d,)."""
-        if len(self._arrivals) >= self._quorum and not self._starting:
-            self.spreads.append(self._arrivals[self._quorum - 1] - self._arrivals[0])
+        self._open = False
         messages = np.zeros((len(self.neighbours), dimension), dtype)
         present = np.zeros(len(self.neighbours), bool)
         for slot, neighbour in enumerate(self.neighbours):
-            vector = self._held[neighbour].get(self.round)
-            if vector is not None:
-                messages[slot] = vector
-                present[slot] = True
-                self._missed[neighbour] = 0
-            else:
+            in_time = self.round in self._held[neighbour]
+            self._missed[neighbour] = 0 if in_time else self._missed[neighbour] + 1
+            late = self._late.pop(neighbour, None)
+            found = (self.round, self._held[neighbour][self.round]) if in_time else late
+            if found is None:
                 self.verdicts[neighbour]["silent"] += 1
-                self._missed[neighbour] += 1
+            else:
+                self._used[neighbour], messages[slot] = found
+                present[slot] = True
         return messages, present
