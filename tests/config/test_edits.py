@@ -244,6 +244,151 @@ SEEN: dict[str, tuple[dict[str, str], str, str]] = {
         "2",
         "3",
     ),
+    "file of numbers read into a mapping": (
+        {
+            MINE: "import json\nfrom pathlib import Path\n"
+            "K = json.loads((Path(__file__).parent / 'k.json').read_text())\ndef part(x): return K['k'] * x",
+            "k.json": '{"k": 2}',
+        },
+        "2}",
+        "3}",
+    ),
+    "file of numbers read into a record": (
+        {
+            MINE: "from dataclasses import dataclass\nfrom pathlib import Path\n"
+            "@dataclass\nclass Options:\n    k: str\n"
+            "O = Options((Path(__file__).parent / 'k.txt').read_text())\ndef part(x): return O.k * x",
+            "k.txt": "2",
+        },
+        "2",
+        "3",
+    ),
+    "file of numbers read into a class": (
+        {
+            MINE: "from pathlib import Path\nclass Options:\n"
+            "    k = [(Path(__file__).parent / 'k.txt').read_text()]\ndef part(x): return Options.k * x",
+            "k.txt": "2",
+        },
+        "2",
+        "3",
+    ),
+    "weights of a torch module": (
+        {
+            MINE: "import torch\nfrom pathlib import Path\nnet = torch.nn.Linear(1, 1, bias=False)\n"
+            "torch.nn.init.constant_(net.weight, float((Path(__file__).parent / 'k.txt').read_text()))\n"
+            "def part(x): return net(x)",
+            "k.txt": "2",
+        },
+        "2",
+        "3",
+    ),
+    "captured torch module": (
+        {
+            MINE: "import torch\ndef make(net):\n    return lambda x: net(x)\nnet = torch.nn.Linear(1, 1, bias=False)\n"
+            "torch.nn.init.constant_(net.weight, 2)\npart = make(net)"
+        },
+        "2",
+        "3",
+    ),
+    "function of a library under another name": (
+        {MINE: "from statistics import mean as centre\ndef part(x): return centre(x)"},
+        "mean",
+        "median",
+    ),
+    "library under another name": ({MINE: "import math as m\ndef part(x): return m.sqrt(x)"}, "math", "cmath"),
+    "function of byzmesh under another name": (
+        {MINE: "from byzmesh.checks import fraction as check\ndef part(x): return check(x)"},
+        "fraction",
+        "positive",
+    ),
+    "table filled by a decorator": (
+        {
+            MINE: "T = {}\ndef add(g):\n    T[g.__name__] = g\n    return g\n@add\ndef low(x): return 2 * x\n"
+            "def part(x): return T['low'](x)"
+        },
+        "2",
+        "3",
+    ),
+    "table filled in a loop": (
+        {MINE: "T = {}\nfor k in 'ab':\n    T[k] = lambda x: 2 * x\ndef part(x): return T['a'](x)"},
+        "2",
+        "3",
+    ),
+    "table filled by a function": (
+        {MINE: "T = []\ndef fill(k): T.append(lambda x: k * x)\nfill(2)\ndef part(x): return T[0](x)"},
+        "fill(2)",
+        "fill(3)",
+    ),
+    "what is deleted": (
+        {MINE: "T = {'a': len, 'b': max}\ndel T['a']\ndef part(x): return T"},
+        "del T['a']",
+        "del T['b']",
+    ),
+    "attribute set by a call": ({MINE: "def part(x): return part.k * x\nsetattr(part, 'k', 2)"}, "2", "3"),
+    "global set by a call": (
+        {MINE: "K = 1\ndef set_up():\n    global K\n    K = 2\nset_up()\ndef part(x): return K * x"},
+        "K = 2",
+        "K = 3",
+    ),
+    "order of calls": (
+        {MINE: "T = []\nT.append(len)\nT.append(max)\ndef part(x): return T[0](x)"},
+        "T.append(len)\nT.append(max)",
+        "T.append(max)\nT.append(len)",
+    ),
+    "a call made twice": (
+        {MINE: "T = []\nT.append(len)\ndef part(x): return T"},
+        "T.append(len)",
+        "T.append(len)\nT.append(len)",
+    ),
+    "module given to a function": (
+        {
+            MINE: "import beside_to_edit\ndef use(m, x): return m.low(x)\ndef part(x): return use(beside_to_edit, x)",
+            BESIDE: "def low(x): return 2 * x",
+        },
+        "2",
+        "3",
+    ),
+    "module under a local name": (
+        {
+            MINE: "import beside_to_edit\ndef part(x):\n    b = beside_to_edit\n    return b.low(x)",
+            BESIDE: "def low(x): return 2 * x",
+        },
+        "2",
+        "3",
+    ),
+    "module imported by a call": (
+        {
+            MINE: "import importlib\ndef part(x): return importlib.import_module('beside_to_edit').low(x)",
+            BESIDE: "def low(x): return 2 * x",
+        },
+        "2",
+        "3",
+    ),
+    "attribute of a module by its name": (
+        {
+            MINE: "import beside_to_edit\ndef part(x): return getattr(beside_to_edit, 'low')(x)",
+            BESIDE: "def low(x): return 2 * x",
+        },
+        "2",
+        "3",
+    ),
+    "weak reference": (
+        {
+            MINE: "import weakref\nclass K:\n    def __init__(self, v): self.v = v\nk = K(2)\n"
+            "def make(r):\n    return lambda x: r().v * x\npart = make(weakref.ref(k))"
+        },
+        "K(2)",
+        "K(3)",
+    ),
+    "global with the name of another function's local": (
+        {
+            MINE: "from pathlib import Path\nK = [(Path(__file__).parent / 'k.txt').read_text()]\n"
+            "def other():\n    K = [0]\n    K[0] = 1\ndef part(x): return K[0] * x",
+            "k.txt": "2",
+        },
+        "2",
+        "3",
+    ),
 }
 
 
@@ -257,7 +402,7 @@ def test_an_edit_is_seen(tmp_path: Path, what: str) -> None:
     assert identity(load(tmp_path, edited).part) != before
 
 
-NOT_SEEN = {
+NOT_SEEN: dict[str, tuple[dict[str, str], str, str]] = {
     "comment": ({MINE: "def part(x): return 2 * x  # one"}, "# one", "# another"),
     "docstring": ({MINE: "def part(x):\n    'One.'\n    return 2 * x"}, "'One.'", "'Another.'"),
     "docstring of a helper": (
@@ -295,6 +440,29 @@ def test_an_edit_of_words_is_not(tmp_path: Path, what: str) -> None:
     before = identity(load(tmp_path, files).part)
     edited = {name: text.replace(old, new) for name, text in files.items()}
     assert identity(load(tmp_path, edited).part) == before
+
+
+CACHES = {
+    "item": "C = {}\ndef part(x):\n    C[x] = 2\n    return C[x]",
+    "method whose result is used": "C = {}\ndef part(x): return C.setdefault(x, 2)",
+    "method in a lambda": "C = {}\npart = lambda x: C.update({x: 2})",
+    "global": "N = 0\ndef part(x):\n    global N\n    N += 1\n    return N",
+    "array": "import numpy as np\nB = np.zeros(3)\ndef part(x): return np.add(B, 1, out=B)",
+    "class": "class A:\n    c = {}\n    @classmethod\n    def go(cls, x):\n        cls.c[x] = 2\ndef part(x): A.go(x)",
+    "class through an object": "class A:\n    c = {}\n    def go(self, x): self.c[x] = 2\ndef part(x): A().go(x)",
+    "other module": "import beside_to_edit as b\ndef part(x):\n    b.C[x] = 2",
+    "imported": "from beside_to_edit import C\ndef part(x):\n    C[x] = 2",
+    "function of another module": "from beside_to_edit import fill\ndef part(x): fill(x)",
+    "missing item": "import collections\nC = collections.defaultdict(list)\ndef part(x): return len(C[x])",
+}
+
+
+@pytest.mark.parametrize("what", CACHES)
+def test_what_a_part_stores_while_it_runs_is_no_edit(tmp_path: Path, what: str) -> None:
+    module = load(tmp_path, {MINE: CACHES[what], BESIDE: "C = {}\ndef fill(x): C[x] = 2"})
+    before = identity(module.part)
+    module.part(1)
+    assert identity(module.part) == before
 
 
 def test_a_data_file_read_when_the_part_is_imported_is_seen(tmp_path: Path) -> None:

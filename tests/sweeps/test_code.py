@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 import byzmesh as bm
+from byzmesh.catalogue import registries
 from byzmesh.config.cell import Cell, make_cell
 from byzmesh.config.changes import changes
 from byzmesh.config.code import CodeReader, check_code
@@ -314,3 +316,118 @@ def test_files_in_a_list_of_an_option_count(tmp_path: Path) -> None:
     first = _data({"files": [str(tmp_path / "a.csv")]}, None)
     (tmp_path / "a.csv").write_text("22")
     assert first and _data({"files": [str(tmp_path / "a.csv")]}, None) != first
+
+
+CACHED = """
+import byzmesh as bm
+
+
+def make():
+    seen = {}
+    def rule(own, received, weights, f):
+        seen[len(seen)] = own
+        return own + 0.5 * (received.mean(axis=0) - own)
+    return rule
+
+
+bm.register_rule("from-plugin")(make())
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_a_run_leaves_in_memory_does_not_fail_the_next(plugin_grid: Path, tmp_path: Path, workers: int) -> None:
+    (tmp_path / "mine.py").write_text(CACHED)
+    cells = read_grid(plugin_grid)
+    told = sweep([cell.config for cell in cells], tmp_path / "runs.db", workers=workers)
+    assert told.statuses == {cell.key: "finished" for cell in cells}
+
+
+EVERY_PART = """
+import byzmesh as bm
+import networkx
+import numpy as np
+from byzmesh.problems.neural.augment import Augmentation
+
+
+@bm.register_rule("my-rule")
+def my_rule(own, received, weights, f): return 1 * own
+
+
+@bm.register_rule("my-inner-rule")
+def my_inner_rule(own, received, weights, f): return 2 * own
+
+
+@bm.register_attack("my-attack")
+def my_attack(own, received): return 3 * own
+
+
+@bm.register_topology("my-topology")
+def my_topology(n: int): return networkx.circulant_graph(n, [1, 4])
+
+
+@bm.register_weights("my-weights")
+def my_weights(adjacency): return adjacency / 5 + np.diag(1 - adjacency.sum(axis=1) / 5)
+
+
+@bm.register_problem("my-problem")
+def my_problem(): return bm.Problem("my-problem", {}, bm.problem("quadratic", curvature=6.0).binder)
+
+
+@bm.register_partition("my-partition")
+def my_partition(): return lambda labels, workers, generator: np.array_split(np.arange(700), workers)
+
+
+@bm.register_schedule("my-step")
+def my_step(): return lambda k: 0.8
+
+
+@bm.register_module("my-module")
+def my_module():
+    import torch
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(9))
+
+
+@bm.register_augmentation("my-augmentation")
+def my_augmentation(): return Augmentation(1, lambda images, draws: images * 0.11)
+
+
+@bm.register_metric("my_metric")
+def my_metric(seen): return 12.0
+"""
+PARTS = {
+    "rule my-rule": ("1 *", "2 *"),
+    "rule my-inner-rule": ("2 *", "3 *"),
+    "attack my-attack": ("3 *", "4 *"),
+    "topology my-topology": ("4]", "5]"),
+    "weight scheme my-weights": ("/ 5", "/ 6"),
+    "problem my-problem": ("6.0", "7.0"),
+    "partition my-partition": ("700", "800"),
+    "schedule my-step": ("0.8", "0.9"),
+    "module my-module": ("(9)", "(1)"),
+    "augmentation my-augmentation": ("0.11", "0.21"),
+    "metric my_metric": ("12.0", "22.0"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_an_edit_of_any_part_is_named(tmp_path: Path, part: str) -> None:
+    config = {
+        "network": {"name": "my-topology", "n": 6, "byzantine": [1], "weights": "my-weights"},
+        "attack": "my-attack",
+        "step": "my-step",
+        "measure": ["my_metric"],
+        "plugins": [str(tmp_path / "mine.py")],
+    }
+    torch = {"name": "torch", "module": "my-module", "augment": ["my-augmentation"], "partition": "my-partition"}
+    inner = {"name": "bucketing", "inner": {"name": "NNM", "inner": "my-inner-rule"}}
+    runs = [{**config, "problem": torch, "rule": "my-rule"}, {**config, "problem": "my-problem", "rule": inner}]
+    codes: list[dict[str, str]] = [{}, {}]
+    with contextlib.ExitStack() as stack:
+        for registry in registries().values():
+            stack.enter_context(registry.temporary())
+        for code, text in zip(codes, (EVERY_PART, EVERY_PART.replace(*PARTS[part])), strict=True):
+            (tmp_path / "mine.py").write_text(text)
+            for run_of_it in runs:
+                code |= make_cell(resolve(run_of_it)).code
+    assert set(codes[0]) == set(PARTS)
+    assert changes(*codes) == (f"{part} changed",)

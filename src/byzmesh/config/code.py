@@ -40,6 +40,8 @@ from byzmesh.training.schedules import schedules
 
 DATA = "data file"
 BLOCK = 1 << 20
+_read: dict[int, tuple[Any, str | None]] = {}
+"""id of a factory -> itself (so that no other gets its id) and its identity when a run with it was last planned."""
 
 
 class CodeReader:
@@ -50,7 +52,9 @@ class CodeReader:
     {}
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_planned: bool = False) -> None:
+        """as_planned: take code in memory as this process first read it, whatever it has since put into its caches."""
+        self._as_planned = as_planned
         self._parts: dict[tuple[str, str], str | None] = {}
         self._plugins: set[str] = set()
 
@@ -62,7 +66,7 @@ class CodeReader:
         for registry, name in _parts(config):
             entry = (registry.kind, name)
             if entry not in self._parts:
-                self._parts[entry] = _entry_code(registry, name)
+                self._parts[entry] = _entry_code(registry, name, self._as_planned)
             if (known := self._parts[entry]) is not None:
                 code[f"{registry.kind} {name}"] = known
         for part in ("problem", "rule", "attack"):
@@ -72,7 +76,7 @@ class CodeReader:
 
 def check_code(config: Mapping[str, Any], planned: Mapping[str, str]) -> None:
     """Raise `ChangedCode` unless this process has the code that the run was planned with."""
-    changed = changes(_seen(planned), _seen(CodeReader().of(config)))
+    changed = changes(_seen(planned), _seen(CodeReader(as_planned=True).of(config)))
     if changed:
         raise ChangedCode(
             f"{', '.join(changed)} since this run was planned; start the sweep again, "
@@ -88,10 +92,7 @@ def _seen(code: Mapping[str, str]) -> dict[str, str]:
 def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
     """The registered parts that a config names."""
     for key, registry in (("rule", rules), ("attack", attacks)):
-        spec = config[key]
-        while isinstance(spec, Mapping):
-            yield registry, spec["name"]
-            spec = spec.get("inner")
+        yield from ((registry, name) for name in _names(config[key]))
     problem, network = config["problem"], config["network"]
     yield problems, problem["name"]
     if isinstance(problem.get("partition"), Mapping):
@@ -109,22 +110,33 @@ def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
         yield metrics, name
 
 
-def _entry_code(registry: Registry[Any], name: str) -> str | None:
+def _names(spec: Any) -> Iterator[str]:
+    """The name in a spec and in those within its options: a rule around another one."""
+    if isinstance(spec, Mapping):
+        if isinstance(spec.get("name"), str):
+            yield spec["name"]
+        for option in spec.values():
+            yield from _names(option)
+    elif isinstance(spec, list):
+        for item in spec:
+            yield from _names(item)
+
+
+def _entry_code(registry: Registry[Any], name: str, as_planned: bool) -> str | None:
     """The identity of a registered part: its revision if it has one; None for byzmesh's own parts at the first."""
-    if registry is modules and ":" in name:
-        return _module_code(name)
     try:
+        if registry is modules and ":" in name:
+            return _identity(find(name), as_planned)
         entry = registry.entry(name)
     except ByzmeshError:
-        return None  # a ready-made object that is registered nowhere
-    return identity(entry.factory) if entry.revision is None else f"revision {entry.revision}"
+        return None  # given as an object: registered nowhere, a lambda, an inner function
+    return _identity(entry.factory, as_planned) if entry.revision is None else f"revision {entry.revision}"
 
 
-def _module_code(path: str) -> str | None:
-    try:
-        return identity(find(path))
-    except ByzmeshError:
-        return None  # a lambda or an inner function, given as an object
+def _identity(factory: Any, as_planned: bool) -> str | None:
+    if not as_planned or id(factory) not in _read:
+        _read[id(factory)] = (factory, identity(factory))
+    return _read[id(factory)][1]
 
 
 def _data(options: Mapping[Any, Any], folder: Any) -> dict[str, str]:
