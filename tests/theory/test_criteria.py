@@ -14,7 +14,7 @@ from byzmesh.networks import Network, network
 from byzmesh.theory.contraction import cut_weight
 from byzmesh.theory.gossip import oracle_contracts, spectrum
 from byzmesh.theory.misreported_degrees import distrusting, effect_of_misreports, misreported, peer_weights
-from byzmesh.theory.mixing import doubly_stochastic, lying_weight, mixing_rate, to_own
+from byzmesh.theory.mixing import doubly_stochastic, mixing_rate, to_own
 from byzmesh.theory.robustness import robustness
 from byzmesh.theory.worst_placement import CRITERIA, _exhaustive, _greedy, worst_placement
 
@@ -31,7 +31,7 @@ def test_gossip_on_the_published_graphs(name: str, mu_2: float, b: float, holds:
     net = network(name)
     seen = spectrum(net)
     assert seen is not None
-    assert (round(seen.mu_2, 3), round(float(lying_weight(net).max()), 3)) == (mu_2, b)
+    assert (round(seen.mu_2, 3), round(float(net.lying_weight.max()), 3)) == (mu_2, b)
     assert oracle_contracts(net) == holds
 
 
@@ -135,14 +135,14 @@ def test_no_report_harms_honest_edges(report: float, seed: int) -> None:
     np.testing.assert_allclose(changed.mixing[links][off], net.mixing[links][off])
     assert doubly_stochastic(to_own(changed))
     most = net.lying_neighbours / (1 + net.degree[net.honest])
-    assert (lying_weight(changed) <= most + 1e-12).all()
+    assert (changed.lying_weight <= most + 1e-12).all()
 
 
 def test_low_reports_raise_and_high_reports_lower_the_lies_weight() -> None:
     net = Network.from_edges([(0, 1), (0, 2), (2, 1), (2, 3), (2, 4), (2, 5)], byzantine=[2])
-    true = lying_weight(net)
-    assert (lying_weight(misreported(net, 0.0)) > true).any()
-    assert lying_weight(misreported(net, 1e6)).max() < 1e-5
+    true = net.lying_weight
+    assert (misreported(net, 0.0).lying_weight > true).any()
+    assert misreported(net, 1e6).lying_weight.max() < 1e-5
     found = effect_of_misreports(net)
     assert found.low[0] >= found.true[0] >= found.high[0]
     assert found.low[0] > found.fixed[0]

@@ -6,11 +6,10 @@ theory. Theory is imported when one of them is computed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byzmesh.training.evaluation import Evaluation, Setting
 from byzmesh.training.metrics import register_metric
-from byzmesh.types import Floats
 
 if TYPE_CHECKING:
     from byzmesh.theory.contraction import Proof
@@ -61,8 +60,8 @@ def _report(at: Evaluation) -> RoundReport | None:
     return round_report(network, at.sent, at.models, None if held is None else held[:, :slots], mixing, proof)
 
 
-def _promise(setting: Setting) -> tuple[Floats, Proof]:
-    """Virtual mixing matrix (N, N) and proved contraction."""
+def _promise(setting: Setting) -> tuple[Any, Proof]:
+    """Virtual mixing matrix (N, N) in sparse rows and proved contraction."""
     from byzmesh.theory.contraction import proved_contraction
     from byzmesh.theory.mixing import virtual_mixing
 

@@ -11,6 +11,9 @@ from byzmesh.theory.contraction import Proof, heaviest
 from byzmesh.theory.question import Question
 from byzmesh.theory.verdicts import WorkerReport
 
+NAMED = 40
+"""How many nodes, or ranges of them, a sentence lists."""
+
 
 def spans(ids: Iterable[int]) -> str:
     """Ids as ranges.
@@ -29,9 +32,10 @@ def spans(ids: Iterable[int]) -> str:
 
 
 def called(network: Network, ids: Iterable[int]) -> str:
-    """Nodes by the user's names, or as ranges of numbers."""
+    """Nodes by the user's names, or as ranges of numbers; of many, the first ones."""
     chosen = sorted(ids)
-    return spans(chosen) if network.names is None else ", ".join(network.label(node) for node in chosen)
+    parts = spans(chosen).split(", ") if network.names is None else [network.label(node) for node in chosen]
+    return ", ".join(parts) if len(parts) <= NAMED else f"{', '.join(parts[:NAMED])}, ... {len(chosen)} in all"
 
 
 def about(question: Question, rule: Rule) -> str:

@@ -117,7 +117,7 @@ def certify(
         best_mixing=max((best_row(chosen, game, seed) for game in games[:KINDS]), default=0.0) if feasible else 0.0,
     )
     rate = _rate(question, virtual, seen)
-    star = None if rate is None else max(0.0, matrices.rho_star(rate, len(virtual.matrix)))
+    star = None if rate is None else max(0.0, matrices.rho_star(rate, virtual.matrix.shape[0]))
     return Certificate(
         question=question,
         rule=chosen,
@@ -168,7 +168,7 @@ def _heaviest_lies(question: Question) -> Any:
 
 def _rate(question: Question, virtual: matrices.Mixing, seen: Spectrum | None) -> float | None:
     if not question.anywhere or not question.most.any():
-        return matrices.mixing_rate(virtual.matrix)
+        return None if math.isnan(virtual.rate) else virtual.rate
     return None if seen is None else seen.rate
 
 
@@ -217,7 +217,7 @@ def _promise(
         rate=0.0 if rate is None else rate,
         rho=math.nan if rate is None else facts.proof.rho,
         chi2=matrices.chi2(facts.mixing.matrix),
-        workers=len(facts.mixing.matrix),
+        workers=facts.mixing.matrix.shape[0],
         smoothness=smoothness,
         delta_in=delta_in,
         delta_out=delta_out,

@@ -8,10 +8,13 @@ between them such that every honest worker has at most f_n of the rest as neighb
 
     s_i + t_i <= 1,   s_i + t_j <= 1 for linked i, j,   sum_{j in N_i} (1 - s_j - t_j) <= f_i + d_i (1 - s_i - t_i)
 
-and HiGHS proves that there are none, finds some, or runs out of time: then the answer is unknown. Three cases are
+and HiGHS proves that there are none, finds some, or runs out of time: then the answer is unknown. Four cases are
 decided first: a node whose neighbours may all lie is cut off; nobody is if every worker keeps so many honest neighbours
 that two camps would need more nodes than there are, nor if any two nodes are linked or have more neighbours in common
-than can lie.
+than can lie, nor if mu_2 > max_n f_n, with mu_2 of the Laplacian L in which every link counts 1: for camps S and T the
+vector y that is 1 / |S| on S, -1 / |T| on T and 0 at the liars has sum 0 and y^T L y = sum_n b_n y_n^2 <=
+max_n f_n ||y||^2 with b_n lying neighbours of n, so mu_2 <= max_n f_n. Flows and the programme are for networks of at
+most 4,096 nodes.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byzmesh.networks.spectrum import SLACK, extreme_eigenvalues
+from byzmesh.sparse import DENSE
 from byzmesh.theory.mixing import strongly_connected
 from byzmesh.theory.question import Question
 from byzmesh.theory.verdict import Verdict
@@ -62,12 +67,14 @@ def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
         return Connectivity(Verdict("proved", "too many honest neighbours are left for two camps"))
     if cut is None and _close(question):
         return Connectivity(Verdict("proved", "any two workers are linked or have an honest neighbour in common"))
+    if cut is None and (rigid := _rigid(question)):
+        return Connectivity(Verdict("proved", rigid))
     most = int(question.f.max()) if question.total is None else question.total
-    if cut is None:
-        found = smallest_cut(network.adjacency, most) if seconds > 0.0 or network.n <= QUICK else None
+    if cut is None and network.n <= (QUICK if seconds == 0.0 else DENSE):
+        found = smallest_cut(network.adjacency, most)
         if found is not None and question.admits(found):
             cut = found
-        elif found is None and question.total is not None and (seconds > 0.0 or network.n <= QUICK):
+        elif found is None and question.total is not None:
             return Connectivity(Verdict("proved", f"the graph is {most + 1}-connected"))
     if cut is not None:
         reason = f"liars at {', '.join(map(str, sorted(cut)))} leave the honest workers in pieces"
@@ -76,6 +83,9 @@ def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
         return Connectivity(
             Verdict("unknown", "whether liars can cut the honest workers off is decided when asked for")
         )
+    if network.n > DENSE:
+        reason = f"whether liars can cut the honest workers off is decided for up to {DENSE} nodes, not {network.n}"
+        return Connectivity(Verdict("unknown", reason))
     return _by_programme(question, seconds)
 
 
@@ -97,10 +107,24 @@ def _crowded(question: Question) -> bool:
 
 def _close(question: Question) -> bool:
     """Whether any two nodes are linked or have more neighbours in common than can lie next to one of them."""
+    rows, n = question.network.links, question.network.n
+    first = rows.of(0)
+    if n > DENSE or 1 + len(first) + rows.degree[first].sum() < n:  # too few are near enough to node 0
+        return False
     links = question.network.adjacency
     common = links.astype(np.float64) @ links
-    close = links | (common > np.minimum.outer(question.most, question.most)) | np.eye(len(links), dtype=bool)
+    close = links | (common > np.minimum.outer(question.most, question.most)) | np.eye(n, dtype=bool)
     return bool(close.all())
+
+
+def _rigid(question: Question) -> str | None:
+    """Why the links are too many for liars to cut, by their Laplacian; None if they may not be."""
+    links, most = question.network.links, int(question.most.max())
+    if links.n < 2 or links.n * int(links.degree.min()) <= (links.n - 1) * most:  # mu_2 <= n / (n - 1) min d
+        return None
+    low, _ = extreme_eigenvalues(links.matrix(np.full(len(links.sender), -1.0), links.degree.astype(np.float64)))
+    enough = low > most + SLACK * int(links.degree.max())
+    return f"mu_2 of the links is {low:.4g}, more than the {most} liars beside a worker" if enough else None
 
 
 def sparse_certificate(adjacency: Booleans, count: int) -> Booleans:
@@ -172,18 +196,17 @@ def smallest_cut(adjacency: Booleans, most: int) -> list[int] | None:
 
 def _by_programme(question: Question, seconds: float) -> Connectivity:
     from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array, hstack, vstack
+    from scipy.sparse import coo_array, eye_array, hstack, vstack
 
     network = question.network
     n = network.n
-    i, j = np.nonzero(network.adjacency)
+    i, j = network.links.receiver, network.links.sender
     rows = np.arange(len(i))
     one = np.ones(len(i))
     apart = hstack([coo_array((one, (rows, i)), (len(i), n)), coo_array((one, (rows, j)), (len(i), n))])
-    links = coo_array(network.adjacency.astype(np.float64))
-    own = coo_array(np.diag(network.degree.astype(np.float64)))
-    crowd = hstack([own - links, own - links])  # d_i (s_i + t_i) - sum_j (s_j + t_j) <= f_i
-    both = hstack([coo_array(np.eye(n)), coo_array(np.eye(n))])
+    beyond = network.links.matrix(-one, network.degree.astype(np.float64))
+    crowd = hstack([beyond, beyond])  # d_i (s_i + t_i) - sum_j (s_j + t_j) <= f_i
+    both = hstack([eye_array(n), eye_array(n)])
     camps = coo_array(np.kron(-np.eye(2), np.ones((1, n))))
     parts = [both, apart, crowd, camps]
     upper = [np.ones(n), np.ones(len(i)), question.f.astype(np.float64), np.full(2, -1.0)]
@@ -213,5 +236,5 @@ def weights_connect(question: Question) -> bool:
     """Whether every link has a positive weight in both directions, so that W uses every link."""
     network = question.network
     if not question.anywhere:
-        return strongly_connected(network.honest_mixing + np.eye(len(network.honest)))
-    return bool((network.mixing > 0.0)[network.adjacency].all())
+        return strongly_connected(network.sparse_mixing(network.honest))
+    return bool((network.link_weight > 0.0).all())

@@ -21,9 +21,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from byzmesh.networks.spectrum import DIRECT, SLACK, as_dense, largest_eigenvalue
 from byzmesh.rules.base import Rule
 from byzmesh.rules.contraction import heaviest
 from byzmesh.theory import mixing as matrices
@@ -80,8 +82,10 @@ def conditions(
 
 def _given(question: Question, mixing: matrices.Mixing, bound: Floats) -> list[Condition]:
     network, matrix = question.network, mixing.matrix
-    workers = len(matrix)
-    rate, rho = matrices.mixing_rate(matrix), float(bound.max())
+    workers = matrix.shape[0]
+    rate, rho = mixing.rate, float(bound.max())
+    if math.isnan(rate):
+        return []
     error = min(deviation(question, matrix, bound), 2.0 * rho * math.sqrt(workers))
     root = math.sqrt(max(0.0, 1.0 - rate)) + error
     told = [
@@ -89,20 +93,31 @@ def _given(question: Question, mixing: matrices.Mixing, bound: Floats) -> list[C
         Condition(name="spectral", value=root, limit=1.0, factor=root**2),
     ]
     if 1 < workers <= LARGE:
-        near = network.adjacency[np.ix_(network.honest, network.honest)] | np.eye(workers, dtype=bool)
-        least = np.where(near, matrix, np.inf).min(axis=1)
-        told.append(_overlap(matrix, float((bound * (1.0 - least)).max())))
+        near, dense = network.honest_links.dense() | np.eye(workers, dtype=bool), as_dense(matrix)
+        least = np.where(near, dense, np.inf).min(axis=1)
+        told.append(_overlap(dense, float((bound * (1.0 - least)).max())))
     return told
 
 
-def deviation(question: Question, matrix: Floats, bound: Floats) -> float:
-    """e: ||E||_F <= e ||X - mean||_F for bounds (N,) on rho."""
-    network = question.network
-    near = (network.adjacency[np.ix_(network.honest, network.honest)] | np.eye(len(matrix), dtype=bool)).astype(float)
-    square = bound**2
-    cross = near.T @ (square[:, None] * matrix)
-    form = np.diag(near.T @ square) - cross - cross.T + matrix.T @ ((square * near.sum(axis=1))[:, None] * matrix)
-    return math.sqrt(max(0.0, float(np.linalg.eigvalsh(form)[-1])))
+def deviation(question: Question, matrix: Any, bound: Floats) -> float:
+    """e: ||E||_F <= e ||X - mean||_F for bounds (N,) on rho; infinite if Lanczos' method does not converge."""
+    links = question.network.honest_links
+    near, square = links.matrix(np.ones(len(links.sender)), np.ones(links.n)), bound**2
+    if links.n <= DIRECT:
+        dense = as_dense(matrix)
+        cross = near.T @ (square[:, None] * dense)
+        crowd = dense.T @ ((square * (1.0 + links.degree))[:, None] * dense)
+        largest = float(np.linalg.eigvalsh(np.diag(near.T @ square) - cross - cross.T + crowd)[-1])
+    else:
+
+        def form(x: Floats) -> Floats:
+            mean = matrix @ x
+            cross = near.T @ (square * mean) + matrix.T @ (square * (near @ x))
+            result: Floats = (near.T @ square) * x - cross + matrix.T @ (square * (1.0 + links.degree) * mean)
+            return result
+
+        largest = largest_eigenvalue(form, links.n) * (1.0 + SLACK)
+    return math.inf if math.isnan(largest) else math.sqrt(max(0.0, largest))
 
 
 def ergodicity(matrix: Floats) -> float:

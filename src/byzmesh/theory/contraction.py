@@ -22,7 +22,6 @@ from byzmesh.networks import Network
 from byzmesh.rules import contraction
 from byzmesh.rules.base import Rule
 from byzmesh.rules.ios import THEOREM_3
-from byzmesh.theory.mixing import lying_weight
 from byzmesh.types import Floats, Integers
 
 
@@ -56,7 +55,7 @@ def neighbourhoods(network: Network, f: Integers) -> contraction.Neighbourhoods:
         lying=network.lying_neighbours,
         f=f,
         weight=network.layout.weight[:, 1:],
-        lying_weight=lying_weight(network),
+        lying_weight=network.lying_weight,
     )
 
 

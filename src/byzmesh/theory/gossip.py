@@ -29,7 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh.networks import Network, laplacian
-from byzmesh.theory.mixing import ROUNDING, lying_weight
+from byzmesh.networks.spectrum import DIRECT, SLACK, extreme_eigenvalues
+from byzmesh.theory.mixing import ROUNDING
 from byzmesh.types import Floats
 
 
@@ -54,11 +55,12 @@ def spectrum(network: Network, lies: float = 0.0) -> Spectrum | None:
     >>> round(seen.mu_2, 3), round(seen.mu_max, 3)
     (0.727, 0.909)
     """
-    block = network.honest_mixing
-    if len(block) < 2 or np.abs(block - block.T).max() > ROUNDING:
+    block = network.sparse_mixing(network.honest)
+    if block.shape[0] < 2 or abs(block - block.T).max() > ROUNDING:
         return None
-    values = np.linalg.eigvalsh(laplacian(block))
-    return Spectrum(float(values[1]) - lies, float(values[-1]))
+    low, high = extreme_eigenvalues(laplacian(block))
+    slack = 0.0 if block.shape[0] <= DIRECT else SLACK
+    return Spectrum(low - slack - lies, high + slack)
 
 
 def gossip_factor(seen: Spectrum, error: float) -> float:
@@ -97,9 +99,9 @@ def oracle_contracts(network: Network) -> bool:
     [True, True, False]
     """
     seen = spectrum(network)
-    return seen is not None and 2.0 * float(lying_weight(network).max()) < seen.mu_2 - ROUNDING
+    return seen is not None and 2.0 * float(network.lying_weight.max()) < seen.mu_2 - ROUNDING
 
 
 def weight_of_lies(network: Network, h: Floats, anywhere: bool) -> float:
     """The most that lies weigh at a worker: the weight of given liars, or for liars anywhere the largest h."""
-    return float(h.max()) if anywhere else float(lying_weight(network).max())
+    return float(h.max()) if anywhere else float(network.lying_weight.max())

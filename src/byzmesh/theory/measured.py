@@ -10,6 +10,7 @@ before and after the exchange give the realised contraction:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from byzmesh.networks import Network
 from byzmesh.theory.contraction import Proof
 from byzmesh.theory.mixing import chi2
-from byzmesh.types import Floats, Integers
+from byzmesh.types import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,13 @@ class RoundReport:
     violations: Integers
 
 
-def empirical_mixing(network: Network, coefficients: Floats) -> tuple[Floats, Floats]:
-    """(W (N, N), lies (N,)) from coefficients (N, K) in the slots of `network.layout`.
+def empirical_mixing(network: Network, coefficients: Floats) -> tuple[Any, Floats]:
+    """(W (N, N) in sparse rows, lies (N,)) from coefficients (N, K) in the slots of `network.layout`.
 
     >>> from byzmesh.networks import network
     >>> net = network("complete", n=3, byzantine=[2])
     >>> matrix, lies = empirical_mixing(net, np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]]))
-    >>> matrix, lies
+    >>> matrix.toarray(), lies
     (array([[0.7, 0.3],
            [0.4, 0.6]]), array([0.2, 0. ]))
     """
@@ -50,16 +51,14 @@ def empirical_mixing(network: Network, coefficients: Floats) -> tuple[Floats, Fl
     row = np.full(network.n, -1, np.int64)
     row[network.honest] = np.arange(len(network.honest))
     column = np.where(sender >= 0, row[sender], -1)
-    receiver, slot = np.nonzero(column >= 0)
-    matrix = np.zeros((len(sender), len(sender)))
-    matrix[receiver, column[receiver, slot]] = coefficients[receiver, slot]
+    honest: Booleans = column >= 0
+    honest[:, 0] = False
+    given = coefficients[honest]  # by receiver, then by sender: the order of the links between honest workers
     lies = np.where((sender >= 0) & (column < 0), coefficients, 0.0).sum(axis=1)
-    np.fill_diagonal(matrix, 0.0)
-    np.fill_diagonal(matrix, 1.0 - matrix.sum(axis=1))
-    return matrix, lies
+    return network.honest_links.matrix(given, 1.0 - np.where(honest, coefficients, 0.0).sum(axis=1)), lies
 
 
-def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Floats) -> Floats:
+def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Any) -> Floats:
     """(N,) realised contraction of one exchange: models before and after (N, D), virtual mixing matrix (N, N).
 
     The maximum runs over the workers with positive weight, the worker itself included.
@@ -67,13 +66,16 @@ def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Float
     >>> round_contraction([[0.0], [1.0]], [[0.25], [0.5]], np.full((2, 2), 0.5))
     array([0.5, 0. ])
     """
+    from scipy.sparse import csr_array
+
     old, new = np.asarray(before, np.float64), np.asarray(after, np.float64)
     old, new = old - old.mean(axis=0), new - old.mean(axis=0)
     centre = mixing @ old
     ratio = np.zeros(len(old))
+    rows = csr_array(mixing)
     for worker in range(len(old)):
-        near = mixing[worker] > 0.0
-        near[worker] = True
+        span = slice(rows.indptr[worker], rows.indptr[worker + 1])
+        near = np.append(rows.indices[span][rows.data[span] > 0.0], worker)
         spread = np.sqrt(((old[near] - centre[worker]) ** 2).sum(axis=1).max())
         size = np.sqrt((old[near] ** 2).sum(axis=1).max())
         if spread > 1e-9 * size:
@@ -86,7 +88,7 @@ def round_report(
     before: npt.ArrayLike,
     after: npt.ArrayLike,
     coefficients: Floats | None,
-    mixing: Floats,
+    mixing: Any,
     proof: Proof,
 ) -> RoundReport:
     """One round of a simulation compared with what is proved (`proved_contraction`)."""

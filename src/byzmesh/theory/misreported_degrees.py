@@ -61,7 +61,7 @@ def distrusting(network: Network, largest: int | None = None, way: str = "fixed"
     array([0.7, 0.1, 0.1, 0.1])
     """
     top = int(network.degree.max()) if largest is None else largest
-    return _rebuilt(network, np.broadcast_to(network.degree, network.adjacency.shape), top, way)
+    return _rebuilt(network, network.degree[network.links.sender], top, way)
 
 
 def misreported(network: Network, report: float = 0.0, largest: int | None = None) -> Network:
@@ -73,20 +73,21 @@ def misreported(network: Network, report: float = 0.0, largest: int | None = Non
     >>> misreported(network("star", n=4, byzantine=[0]), report=0).mixing[1, 0]
     np.float64(0.5)
     """
-    told = np.broadcast_to(network.degree, network.adjacency.shape).astype(np.float64)
-    told[:, network.byzantine] = report
-    told[network.byzantine] = network.degree
+    links = network.links
+    lie = network.lies[links.sender] & ~network.lies[links.receiver]
+    told = np.where(lie, report, network.degree[links.sender])
     top = max(float(network.degree.max()), report) if largest is None else largest
     return _rebuilt(network, told, int(top), "bounded")
 
 
 def _rebuilt(network: Network, told: Any, largest: int, way: str) -> Network:
-    mixing = np.zeros(network.adjacency.shape)
+    links = network.links
+    between, own = np.zeros(len(links.sender)), np.zeros(network.n)
     for worker in range(network.n):
-        near = network.neighbours(worker)
-        row = peer_weights(len(near), told[worker, near], largest, way)
-        mixing[worker, near], mixing[worker, worker] = row[1:], row[0]
-    return network.with_weights(mixing)
+        span = slice(links.start[worker], links.start[worker + 1])
+        row = peer_weights(int(links.degree[worker]), told[span], largest, way)
+        own[worker], between[span] = row[0], row[1:]
+    return network.with_weights(links.matrix(between, own))
 
 
 @dataclass(frozen=True)

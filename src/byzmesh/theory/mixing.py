@@ -14,21 +14,29 @@ and what matters about W:
     lambda  = 1 - ||(I - 11^T/N) W||_2^2   how much of the disagreement one exchange removes
     rho*    = lambda / (8 sqrt N)          the contraction constant below which consensus is proved (Theorem 2)
     p       left Perron vector, p^T W = p^T: the weights of the average that is really minimised
+
+Every function takes a dense array or a SciPy matrix. Up to 1,024 workers eigenvalues are computed directly, beyond by
+Lanczos' method (`networks.spectrum`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from byzmesh.checks import choice
-from byzmesh.networks import Network
+from byzmesh.networks import Network, laplacian
+from byzmesh.networks.spectrum import DIRECT, SLACK, as_dense, extreme_eigenvalues, largest_eigenvalue
 from byzmesh.rules.base import Rule
 from byzmesh.types import Floats
 
 ROUNDING = 1e-9
+PRODUCTS = 5000
+"""Products with W^T before the search for its Perron vector is given up."""
 STRICT = 1e-12
 """The largest value that rounding alone can turn 0 into."""
 
@@ -37,15 +45,20 @@ STRICT = 1e-12
 class Mixing:
     """A virtual mixing matrix and where it comes from.
 
-    matrix  (N, N) rows and columns in the order of `network.honest`
+    matrix  (N, N) SciPy matrix in rows, rows and columns in the order of `network.honest`
     form    "to-own", "equal" or "own" (see the module)
     source  "theory" where the rule declares it; "convention" for other rules, whose W is to-own if they use the mixing
             weights and equal if not
     """
 
-    matrix: Floats
+    matrix: Any
     form: str
     source: str
+
+    @cached_property
+    def rate(self) -> float:
+        """lambda, computed once; NaN if it is not known."""
+        return mixing_rate(self.matrix)
 
 
 def virtual_mixing(network: Network, rule: Rule) -> Mixing:
@@ -54,41 +67,37 @@ def virtual_mixing(network: Network, rule: Rule) -> Mixing:
     >>> from byzmesh.networks import network
     >>> from byzmesh.rules.aggregate import rule
     >>> net = network("complete", n=4, byzantine=[3])
-    >>> virtual_mixing(net, rule("ios")).matrix[0], virtual_mixing(net, rule("faba")).matrix[0].round(3)
-    (array([0.5 , 0.25, 0.25]), array([0.333, 0.333, 0.333]))
+    >>> virtual_mixing(net, rule("ios")).matrix.toarray()[0], virtual_mixing(net, rule("faba")).matrix.toarray()[0]
+    (array([0.5 , 0.25, 0.25]), array([0.33333333, 0.33333333, 0.33333333]))
     """
     form = rule.virtual_mixing or ("to-own" if rule.uses_weights else "equal")
     choice(f"rule {rule.name}: virtual_mixing", form, MATRICES)
     return Mixing(MATRICES[form](network), form, "convention" if rule.virtual_mixing is None else "theory")
 
 
-def to_own(network: Network) -> Floats:
+def to_own(network: Network) -> Any:
     """(N, N) the honest block of W', the liars' weight given to the receiver."""
-    return network.honest_mixing + np.diag(lying_weight(network))
+    links, kept = network.links.among(network.honest)
+    return links.matrix(network.link_weight[kept], network.own_weight[network.honest] + network.lying_weight)
 
 
-def equal_honest(network: Network) -> Floats:
+def equal_honest(network: Network) -> Any:
     """(N, N) equal weights 1 / (N_n + 1) on the receiver and its honest neighbours."""
-    links = network.adjacency[np.ix_(network.honest, network.honest)] | np.eye(len(network.honest), dtype=bool)
-    matrix: Floats = links / links.sum(axis=1, keepdims=True)
-    return matrix
+    links = network.honest_links
+    share = 1.0 / (1.0 + links.degree.astype(np.float64))
+    return links.matrix(share[links.receiver], share)
 
 
-def alone(network: Network) -> Floats:
+def alone(network: Network) -> Any:
     """(N, N) the identity: nobody listens."""
-    return np.eye(len(network.honest))
+    links = network.honest_links
+    return links.matrix(np.zeros(len(links.sender)), np.ones(links.n))
 
 
-MATRICES: dict[str, Callable[[Network], Floats]] = {"to-own": to_own, "equal": equal_honest, "own": alone}
+MATRICES: dict[str, Callable[[Network], Any]] = {"to-own": to_own, "equal": equal_honest, "own": alone}
 
 
-def lying_weight(network: Network) -> Floats:
-    """(N,) total weight that each honest worker gives to its lying neighbours."""
-    total: Floats = network.mixing[np.ix_(network.honest, network.byzantine)].sum(axis=1)
-    return total
-
-
-def row_stochastic(matrix: Floats) -> bool:
+def row_stochastic(matrix: Any) -> bool:
     """Entries in [0, 1], rows that sum to 1.
 
     >>> row_stochastic(np.array([[0.5, 0.5], [1.0, 0.0]]))
@@ -97,7 +106,7 @@ def row_stochastic(matrix: Floats) -> bool:
     return bool(matrix.min() >= -ROUNDING and np.abs(matrix.sum(axis=1) - 1.0).max() <= ROUNDING)
 
 
-def doubly_stochastic(matrix: Floats) -> bool:
+def doubly_stochastic(matrix: Any) -> bool:
     """Rows and columns that sum to 1.
 
     >>> doubly_stochastic(np.array([[0.5, 0.5], [1.0, 0.0]]))
@@ -106,7 +115,7 @@ def doubly_stochastic(matrix: Floats) -> bool:
     return row_stochastic(matrix) and row_stochastic(matrix.T)
 
 
-def chi2(matrix: Floats) -> float:
+def chi2(matrix: Any) -> float:
     """||W^T 1 - 1||^2 / N.
 
     >>> chi2(np.array([[0.5, 0.5], [1.0, 0.0]]))
@@ -115,16 +124,31 @@ def chi2(matrix: Floats) -> float:
     return float(np.mean((matrix.sum(axis=0) - 1.0) ** 2))
 
 
-def mixing_rate(matrix: Floats) -> float:
-    """lambda = 1 - ||(I - 11^T/N) W||_2^2, from the largest eigenvalue of the product's Gram matrix: O(N^3).
+def mixing_rate(matrix: Any) -> float:
+    """lambda = 1 - ||(I - 11^T/N) W||_2^2, from the largest eigenvalue of the product's Gram matrix.
 
-    All eigenvalues are computed: LAPACK's search for the largest alone fails where it is multiple (complete graphs).
+    Up to 1,024 workers all eigenvalues are computed, O(N^3): LAPACK's search for the largest alone fails where it is
+    multiple (complete graphs). Beyond, NaN if Lanczos' method does not converge.
 
     >>> round(mixing_rate(np.array([[0.75, 0.25], [0.25, 0.75]])), 12)
     0.75
     """
-    centred = matrix - matrix.mean(axis=0)
-    rate = 1.0 - max(0.0, float(np.linalg.eigvalsh(centred.T @ centred)[-1]))
+    if matrix.shape[0] <= DIRECT:
+        dense = as_dense(matrix)
+        centred = dense - dense.mean(axis=0)
+        largest = float(np.linalg.eigvalsh(centred.T @ centred)[-1])
+    elif abs(matrix - matrix.T).max() <= ROUNDING and doubly_stochastic(matrix):
+        low, high = extreme_eigenvalues(laplacian(matrix))  # W = I - L
+        largest = max(1.0 - low, high - 1.0) ** 2 + SLACK
+    else:
+
+        def gram(vector: Floats) -> Floats:
+            spread = matrix @ vector
+            result: Floats = matrix.T @ (spread - spread.mean())
+            return result
+
+        largest = largest_eigenvalue(gram, matrix.shape[0]) + SLACK
+    rate = 1.0 - max(0.0, largest)
     return 0.0 if abs(rate) < STRICT else rate
 
 
@@ -137,7 +161,7 @@ def rho_star(rate: float, workers: int) -> float:
     return rate / (8.0 * float(np.sqrt(workers)))
 
 
-def strongly_connected(matrix: Floats) -> bool:
+def strongly_connected(matrix: Any) -> bool:
     """Whether every worker reaches every other through positive weights.
 
     >>> strongly_connected(np.array([[0.5, 0.5], [0.0, 1.0]]))
@@ -150,17 +174,32 @@ def strongly_connected(matrix: Floats) -> bool:
     return bool(count == 1)
 
 
-def perron(matrix: Floats) -> Floats | None:
-    """(N,) p with p^T W = p^T and sum 1; None where it is not unique (W is not strongly connected).
+def perron(matrix: Any) -> Floats | None:
+    """(N,) p with p^T W = p^T and sum 1; None where it is not unique (W is not strongly connected) or not found.
+
+    Beyond 1,024 workers p is what W^T leaves of equal weights, by repeated products; found if p is then exact to 1e-12.
 
     >>> perron(np.array([[0.5, 0.5], [1.0, 0.0]])).round(3)
     array([0.667, 0.333])
     """
     if not strongly_connected(matrix):
         return None
+    workers = matrix.shape[0]
+    if workers > DIRECT:
+        return _by_products(matrix)
     # One equation of (W^T - I) p = 0 follows from the others; the sum replaces it.
-    system = matrix.T - np.eye(len(matrix))
+    system = as_dense(matrix).T - np.eye(workers)
     system[-1] = 1.0
-    right = np.zeros(len(matrix))
+    right = np.zeros(workers)
     right[-1] = 1.0
     return np.asarray(np.linalg.solve(system, right), np.float64)
+
+
+def _by_products(matrix: Any) -> Floats | None:
+    turned, share = matrix.T.tocsr(), np.full(matrix.shape[0], 1.0 / matrix.shape[0])
+    for _ in range(PRODUCTS):
+        after = (share + turned @ share) / 2.0  # half a step, so that nothing can swing to and fro
+        if np.abs(after - share).sum() <= 1e-12:
+            return np.asarray(after / after.sum(), np.float64)
+        share = after
+    return None

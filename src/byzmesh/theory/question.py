@@ -58,7 +58,11 @@ class Question:
 
         A liar beside a worker with f = 0 is possible only if that worker lies too.
         """
-        return np.array([node for node in range(self.network.n) if self.admits([node])], np.int64)
+        if self.total == 0:
+            return np.zeros(0, np.int64)
+        links = self.network.links
+        heard_by_wary = np.bincount(links.sender, self.f[links.receiver] < 1, minlength=links.n)
+        return np.flatnonzero(heard_by_wary == 0)
 
     def admits(self, liars: list[int]) -> bool:
         """Whether all of these nodes may lie at once."""
@@ -66,8 +70,7 @@ class Question:
         chosen[liars] = True
         if self.total is not None and len(liars) > self.total:
             return False
-        lying = self.network.adjacency[:, chosen].sum(axis=1)
-        return bool((chosen | (lying <= self.f)).all())
+        return bool((chosen | (self.network.links.count(chosen) <= self.f)).all())
 
     def worst_liars(self, worker: int) -> list[int]:
         """Neighbours of a worker that may lie together, the heaviest first: an attack that is possible."""
@@ -75,7 +78,7 @@ class Question:
         if not self.anywhere:
             return [node for node in near.tolist() if node in self.network.byzantine]
         chosen: list[int] = []
-        for node in near[np.argsort(-self.network.mixing[worker, near], kind="stable")].tolist():
+        for node in near[np.argsort(-self.network.neighbour_weights(worker), kind="stable")].tolist():
             if len(chosen) < self.most[worker] and self.admits([*chosen, node]):
                 chosen.append(node)
         return chosen
@@ -99,7 +102,8 @@ class Question:
         # With different f the heaviest neighbours may not be able to lie together; only a possible case refutes.
         sets = [self.worst_liars(worker) for worker in range(self.network.n)]
         lying = np.array([len(liars) for liars in sets], np.int64)
-        total = np.array([self.network.mixing[worker, liars].sum() for worker, liars in enumerate(sets)])
+        links, weight = self.network.links, self.network.link_weight
+        total = np.array([weight[links.find(worker, liars)].sum() for worker, liars in enumerate(sets)])
         sure = np.isinf(evaluated(rule, [self._near(lying, total)]).bound)
         bound = np.where(np.isinf(proof.bound) & ~sure, np.nan, proof.bound)
         return Proof(bound, proof.reason, proof.beside)

@@ -177,15 +177,16 @@ def doubly_stochastic(facts: Facts) -> Verdict:
         return Verdict("proved", "W is doubly stochastic")
     if mixing.form == "to-own":
         # Liars b leave column m at 1 + sum_b (w'_mb - w'_bm).
-        apart = np.abs(network.mixing - network.mixing.T)
-        if apart.max() <= matrices.ROUNDING:
+        links = network.links
+        apart = np.abs(network.link_weight - network.link_weight[links.back])
+        if apart.max(initial=0.0) <= matrices.ROUNDING:
             return Verdict("proved", "W is doubly stochastic whoever lies, since W' is symmetric")
-        alone = question.alone
-        if not apart[:, alone].max(initial=0.0) > matrices.ROUNDING:
+        apart *= np.isin(links.sender, question.alone)
+        if not apart.max() > matrices.ROUNDING:
             return Verdict(
                 "unknown", "W' is not symmetric; W is doubly stochastic with any one liar, more were not tried"
             )
-        liar = int(alone[apart[:, alone].max(axis=0).argmax()])
+        liar = int(links.sender[apart.argmax()])
         return Verdict(
             "refuted", f"with a liar at {facts.name(liar)} columns of W do not sum to 1, since W' is not symmetric"
         )
@@ -242,7 +243,7 @@ def decide_rca(facts: Facts) -> Verdict:
         return Verdict("proved", f"rho <= {told.value:.4g} < rho* = {told.limit:.4g} ({facts.proof.reason})")
     if facts.rule.virtual_mixing == "own":
         return Verdict("refuted", "nobody listens to anybody (W = I), so W does not mix")
-    fewest = len(facts.mixing.matrix) - (int(facts.question.most.max()) if facts.question.anywhere else 0)
+    fewest = facts.mixing.matrix.shape[0] - (int(facts.question.most.max()) if facts.question.anywhere else 0)
     most = matrices.rho_star(1.0, max(1, fewest))
     if facts.best_mixing > most * (1.0 + ROUNDING):
         return Verdict("refuted", f"whatever W, rho >= {facts.best_mixing:.4g} and rho* <= {most:.4g} (witnesses)")

@@ -18,7 +18,7 @@ import numpy as np
 
 from byzmesh.checks import choice, whole
 from byzmesh.networks import Network, algebraic_connectivity
-from byzmesh.theory.mixing import lying_weight, mixing_rate, to_own
+from byzmesh.theory.mixing import mixing_rate, to_own
 from byzmesh.types import Integers
 
 Score = Callable[[Network], float]
@@ -35,13 +35,13 @@ def _rate(network: Network) -> float:
 
 
 def _lies(network: Network) -> float:
-    return -float(lying_weight(network).max())
+    return -float(network.lying_weight.max())
 
 
 def _gossip(network: Network) -> float:
     if len(network.honest) < 2:
         return 0.0
-    return algebraic_connectivity(network.honest_mixing) + 2.0 * _lies(network)
+    return algebraic_connectivity(network.sparse_mixing(network.honest)) + 2.0 * _lies(network)
 
 
 CRITERIA: dict[str, Score] = {"rate": _rate, "lies": _lies, "gossip": _gossip}
@@ -98,8 +98,8 @@ def _greedy(network: Network, liars: int, score: Score) -> Placement:
     best, tried = math.inf, 0
     for _ in range(liars):
         rest = np.setdiff1d(np.arange(network.n), chosen)
-        trust = network.mixing[np.ix_(rest, rest)]
-        weight = trust.sum(axis=0) - np.diag(trust)
+        inner, kept = network.links.among(rest)
+        weight = np.bincount(inner.sender, network.link_weight[kept], minlength=len(rest)).round(12)
         shortlist = rest[np.argsort(-weight, kind="stable")[:width]]
         values = [score(network.with_byzantine([*chosen, int(node)])) for node in shortlist]
         tried += len(values)
@@ -117,7 +117,7 @@ def _separating(network: Network, liars: int) -> Integers | None:
     if len(cut) > liars and network.n <= SMALL:
         import networkx
 
-        graph = networkx.from_numpy_array(network.adjacency)
+        graph = networkx.from_numpy_array(network.adjacency)  # small
         cut = set(networkx.minimum_node_cut(graph)) if networkx.is_connected(graph) else set()
     if len(cut) > liars:
         return None

@@ -120,7 +120,7 @@ def search_contraction(
     seed: int = 0,
     dimension: int = 2,
     spread: float | None = None,
-    mixing: Floats | None = None,
+    mixing: Any = None,
     games: list[Game] | None = None,
     proof: Proof | None = None,
 ) -> Search:

@@ -87,7 +87,7 @@ def camps(network: Network) -> Floats:
     workers = len(network.honest)
     if workers < 2:
         return np.zeros((0, workers))
-    orders = [np.arange(workers), np.argsort(fiedler_vector(network.honest_mixing), kind="stable")]
+    orders = [np.arange(workers), np.argsort(fiedler_vector(network.sparse_mixing(network.honest)), kind="stable")]
     cuts = []
     for order in orders:
         for size in range(1, workers):

@@ -10,11 +10,13 @@ large. C choices are evaluated at once: each is one more receiver of the same po
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
+from byzmesh.networks.spectrum import as_dense
 from byzmesh.round import Round
 from byzmesh.rules.base import Rule
 from byzmesh.rules.inbox import make_inbox
@@ -46,8 +48,8 @@ class Game:
     f: int
 
 
-def games_of(network: Network, mixing: Floats, f: Integers) -> list[Game]:
-    """The games of all honest workers, one for each distinct neighbourhood.
+def games_of(network: Network, mixing: Any, f: Integers) -> list[Game]:
+    """The games of all honest workers, one for each distinct neighbourhood; mixing (N, N) dense or SciPy's.
 
     Workers whose inboxes differ only in the order of the senders play the same game; the first of them represents all.
 
@@ -64,7 +66,7 @@ def games_of(network: Network, mixing: Floats, f: Integers) -> list[Game]:
     for number, worker in enumerate(layout.receiver.tolist()):
         sender = layout.sender[number, : layout.degree[number] + 1]
         lying: Booleans = row[sender] < 0
-        target = np.where(lying, 0.0, mixing[number, np.maximum(row[sender], 0)])
+        target = np.where(lying, 0.0, as_dense(mixing[[number]])[0, np.maximum(row[sender], 0)])
         weight = layout.weight[number, : len(sender)]
         games.append(Game(worker=worker, sender=sender, weight=weight, target=target, lying=lying, f=int(f[number])))
     return distinct(games)
