@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError, UnknownName
-from byzmesh.reports.aggregation import summarise
+from byzmesh.reports.aggregation import STATISTICS, summarise
 from byzmesh.reports.charts import draw_charts, run_chart
 from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
 from byzmesh.reports.sweep import sweep_chart
+from byzmesh.reports.text_table import to_latex, to_markdown
 from byzmesh.store import Store, open_store
 from tests.reports.stores import fill, put
 
@@ -71,6 +72,24 @@ def test_the_most_telling_difference_comes_first(store: Store) -> None:
     put(store, 0.3, rule="Krum", a=0.1)
     with pytest.raises(ConfigError, match=r"differ in rule \(IOS, Krum\), and in a: add rule to the rows"):
         pivot(store, rows="seed", columns="attack")
+
+
+def test_own_graphs_that_would_be_averaged_are_named_by_their_files(tmp_path: Path) -> None:
+    with open_store(tmp_path / "runs.db") as store:
+        for name, liar in (("sites", 1), ("labs", 2)):
+            network = {"edges": [[0, liar]], "n": 3 + liar, "label": name, "byzantine": [liar]}
+            store.finish(store.plan({"rule": {"name": "IOS"}, "network": network}), "finished", {"accuracy": [0.5]})
+        with pytest.raises(ConfigError, match=r"differ in network \(labs, sites\).*: add network to the rows"):
+            pivot(store, columns="rule")
+
+
+def test_a_further_statistic_is_in_every_table(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("byzmesh.reports.aggregation.STATISTICS", {**STATISTICS, "worst": min})
+    table = pivot(store, last=2)
+    header, first, *_ = csv.reader(pivot_csv(table).splitlines())
+    assert header[3:7] == ["mean", "std", "worst", "n"] and first[5] == "90"
+    for shown in (to_markdown, to_latex):
+        assert "n = 3, worst 90.00, 1 diverged" in shown(pivot_grid(table))
 
 
 def test_unknown_key_names_the_nearest(store: Store) -> None:
@@ -131,7 +150,7 @@ def test_graphs_without_a_name(tmp_path: Path) -> None:
         put(opened, 0.5, **own(30))
         put(opened, 0.6, **own(31))
         put(opened, 0.7)
-        with pytest.raises(ConfigError, match=r"differ in network \(#\w{8}, #\w{8}, -\): add network to the rows"):
+        with pytest.raises(ConfigError, match=r"differ in network \(#\w{8}, #\w{8}, ring\): add network to the rows"):
             pivot(opened)
         columns = pivot(opened, columns="network").column_labels
         assert columns[2] == "ring" and all(len(label) == 9 and label[0] == "#" for label in columns[:2])

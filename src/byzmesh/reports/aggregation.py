@@ -3,14 +3,18 @@
     value of a run    mean of the metric over its last evaluations: `training.final.last_evaluations`
     mean, std         over the finished runs; std is the sample standard deviation, 0 for a single run
 
+A further entry of `STATISTICS` is a column of CSV files and stands in the small print of all other tables.
+
 A run that diverged or failed has no value: it is counted and shown, never averaged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +24,20 @@ from byzmesh.training.final import mean_of_last
 from byzmesh.training.metrics import metric_of
 from byzmesh.types import Floats
 
+STATISTICS: Mapping[str, Callable[[Floats], Any]] = MappingProxyType(
+    {
+        "mean": np.mean,
+        "std": lambda values: np.std(values, ddof=1) if len(values) > 1 else 0.0,
+    }
+)
+"""What is computed from the values of the finished runs, by name; NaN if there are none."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """A metric over a group of runs; `mean` is NaN if none of them finished."""
 
-    mean: float
-    std: float
+    statistics: Mapping[str, float]
     n: int
     diverged: int = 0
     failed: int = 0
@@ -37,15 +48,30 @@ class Summary:
     failure_kind: str = ""
 
     @property
+    def mean(self) -> float:
+        """Over the finished runs."""
+        return self.statistics["mean"]
+
+    @property
+    def std(self) -> float:
+        """The sample standard deviation over the finished runs; 0 for one."""
+        return self.statistics["std"]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many runs there are, by how they ended; `n` of them finished."""
+        return {"n": self.n, "diverged": self.diverged, "failed": self.failed, "waiting": self.waiting}
+
+    @property
     def total(self) -> int:
         """All runs of the group."""
-        return self.n + self.diverged + self.failed + self.waiting
+        return sum(self.counts.values())
 
     @property
     def troubles(self) -> str:
         """How many runs have no value and why; empty if all finished.
 
-        >>> Summary(mean=1.0, std=0.0, n=1, diverged=2, waiting=1).troubles
+        >>> Summary(statistics={"mean": 1.0}, n=1, diverged=2, waiting=1).troubles
         '2 diverged, 1 to run'
         """
         # The reason of a failure is shown on hover; only "infeasible" is shown in the cell.
@@ -74,12 +100,11 @@ def final(store: Store, run: RunRecord, metric: str, last: int | None = None) ->
 def summarise(store: Store, runs: Iterable[RunRecord], metric: str = "accuracy", last: int | None = None) -> Summary:
     """The metric over a group of runs."""
     group = list(runs)
-    values = [final(store, run, metric, last) for run in group if run.status == "finished"]
+    values = np.array([final(store, run, metric, last) for run in group if run.status == "finished"])
     failures = [run for run in group if run.status == "failed"]
     diverged = sum(run.status == "diverged" for run in group)
     return Summary(
-        mean=float(np.mean(values)) if values else math.nan,
-        std=float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        statistics={name: float(compute(values)) if len(values) else math.nan for name, compute in STATISTICS.items()},
         n=len(values),
         diverged=diverged,
         failed=len(failures),

@@ -21,12 +21,14 @@ from byzmesh.naming import is_name
 from byzmesh.reports.aggregation import Summary, summarise
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.store import RunRecord, Store
-from byzmesh.store.fields import label, path_in, paths_of, short, text, words_of
+from byzmesh.store.fields import label, path_in, paths_of, possible_paths, short, text, words_of
 from byzmesh.store.keys import dump, flatten
 from byzmesh.training.final import words_of_last
 from byzmesh.training.metrics import metric_of
 
 SEEDS = {"seed", "network.seed"}
+SHOWN = ("mean", "std")
+"""Statistics that a cell shows as mean ± std; further ones are in its small print."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +90,12 @@ def heading(keys: Mapping[str, Sequence[str]]) -> str:
 def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], used: Iterable[Sequence[str]]) -> None:
     """Raise if runs of a cell differ in anything but their seeds and the fields of their row and column."""
     free = {path for paths in used for fields in group if (path := path_in(fields, paths)) is not None}
-    differing = {}
+    differing: dict[str, str] = {}
     for path in sorted({path for fields in group for path in fields if not is_name(path)} - free - SEEDS, key=_telling):
         values = {text(fields[path]) if path in fields else "-" for fields in group}
         if len(values) > 1 and not _follows_the_seeds(path, group):
-            differing[short(path)] = ", ".join(sorted(values)[:3])
+            shown = {label(fields, [possible_paths(short(path))]) for fields in group}
+            differing.setdefault(short(path), ", ".join(sorted(shown)[:3]))
     if differing:
         word, *others = differing
         others = [other for other in others if not other.startswith(f"{word}.")]
@@ -105,7 +108,7 @@ def _check_alike(row: str, column: str, group: Sequence[Mapping[str, Any]], used
 
 def _telling(path: str) -> tuple[bool, int, str]:
     """Sort key of fields by importance: the names of rule, attack and network before their options."""
-    return not path.endswith(".name"), path.count("."), path
+    return short(path) == path, path.count("."), path
 
 
 def _follows_the_seeds(path: str, group: Sequence[Mapping[str, Any]]) -> bool:
@@ -143,18 +146,21 @@ def _cell(table: Pivot, cell: Summary | None, several: bool) -> GridCell:
     shown = metric.number(cell.mean)
     spread = f" ± {metric.number(cell.std)}" if cell.n > 1 else ""
     parts = [f"n = {cell.n}"] if several else []
+    parts += [f"{name} {metric.number(value)}" for name, value in cell.statistics.items() if name not in SHOWN]
     parts += [cell.troubles] if cell.troubles else []
     tip = f"{table.metric} {shown}{spread}, {cell.n} of {cell.total} runs finished"
     return GridCell(shown + spread, ", ".join(parts), tip=tip, value=cell.mean, tone="trouble" if cell.troubles else "")
 
 
 def pivot_csv(table: Pivot) -> str:
-    """One line per cell: the two labels, metric, mean, std, n, diverged, failed, waiting."""
+    """One line per cell: the two labels, the metric, the statistics, and how many runs finished or did not."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((table.rows, table.columns, "metric", "mean", "std", "n", "diverged", "failed", "waiting"))
-    for (row, column), cell in table.cells.items():
-        mean = "" if math.isnan(cell.mean) else f"{cell.mean:.10g}"
-        std = f"{cell.std:.10g}" if cell.n > 1 else ""
-        writer.writerow((row, column, table.metric, mean, std, cell.n, cell.diverged, cell.failed, cell.waiting))
+    cells = list(table.cells.items())
+    writer.writerow((table.rows, table.columns, "metric", *cells[0][1].statistics, *cells[0][1].counts))
+    for (row, column), cell in cells:
+        known = {name: "" if math.isnan(value) else f"{value:.10g}" for name, value in cell.statistics.items()}
+        if cell.n < 2:
+            known["std"] = ""
+        writer.writerow((row, column, table.metric, *known.values(), *cell.counts.values()))
     return out.getvalue()
