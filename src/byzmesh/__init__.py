@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.store import open_store
     from byzmesh.sweeps.build import prepare, simulate
+    from byzmesh.sweeps.theorems import check_theorems
     from byzmesh.theory.certify import certify
     from byzmesh.theory.constants import estimate_constants
     from byzmesh.training.evaluation import Evaluation
@@ -79,6 +80,7 @@ _HOME = {
     "attack": "attacks",
     "bucketing": "rules.bucketing",
     "certify": "theory.certify",
+    "check_theorems": "sweeps.theorems",
     "estimate_constants": "theory.constants",
     "forge": "simulation.exchange",
     "generic": "rules.generic",
@@ -150,6 +152,7 @@ __all__ = [
     "attack",
     "bucketing",
     "certify",
+    "check_theorems",
     "estimate_constants",
     "forge",
     "generic",

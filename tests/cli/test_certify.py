@@ -67,7 +67,7 @@ def test_certify_a_stored_run(tmp_path: Path) -> None:
         ios, cc, calm = store.plan_all(
             resolve({**base, **more}) for more in ({"f": 1}, {"rule": {"name": "cc", "tau": 0.5}}, {"attack": "none"})
         )
-    where = ["--store", str(tmp_path / "runs.db"), "--search", "0", "--json"]
+    where = ["--store", str(tmp_path / "runs.db"), "--guarantee", "bounded", "--search", "0", "--json"]
     told = json.loads(run("certify", "--run", ios[:9], *where)[1])
     direct = json.loads(run("certify", "paper/two-castle", "--f", "1", "--search", "0", "--json")[1])
     assert (told["rule"], told["byzantine"], told["workers"]) == ("IOS", [7, 9], direct["workers"])
@@ -81,6 +81,37 @@ def test_certify_a_stored_run(tmp_path: Path) -> None:
     for words in ([], ["ring", "--run", ios]):
         with pytest.raises(ConfigError, match="give either a network or a stored run"):
             run("certify", *words, *where)
+
+
+def test_certify_holds_the_theorems_against_a_stored_run(tmp_path: Path) -> None:
+    problem = {"name": "noisy-quadratic", "dimension": 3, "init": "common"}
+    base = {"problem": problem, "rounds": 20, "step": 0.05, "local": {"decay": 0.0}, "dtype": "float64"}
+    with open_store(tmp_path / "runs.db") as store:
+        calm, castle = store.plan_all(
+            resolve({**base, **more})
+            for more in (
+                {"network": {"name": "complete", "n": 5}, "rule": "weimean"},
+                {"network": "paper/two-castle", "rule": "ios", "attack": "alie"},
+            )
+        )
+    where = ["--store", str(tmp_path / "runs.db")]
+    code, text = run("certify", "--run", calm, *where)
+    assert code == 0
+    assert text.startswith("WeiMean on complete, 5 honest workers, nobody lying, 20 rounds")
+    assert "Theorem 1 (the mean squared gradient at the average model) held: " in text
+    assert run("certify", "--run", calm, *where, "--gap", "0", "--draws", "12")[0] == 1
+    code, text = run("certify", "--run", castle[:9], *where, "--json")
+    told = {one["name"]: one for one in json.loads(text)["comparisons"]}
+    assert (code, told["Theorem 1"]["status"]) == (3, "held")
+    assert told["Theorem 2"]["unmet"] == ["rho 0.9206 is not below rho* = lambda / (8 sqrt N) = 0.03659"]
+    assert run("certify", "--run", castle, *where, "--guarantee", "theorem-1")[0] == 0
+    assert run("certify", "--run", castle, *where, "--guarantee", "theorem-2")[0] == 3
+    with pytest.raises(ConfigError, match="--f does not go with a run's theorems"):
+        run("certify", "--run", castle, *where, "--f", "1")
+    with pytest.raises(ConfigError, match="--draws goes with the theorems along a run"):
+        run("certify", "paper/two-castle", "--draws", "2")
+    with pytest.raises(ConfigError, match="guarantee must be"):
+        run("certify", "paper/two-castle", "--guarantee", "theorem-1")
 
 
 def test_certify_with_the_theorems() -> None:

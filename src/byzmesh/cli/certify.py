@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -32,21 +32,34 @@ Named = Annotated[
 ]
 Weights = Annotated[str | None, typer.Option(help="Weight scheme, e.g. metropolis-hastings or equal.")]
 Guarantee = Annotated[
-    str, typer.Option(help="What must hold: bounded, fair, agrees or connected; or the paper's rdsa or rca.")
+    str | None,
+    typer.Option(
+        help="What must hold: bounded (default), fair, agrees or connected; the paper's rdsa or rca; with --run also "
+        "theorems (default), theorem-1, theorem-2 or corollary-1."
+    ),
 ]
 Total = Annotated[
     int | None,
     typer.Option(help="Liars anywhere, at most this many in the whole network (with --f also per neighbourhood)."),
 ]
 Limit = Annotated[
-    float, typer.Option("--rho", help="Bounded and fair: lies may move a worker by at most this many honest spreads.")
+    float | None,
+    typer.Option(
+        "--rho", help="Bounded and fair: lies may move a worker by at most this many honest spreads (default: 1)."
+    ),
 ]
+THEOREMS = {"theorems": None, "theorem-1": "Theorem 1", "theorem-2": "Theorem 2", "corollary-1": "Corollary 1"}
+"""Guarantees that are about a run."""
 
 
 def command(
     network: Named = None,
     run: Annotated[
-        str | None, typer.Option(help="Instead of a network: key of a stored run, whose network, rule and f are used.")
+        str | None,
+        typer.Option(
+            help="Instead of a network: key of a stored run, to hold the paper's theorems against; with another "
+            "--guarantee its network, rule and f are certified."
+        ),
     ] = None,
     store: StorePath = STORE,
     rule: Annotated[str | None, typer.Option(help="Rule to certify (default: the run's or config's, or ios).")] = None,
@@ -61,8 +74,8 @@ def command(
         ),
     ] = None,
     total: Total = None,
-    guarantee: Guarantee = "bounded",
-    rho: Limit = 1.0,
+    guarantee: Guarantee = None,
+    rho: Limit = None,
     search: Annotated[int | None, typer.Option(help="Inputs to try per distinct neighbourhood; 0: none.")] = None,
     witness: Annotated[Path | None, typer.Option(help="Save the worst input found to this .npz file.")] = None,
     param: Param = None,
@@ -76,6 +89,12 @@ def command(
     step: Annotated[float | None, typer.Option(help="Step size.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
     gap: Annotated[float | None, typer.Option(help="f(x^0) - f*.")] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            help="Theorems along a run: take means over this many draws of the gradients' noise (default: 1)."
+        ),
+    ] = None,
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
@@ -83,6 +102,7 @@ def command(
 
     Example: byzmesh certify paper/two-castle --rule ios
     Example: byzmesh certify two-castle --param k=6 --f 2 --guarantee fair
+    Example: byzmesh certify --run 3fa8
     """
     from byzmesh.config.yaml import parse_settings
     from byzmesh.plugins import load_plugins
@@ -92,6 +112,22 @@ def command(
     load_plugins(plugin or ())
     if (network is None) == (run is None):
         raise ConfigError("give either a network or a stored run (--run KEY)")
+    if run is not None and (guarantee is None or guarantee in THEOREMS):
+        other: dict[str, Any] = {
+            "rule": rule,
+            "option": option,
+            "f": f,
+            "total": total,
+            "rho": rho,
+            "search": search,
+            "step": step,
+        }
+        other |= {"witness": witness, "param": param, "byzantine": byzantine, "byzantine-count": byzantine_count}
+        other |= {"weights": weights, "seed": seed, "rounds": rounds}
+        constants = {"L": L, "delta_in": delta_in, "delta_out": delta_out, "gap": gap}
+        theorems(store, run, THEOREMS[guarantee or "theorems"], draws or 1, constants, other, as_json)
+    if draws is not None:
+        raise ConfigError("--draws goes with the theorems along a run: --run KEY, and no other --guarantee")
     config = config_of(store, run) if run is not None else config_in(str(network))
     source: Any = network_as_run(config) if run is not None else network
     net = network_of(source, param, byzantine, byzantine_count, weights, seed)
@@ -103,8 +139,8 @@ def command(
         rule or config.get("rule", "ios"),
         wanted,
         total=total,
-        guarantee=guarantee,
-        rho=rho,
+        guarantee=guarantee or "bounded",
+        rho=1.0 if rho is None else rho,
         search=search,
         seed=seed or 0,
         L=L,
@@ -118,12 +154,42 @@ def command(
     if witness is not None and certificate.search is not None and certificate.search.witness is not None:
         certificate.search.witness.save(witness)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(certificate.to_dict(), indent=2, allow_nan=False))
+        print_json(certificate)
     else:
         show(certificate)
     raise typer.Exit(certificate.exit_code)
+
+
+def theorems(
+    store: Path,
+    run: str,
+    asked: str | None,
+    draws: int,
+    constants: dict[str, float | None],
+    other: dict[str, Any],
+    as_json: bool,
+) -> NoReturn:
+    """Hold the theorems against a stored run, print how far apart the sides are, and exit."""
+    from byzmesh.store import open_store
+    from byzmesh.sweeps.theorems import EXIT_CODES, check_stored
+
+    given = [name for name, value in other.items() if value is not None]
+    if given:
+        raise ConfigError(f"--{given[0]} does not go with a run's theorems; give a --guarantee such as bounded with it")
+    with open_store(store, readonly=True) as opened:
+        report = check_stored(opened, run, draws=draws, **constants)
+    if as_json:
+        print_json(report)
+    else:
+        typer.echo(str(report))
+    raise typer.Exit(EXIT_CODES[report.status if asked is None else report[asked].status])
+
+
+def print_json(told: Any) -> None:
+    """Print a certificate or a report for programs."""
+    import json
+
+    typer.echo(json.dumps(told.to_dict(), indent=2, allow_nan=False))
 
 
 def config_in(source: str) -> dict[str, Any]:

@@ -58,10 +58,11 @@ def empirical_mixing(network: Network, coefficients: Floats) -> tuple[Any, Float
     return network.honest_links.matrix(given, 1.0 - np.where(honest, coefficients, 0.0).sum(axis=1)), lies
 
 
-def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Any) -> Floats:
+def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Any, allowance: float = 0.0) -> Floats:
     """(N,) realised contraction of one exchange: models before and after (N, D), virtual mixing matrix (N, N).
 
-    The maximum runs over the workers with positive weight, the worker itself included.
+    The maximum runs over the workers with positive weight, the worker itself included. `allowance` is how far a model
+    may be off by rounding.
 
     >>> round_contraction([[0.0], [1.0]], [[0.25], [0.5]], np.full((2, 2), 0.5))
     array([0.5, 0. ])
@@ -79,7 +80,8 @@ def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Any) 
         spread = np.sqrt(((old[near] - centre[worker]) ** 2).sum(axis=1).max())
         size = np.sqrt((old[near] ** 2).sum(axis=1).max())
         if spread > 1e-9 * size:
-            ratio[worker] = np.sqrt(((new[worker] - centre[worker]) ** 2).sum()) / spread
+            moved = np.sqrt(((new[worker] - centre[worker]) ** 2).sum())
+            ratio[worker] = max(0.0, moved - allowance) / spread
     return ratio
 
 
