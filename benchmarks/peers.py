@@ -129,7 +129,7 @@ def exchange(me: int, where: list[str], keys: list[Any], rounds: int, answer: An
         # includes handshakes, subscriptions and messages sent again to late joiners
         verdicts = peer.rounds.verdicts[1 - me]
         answer.put(
-            (seconds / rounds, sum(total for _, total in connections()) / (verdicts.total() - verdicts["silent"]))
+            (seconds / rounds, sum(link.received for link in connections()) / (verdicts.total() - verdicts["silent"]))
         )
 
 

@@ -11,6 +11,8 @@
     ├── ChangedCode                  the code or data are not those that a run was planned with
     ├── StoreError                   the store cannot be read or written
     └── PeerError                    a peer cannot start or continue
+        ├── Isolated                 it heard nobody for too long (exit code 4)
+        └── NotWritten               its state cannot be written to disk (exit code 5)
 
 Every message is one line: which argument, which bound, what was given, what to do.
 """
@@ -23,6 +25,8 @@ from collections.abc import Iterable
 
 class ByzmeshError(Exception):
     """Base of every error that byzmesh raises on purpose."""
+
+    exit_code = 2
 
 
 class ConfigError(ByzmeshError, ValueError):
@@ -94,6 +98,18 @@ class StoreError(ByzmeshError):
 
 class PeerError(ByzmeshError):
     """A peer cannot start or continue."""
+
+
+class Isolated(PeerError):
+    """A peer heard none of its neighbours for too long."""
+
+    exit_code = 4
+
+
+class NotWritten(PeerError):
+    """A peer's state cannot be written to disk."""
+
+    exit_code = 5
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

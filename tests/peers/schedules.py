@@ -95,7 +95,7 @@ class Watch:
                 # it moved up to a round that somebody honest has reached, and may have ended it at once
                 assert peer.round <= self.frontier + 1, f"{me} was dragged to {peer.round}, nobody honest was there"
             self.reached[me] = peer.round
-            assert not peer.flooding - {LIAR}, f"{me} cut off {peer.flooding}"
+            assert not peer.cut_off.times.keys() - {LIAR}, f"{me} cut off {peer.cut_off.times}"
             for other in peer.neighbours:
                 if other != LIAR:
                     assert not peer.refused[other], f"{me} refused {other}: {peer.refused[other]}"

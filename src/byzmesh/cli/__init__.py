@@ -54,6 +54,6 @@ def main() -> None:
         app()
     except ByzmeshError as error:
         typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.exit(1)

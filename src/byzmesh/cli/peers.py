@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ def plan(
     ],
     keys: Annotated[Path, typer.Option(help="Folder written by byzmesh keygen.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Network file to write.")] = Path("network.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file: a new run of its peers.")] = False,
     settings: Settings = None,
     plugin: Plugins = None,
 ) -> None:
@@ -46,10 +48,15 @@ def plan(
     from byzmesh.peers.plan import addresses, plan_network
     from byzmesh.plugins import load_plugins
 
+    if out.exists() and not force:
+        raise ConfigError(
+            f"{out} exists; its peers would no longer understand each other: give another --out, or --force"
+        )
     run = load_config(config, settings, load_plugins(plugin or ()))
     public = load_public(keys)
     graph = Network.from_spec(run["network"])
-    file = plan_network(run, graph, addresses(host_map, len(public)), public, out.parent)
+    where = addresses(host_map, len(public))
+    file = plan_network(run, graph, where, public, out.parent, nonce=secrets.token_hex(8))
     print_plan(file, save_network(file, out))
     if run["attack"]["name"] != "none":
         words = drill_words(run["attack"], graph.byzantine.tolist())

@@ -1,11 +1,14 @@
-"""Received bytes that never became a message: a bound on the memory that ZeroMQ itself may use.
+"""What the kernel knows of this peer's connections: a bound on the memory and the files that ZeroMQ itself may use.
 
 ZeroMQ's limits count whole messages. A neighbour that begins a message of many parts and never ends it could fill the
 memory with parts that no limit sees. So the audit compares the kernel's counters with what was delivered: a connection
-that received `SLACK` bytes more than that is shut down, and its neighbour named. On connections that others opened to
-this peer's publisher only subscriptions may arrive, which are a few bytes.
+that received more than that, `SLACK` and `QUEUE`s of messages, and ZeroMQ's heartbeats, is shut down and its neighbour
+named. On connections that others opened to this peer's publisher only subscriptions may arrive, which are a few bytes.
 
-The counters are Linux's (TCP_INFO); elsewhere the audit finds nothing, and the service needs a memory limit.
+ZeroMQ accepts any number of connections. Above `most_inbound`, those that received the fewest bytes are shut down: a
+neighbour's has received a whole handshake, which a stranger cannot finish.
+
+The counters are Linux's (TCP_INFO); elsewhere the audit finds nothing, and the service needs limits from outside.
 """
 
 from __future__ import annotations
@@ -14,65 +17,130 @@ import contextlib
 import os
 import socket
 import struct
+import sys
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 SLACK = 4 << 20
 """Bytes that may be in transit on one connection, besides the queue."""
 ASKING = 1 << 18
-"""Bytes that a subscriber may send over the life of a connection."""
+"""Bytes that a subscriber may send, besides heartbeats."""
+HEARTBEATS = 256.0
+"""Bytes per second that ZeroMQ's heartbeats may add on one connection: a ping and a pong of 40 bytes every two seconds,
+with room."""
 _BYTES_RECEIVED = 128  # offset in struct tcp_info
 
 
-def connections() -> Iterator[tuple[socket.socket, int]]:
-    """This process's TCP connections (duplicated handles, closed after use) and the bytes each has received."""
+@dataclass(frozen=True)
+class Connection:
+    """A TCP connection of this process."""
+
+    handle: int
+    own_port: int
+    far: tuple[str, int]
+    received: int
+
+    def shut(self) -> None:
+        """End it in both directions; ZeroMQ then closes it."""
+        # the handle may be another file's by now
+        with contextlib.suppress(OSError, IndexError), _borrowed(self.handle) as link:
+            if (link.getsockname()[1], link.getpeername()[:2]) == (self.own_port, self.far):
+                link.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def _borrowed(handle: int) -> Iterator[socket.socket]:
+    """ZeroMQ's socket as Python's; not a duplicate, because there may be no free file left."""
+    link = socket.socket(fileno=handle)
     try:
-        handles = os.listdir("/proc/self/fd")
+        yield link
+    finally:
+        link.detach()
+
+
+def file_limit() -> int:
+    """How many files this process may open; raised as far as the system allows."""
+    if sys.platform == "win32":
+        return 1 << 16
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return wanted
+    return 1 << 16 if soft == resource.RLIM_INFINITY else soft
+
+
+def connections() -> list[Connection]:
+    """This process's TCP connections; those that end meanwhile are left out."""
+    try:
+        handles = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
-        return
+        # no file is free to list them with: then there are so many that trying each is no more work
+        handles = list(range(file_limit())) if os.path.isdir("/proc/self/fd") else []
+    found = []
     for handle in handles:
-        with contextlib.suppress(OSError, ValueError, struct.error):
-            if not os.readlink(f"/proc/self/fd/{handle}").startswith("socket:"):
-                continue
-            with socket.socket(fileno=os.dup(int(handle))) as link:
-                if link.family in (socket.AF_INET, socket.AF_INET6) and link.type == socket.SOCK_STREAM:
-                    link.getpeername()  # raises for a listening socket
-                    info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-                    yield link, struct.unpack_from("<Q", info, _BYTES_RECEIVED)[0]
+        with contextlib.suppress(OSError, ValueError, struct.error), _borrowed(handle) as link:
+            if link.family in (socket.AF_INET, socket.AF_INET6) and link.type == socket.SOCK_STREAM:
+                far = link.getpeername()  # raises for a listening socket
+                info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+                received = struct.unpack_from("<Q", info, _BYTES_RECEIVED)[0]
+                found.append(Connection(handle, link.getsockname()[1], (str(far[0]), far[1]), received))
+    return found
 
 
 class Audit:
     """Compares connections with deliveries.
 
-    port     this peer's listening port
-    remotes  neighbour -> (host, port) it is connected to
-    queue    bytes that may wait as whole messages
+    port          this peer's listening port
+    remotes       neighbour -> (host, port) it is connected to
+    queue         bytes that may wait as whole messages
+    most_inbound  connections that others may have opened to this peer
     """
 
-    def __init__(self, port: int, remotes: Mapping[int, tuple[str, int]], queue: int) -> None:
-        self._port, self._queue = port, queue
+    def __init__(
+        self, port: int, remotes: Mapping[int, tuple[str, int]], queue: int, most_inbound: int = 1 << 16
+    ) -> None:
+        self._port, self._queue, self._most = port, queue, most_inbound
         self._neighbour: dict[tuple[str, int], int] = {}
         for neighbour, (host, remote_port) in remotes.items():
             with contextlib.suppress(OSError):
                 for found in socket.getaddrinfo(host, remote_port, type=socket.SOCK_STREAM):
                     self._neighbour[str(found[4][0]), remote_port] = neighbour
-        self._base: dict[tuple[int, int], int] = {}
+        self._known: dict[tuple[int, tuple[str, int]], tuple[float, int]] = {}
+        self._before: dict[int, int] = {}
 
-    def check(self, received: Mapping[int, int]) -> list[int | None]:
-        """Shut down connections that received too much; the neighbour of each, None for a subscriber's.
+    def check(self, received: Mapping[int, int], now: float | None = None) -> list[int | None]:
+        """Shut down connections that received too much, or are too many.
+
+        The neighbour of each that received too much, None for a subscriber's.
 
         received  bytes delivered by neighbour, including headers
         """
+        now = time.monotonic() if now is None else now
         guilty: list[int | None] = []
-        for link, total in connections():
-            own, far = link.getsockname()[1], link.getpeername()
-            neighbour = self._neighbour.get((str(far[0]), far[1]))
-            if own == self._port:
-                if total > ASKING:
-                    guilty.append(None)
-                    link.shutdown(socket.SHUT_RDWR)
+        inbound, known = [], {}
+        for link in connections():
+            neighbour = self._neighbour.get(link.far)
+            key = link.own_port, link.far
+            # new since the last audit: what its neighbour has delivered until then came through another connection
+            since, base = self._known.get(key, (now, self._before.get(neighbour, 0) if neighbour is not None else 0))
+            known[key] = since, base
+            allowed = HEARTBEATS * (now - since)
+            if link.own_port == self._port:
+                inbound.append(link)
+                delivered, allowed = 0, allowed + ASKING
             elif neighbour is not None:
-                base = self._base.setdefault((neighbour, own), received[neighbour])
-                if total - (received[neighbour] - base) > SLACK + self._queue:
-                    guilty.append(neighbour)
-                    link.shutdown(socket.SHUT_RDWR)
+                delivered, allowed = received[neighbour] - base, allowed + SLACK + self._queue
+            else:
+                continue
+            if link.received - delivered > allowed:
+                guilty.append(None if link.own_port == self._port else neighbour)
+                link.shut()
+        for link in sorted(inbound, key=lambda link: link.received)[: max(0, len(inbound) - self._most)]:
+            link.shut()
+        self._known, self._before = known, dict(received)
         return guilty

@@ -1,17 +1,19 @@
-"""How many messages a neighbour may send: a budget that grows with honest progress, not with the neighbour's own.
+"""How much a neighbour may send, and for how long it is cut off when it sends more.
 
-An honest neighbour sends one message per round, and one more when this peer (re)connects. So the budget grows by
-`PER_ROUND` for each round that the network has certainly made (the (f + 1)-th largest round seen, which liars cannot
-move) and by `PER_SECOND` with time, up to a burst. A neighbour with no budget left is flooding.
+An honest neighbour sends one message per round, and up to four more to a peer that reconnects to it. So the budget
+grows by `PER_ROUND` for each round that the network has certainly made (the (f + 1)-th largest round seen, which liars
+cannot move) and by `PER_SECOND` with time, up to a burst. A neighbour with no budget left is flooding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-PER_ROUND = 2.0
+PER_ROUND = 6.0
 PER_SECOND = 50.0
 BURST = 200.0
+FIRST_CUT, LONGEST_CUT = 10.0, 3600.0
+"""Seconds of the first cut-off; each further one lasts twice as long as the one before, up to an hour."""
 
 
 class Budget:
@@ -36,3 +38,40 @@ class Budget:
         self._when[neighbour], self._round[neighbour] = now, max(round, self._round[neighbour])
         self._left[neighbour] = max(0.0, left - 1.0)
         return left >= 1.0
+
+    def renew(self, neighbour: int, now: float) -> None:
+        """A full budget again."""
+        self._left[neighbour], self._when[neighbour] = BURST, now
+
+
+class CutOffs:
+    """Who is cut off, and until when.
+
+    >>> cuts = CutOffs()
+    >>> cuts.begin(7, now=0.0), 7 in cuts, cuts.ended(now=9.0), cuts.ended(now=10.0), 7 in cuts
+    (10.0, True, [], [7], False)
+    >>> cuts.begin(7, now=20.0), cuts.times
+    (20.0, {7: 2})
+    """
+
+    def __init__(self) -> None:
+        self.times: dict[int, int] = {}
+        """How often each neighbour was cut off."""
+        self._until: dict[int, float] = {}
+
+    def __contains__(self, neighbour: int) -> bool:
+        return neighbour in self._until
+
+    def begin(self, neighbour: int, now: float) -> float:
+        """Cut a neighbour off; for how many seconds."""
+        self.times[neighbour] = self.times.get(neighbour, 0) + 1
+        seconds: float = min(LONGEST_CUT, FIRST_CUT * 2.0 ** min(20, self.times[neighbour] - 1))
+        self._until[neighbour] = now + seconds
+        return seconds
+
+    def ended(self, now: float) -> list[int]:
+        """The neighbours whose time is over; they are no longer cut off."""
+        over = [neighbour for neighbour, until in self._until.items() if until <= now]
+        for neighbour in over:
+            del self._until[neighbour]
+        return over

@@ -1,23 +1,28 @@
-"""Who may connect: ZeroMQ's authentication protocol (ZAP), answered in a thread of its own."""
+"""Who may connect: ZeroMQ's authentication protocol (ZAP), answered in a thread of its own, and the timer of the audit.
+
+Neither a handshake nor the audit may wait for the peer's computation, nor one for the other: after every handshake the
+thread looks whether an audit is due. Whatever goes wrong in it is logged, and the thread goes on.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from byzmesh.peers.identity import zeromq
 
+AUDIT_SECONDS = 0.1
+
 
 class Doorkeeper:
-    """ZeroMQ's authentication protocol (ZAP) in a separate thread: accepts only the keys of the neighbours.
-
-    Neither a handshake nor the audit, which it runs ten times a second, may wait for the peer's computation.
-    """
+    """Accepts the keys of the neighbours and no others; an accepted connection carries the neighbour's id."""
 
     def __init__(self, context: Any, names: Mapping[str, int], log: Callable[..., None]) -> None:
         self._zmq: Any = zeromq()
-        self._names = dict(names)
+        self.names = dict(names)
+        """Public key -> neighbour; replaced as a whole when the members change."""
         self._log = log
         self.audit: Callable[[], None] = lambda: None
         self._requests = context.socket(self._zmq.REP)
@@ -34,31 +39,50 @@ class Doorkeeper:
         self._thread = threading.Thread(target=self._run, name="byzmesh-doorkeeper", daemon=True)
         self._thread.start()
 
-    def _run(self) -> None:
-        from zmq.utils.z85 import encode
+    @property
+    def guarding(self) -> bool:
+        """Whether the thread lives."""
+        return self._thread.is_alive()
 
+    def _run(self) -> None:
         poller = self._zmq.Poller()
         poller.register(self._requests, self._zmq.POLLIN)
         poller.register(self._stop, self._zmq.POLLIN)
+        audited = 0.0
         while True:
-            ready = dict(poller.poll(100))
+            ready = dict(poller.poll(1000 * AUDIT_SECONDS))
             if self._stop in ready:
                 break
-            if self._requests not in ready:
-                self.audit()
-                continue
-            version, request, _, address, _, mechanism, *credentials = self._requests.recv_multipart()
-            known = None
-            if mechanism == b"CURVE" and len(credentials) == 1 and len(credentials[0]) == 32:
-                known = self._names.get(encode(credentials[0]).decode())
-            if known is None:
-                self.refused += 1
-                self._log("refused", address=address.decode(errors="replace"), reason="key is no neighbour's")
-                self._requests.send_multipart([version, request, b"400", b"not a neighbour", b"", b""])
-            else:
-                self._requests.send_multipart([version, request, b"200", b"", str(known).encode(), b""])
+            for due, act in (
+                (self._requests in ready, self._answer),
+                (time.monotonic() - audited >= AUDIT_SECONDS, self.audit),
+            ):
+                if due:
+                    try:
+                        act()
+                    except Exception as error:
+                        self._log("guard failed", error=repr(error))
+            if time.monotonic() - audited >= AUDIT_SECONDS:
+                audited = time.monotonic()
         self._requests.close()
         self._stop.close()
+
+    def _answer(self) -> None:
+        version, request, _, address, _, mechanism, *credentials = self._requests.recv_multipart()
+        known = self._neighbour(mechanism, credentials)
+        if known is None:
+            self.refused += 1
+            self._requests.send_multipart([version, request, b"400", b"not a neighbour", b"", b""])
+            self._log("refused", address=address.decode(errors="replace"), reason="key is no neighbour's")
+        else:
+            self._requests.send_multipart([version, request, b"200", b"", str(known).encode(), b""])
+
+    def _neighbour(self, mechanism: bytes, credentials: list[bytes]) -> int | None:
+        from zmq.utils.z85 import encode
+
+        if mechanism != b"CURVE" or len(credentials) != 1 or len(credentials[0]) != 32:
+            return None
+        return self.names.get(encode(credentials[0]).decode())
 
     def close(self) -> None:
         """End the thread."""

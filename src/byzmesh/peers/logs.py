@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object per line."""
+"""Structured logs: one JSON object per line; what others can provoke is bounded in rate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,47 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 Log = Callable[..., None]
+PROVOKED = {
+    "refused",
+    "moved up",
+    "cut off",
+    "shut down",
+    "guard failed",
+    "not written",
+    "neighbour lost",
+    "neighbour back",
+}
+"""Events that others can cause as often as they like."""
+BURST, SECONDS = 20, 10.0
+"""Of each such event and neighbour, `BURST` lines are written at once, and then one in `SECONDS`."""
+
+
+def bounded(log: Log, now: Callable[[], float] = time.monotonic) -> Log:
+    """The same log without floods; the next line of an event says how many were left out.
+
+    >>> log = bounded(lambda event, **facts: print(event, facts), now=iter([0.0] * 30 + [11.0]).__next__)
+    >>> for _ in range(31):
+    ...     log("refused", reason="size")
+    refused {'reason': 'size'}
+    ...
+    refused {'reason': 'size', 'left_out': 10}
+    """
+    left: dict[tuple[str, Any], tuple[float, float, int]] = {}
+
+    def limited(event: str, **facts: Any) -> None:
+        if event not in PROVOKED:
+            log(event, **facts)
+            return
+        key, moment = (event, facts.get("neighbour")), now()
+        tokens, since, omitted = left.get(key, (float(BURST), moment, 0))
+        tokens = min(float(BURST), tokens + (moment - since) / SECONDS)
+        if tokens < 1.0:
+            left[key] = tokens, moment, omitted + 1
+            return
+        left[key] = tokens - 1.0, moment, 0
+        log(event, **facts, **({"left_out": omitted} if omitted else {}))
+
+    return limited
 
 
 def json_log(peer: int, stream: TextIO | None = None) -> Log:
@@ -28,4 +69,4 @@ def json_log(peer: int, stream: TextIO | None = None) -> Log:
         except (OSError, ValueError):
             pass
 
-    return log
+    return bounded(log)

@@ -85,6 +85,8 @@ class NetworkFile(TrainingConfig):
     model_config = ConfigDict(frozen=True, strict=False)
 
     name: str = "network"
+    nonce: str = ""
+    """Tells two runs of otherwise equal files apart; `byzmesh peers plan` draws one."""
     peers: list[PeerEntry] = Field(min_length=1)
     topology: str | dict[str, Any] | None = None
     edges: list[tuple[int, int]] | None = None
@@ -153,6 +155,8 @@ class NetworkFile(TrainingConfig):
     def run(self) -> int:
         """Hash of what the peers must agree on (not addresses, timeouts, or the number of rounds)."""
         agreed = as_stored(self.model_dump(mode="json", exclude=_NOT_AGREED))
+        if not self.nonce:
+            del agreed["nonce"]
         agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
         text = json.dumps(agreed, sort_keys=True, default=str)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
@@ -219,6 +223,11 @@ def _check_address(entry: PeerEntry) -> None:
     host, _, port = entry.address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(f"network file: address of peer {entry.id} must be host:port, got {entry.address!r}")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise ConfigError(
+            f"network file: address of peer {entry.id} must have an IPv6 host in brackets, [{host}]:{port}, "
+            f"got {entry.address!r}"
+        )
 
 
 def network_file(content: Mapping[str, Any], folder: str | Path = ".") -> NetworkFile:

@@ -1,8 +1,4 @@
-"""A peer that trains: half step, exchange, and so on.
-
-    out/peer3.ckpt         model, states and round: a restarted peer continues from here
-    out/peer3.jsonl        one line per evaluation
-    out/peer3.status.json  round, accuracy, silent, refused, suspects: for the table of a drill
+"""A peer that trains: half step, exchange, and so on. What it leaves on disk is in folder.py.
 
 The batches are those that the simulator draws for the same part of the data, seed and round.
 """
@@ -18,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.errors import DataError, PeerError
-from byzmesh.files import write
+from byzmesh.errors import DataError, NotWritten, PeerError
+from byzmesh.peers.folder import Folder
 from byzmesh.peers.identity import Keys, load_keys
 from byzmesh.peers.logs import Log, json_log
 from byzmesh.peers.metrics_page import Page
@@ -29,7 +25,6 @@ from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import World
 from byzmesh.problems import Task
 from byzmesh.rules.interop import to_host
-from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 from byzmesh.training.evaluation import Evaluation
 from byzmesh.training.local_round import LocalRound
 from byzmesh.training.metrics import asked_for, task_means
@@ -83,8 +78,22 @@ class Node:
         if file.entry(me).public_key != keys.public:
             raise PeerError(f"the key file is not peer {me}'s: its public key is not the one in the network file")
         self.file, self.me, self.log, self.world = file, me, log, world
-        self.out = Path(out)
-        self.out.mkdir(parents=True, exist_ok=True)
+        self.folder = Folder(out, me, log)
+        try:
+            self._set_up(keys, data, task, faults, metrics_port)
+        except BaseException:
+            self.folder.close()
+            raise
+
+    def _set_up(
+        self,
+        keys: Keys,
+        data: str | Path | None,
+        task: tuple[Task, int] | None,
+        faults: str | Path | None,
+        metrics_port: int | None,
+    ) -> None:
+        file, me, world, log = self.file, self.me, self.world, self.log
         self.stop = False
         self.task, row = task or bind_share(file, me, data)
         self.model = to_host(self.task.initial())[row : row + 1].copy()
@@ -130,10 +139,15 @@ class Node:
             self._report(force=True)
             self.peer.leave(self.file.timeouts.linger, lambda: self.stop)
             self.log("left", round=self.peer.round, stopped=self.stop, cpu_seconds=round(time.process_time(), 3))
+            if not self.folder.written:
+                raise NotWritten(
+                    f"peer {self.me} trained to round {self.peer.round}, but its checkpoint is not on disk"
+                )
         except BaseException:
             self.peer.close()
             raise
         finally:
+            self.folder.close()
             if self.page is not None:
                 self.page.close()
 
@@ -174,8 +188,7 @@ class Node:
         at = Evaluation(round=self.peer.round, models=self.model, measures=measures, task=self.task)
         self.latest = task_means(at) | asked_for(at, self.file.made_metrics)
         record = {"round": self.peer.round, **self.latest, **self._numbers()}
-        with open(self.out / f"peer{self.me}.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        self.folder.append(json.dumps(record))
         self.log("evaluated", **record)
 
     def _numbers(self) -> dict[str, Any]:
@@ -200,8 +213,7 @@ class Node:
             for slot, neighbour in enumerate(peer.neighbours)
         ]
         status = {"round": peer.round, **self.latest, **self._numbers(), "edges": edges}
-        path = self.out / f"peer{self.me}.status.json"
-        write(path, json.dumps(status))
+        self.folder.report(json.dumps(status))
 
     def snapshot(self) -> dict[str, Any]:
         """The numbers of the metrics page."""
@@ -220,17 +232,13 @@ class Node:
             **{f"messages_{name}": values for name, values in per_neighbour.items()},
             "messages_refused": {neighbour: counter.total() for neighbour, counter in peer.refused.items()},
             "rounds_ignored": dict(zip(peer.neighbours, peer.ignored.tolist())),
-            "cut_off": {neighbour: int(neighbour in peer.flooding) for neighbour in peer.neighbours},
+            "cut_off": {neighbour: int(neighbour in peer.cut_off) for neighbour in peer.neighbours},
         }
 
     def healthy(self) -> bool:
         """Whether a round ended within three timeouts (the first may take as long as the start)."""
         times = self.file.timeouts
         return self.world.now() - self.ended < max(times.start, 3 * times.round)
-
-    @property
-    def _checkpoint(self) -> Path:
-        return self.out / f"peer{self.me}.ckpt"
 
     def save(self) -> None:
         """Write the checkpoint."""
@@ -239,15 +247,16 @@ class Node:
         arrays |= self.local_round.states()
         if isinstance(peer.state, np.ndarray):
             arrays["state/rule"] = peer.state
-        save_checkpoint(self._checkpoint, arrays, {"run": self.file.run, "peer": self.me, "round": peer.round})
+        self.folder.save(arrays, {"run": self.file.run, "peer": self.me, "round": peer.round})
         self._saved = self.world.now()
 
     def _restore(self) -> None:
-        if not self._checkpoint.exists():
+        found = self.folder.load()
+        if found is None:
             return
-        arrays, metadata = load_checkpoint(self._checkpoint)
+        arrays, metadata = found
         if metadata.get("run") != self.file.run or metadata.get("peer") != self.me:
-            raise DataError(f"checkpoint {self._checkpoint} belongs to another run or peer; choose another --out")
+            raise DataError(f"checkpoint {self.folder.checkpoint} belongs to another run or peer; choose another --out")
         self.model = arrays["model"]
         self.peer.round = int(metadata["round"])
         self.peer.ignored, self.peer.used = arrays["ignored"], arrays["used"]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, PeerError
-from byzmesh.peers.budget import Budget
+from byzmesh.peers.budget import Budget, CutOffs
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.rounds import Patience, Rounds
 from byzmesh.peers.sockets import MACHINE
@@ -35,6 +35,10 @@ from byzmesh.types import Array, Floats
 RENEW = 10.0
 """Seconds of listening without a message after which a connection is reopened: ZeroMQ does not retry by itself after a
 garbled handshake, or after a frame above the size limit. Local work does not count: nobody listens meanwhile."""
+
+
+LARGEST = 1e6
+"""A coordinate of a message may be this many times as large as the largest of the peer's own, or of 1."""
 
 
 def no_log(event: str, **facts: Any) -> None:
@@ -111,12 +115,14 @@ class Peer:
         """Rounds in which a neighbour's message arrived."""
         self.listening: set[int] = set()
         """Neighbours that have subscribed to this peer."""
-        self.flooding: set[int] = set()
+        self.cut_off = CutOffs()
+        """Neighbours that flooded."""
         self.blocked: set[int] = set()
         self.jumps = 0
         self.kept = 0
         self._sent: list[bytearray] = []
         self._vector = mine
+        self._largest = LARGEST * max(1.0, float(np.abs(mine).max(initial=0.0)))
         self._resent: dict[int, int] = {}
         self._listened = 0.0
         self._fresh = dict.fromkeys(self.neighbours, 0.0)
@@ -202,6 +208,7 @@ class Peer:
     def gather(self, own: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Send its own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
         self._vector = own
+        self._largest = LARGEST * max(1.0, float(np.abs(own).max()))
         # what came during the local work: whoever fell behind moves up before it sends
         for _ in range(QUEUE):
             if not self.pump(0.0):
@@ -238,8 +245,12 @@ class Peer:
         self._listened += now - began
         for neighbour, data in messages:
             self._take(neighbour, data, now)
-        for neighbour in self.transport.hoarding - self.flooding:
-            self._cut_off(neighbour)
+        while self.transport.hoarding:
+            self._cut(self.transport.hoarding.pop(), "sends bytes that never become messages")
+        for neighbour in self.cut_off.ended(now):
+            self.budget.renew(neighbour, now)
+            if neighbour not in self.blocked:
+                self.transport.connect(neighbour)
         self.listening.update(joined)
         for neighbour in joined:
             # at most twice a round: a neighbour that keeps reconnecting must not make this peer send endlessly
@@ -251,13 +262,15 @@ class Peer:
 
     def _take(self, neighbour: int, data: Any, now: float) -> None:
         self._fresh[neighbour] = self._listened
-        if neighbour in self.flooding or neighbour in self.blocked:
+        if neighbour in self.cut_off or neighbour in self.blocked:
             return
         if not self.budget.spend(neighbour, self.rounds.trusted, now):
-            self._cut_off(neighbour)
+            self._cut(neighbour, "floods")
             return
         try:
-            message = self.form.decode(data, neighbour)
+            message = self.form.decode(data, neighbour, self._largest)
+            if 0 < self.total <= message.round:
+                raise WireError("round", f"message is of round {message.round}, the last is {self.total - 1}")
         except WireError as error:
             self.refused[neighbour][error.reason] += 1
             if self.refused[neighbour][error.reason] == 1:
@@ -265,17 +278,20 @@ class Peer:
             return
         self.rounds.offer(neighbour, message.round, message.vector, now)
 
-    def _cut_off(self, neighbour: int) -> None:
-        self.flooding.add(neighbour)
+    def _cut(self, neighbour: int, reason: str) -> None:
+        if neighbour in self.cut_off:
+            return
+        seconds = self.cut_off.begin(neighbour, self.world.now())
         self.transport.disconnect(neighbour)
-        self.log("cut off", neighbour=neighbour, reason="floods", round=self.round)
+        self.log("cut off", neighbour=neighbour, reason=reason, seconds=seconds, round=self.round)
 
     def block(self, neighbours: set[int]) -> None:
         """Close the connections to these neighbours until told otherwise (drills: a partition of the network)."""
         for neighbour in neighbours - self.blocked:
             self.transport.disconnect(neighbour)
-        for neighbour in self.blocked - neighbours - self.flooding:
-            self.transport.connect(neighbour)
+        for neighbour in self.blocked - neighbours:
+            if neighbour not in self.cut_off:
+                self.transport.connect(neighbour)
         self.blocked = set(neighbours)
 
     def _count(self, outcome: Outcome, present: npt.NDArray[np.bool_]) -> None:
@@ -288,7 +304,7 @@ class Peer:
     def suspects(self) -> list[int]:
         """Neighbours that flood, send malformed messages, or are mostly ignored by the rule; the worst first."""
         share = self.ignored / np.maximum(self.used, 1)
-        bad = [self.refused[j].total() + (j in self.flooding) for j in self.neighbours]
+        bad = [self.refused[j].total() + self.cut_off.times.get(j, 0) for j in self.neighbours]
         worst = sorted(range(len(bad)), key=lambda slot: (-bad[slot], -share[slot]))
         return [self.neighbours[slot] for slot in worst if bad[slot] or share[slot] > 0.5]
 

@@ -12,8 +12,8 @@ module (ZAP) whether the subscriber's key is a neighbour's; a stranger fails in 
     short queues    `QUEUE` messages per neighbour each way, small kernel buffers; the audit of bytes finds what ZeroMQ
                     buffers beyond its own limits
 
-A subscriber asks for messages to everybody and to itself. When it (re)appears, the publisher learns of it (`joined`)
-and can send the message of the current round again to it alone.
+A subscriber asks for messages to everybody and to itself. When it (re)appears, the publisher learns of it (`joined`),
+by the key it authenticated with, and can send the message of the current round again to it alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from byzmesh.errors import PeerError
-from byzmesh.peers.audit import Audit
+from byzmesh.peers.audit import Audit, file_limit
 from byzmesh.peers.doorkeeper import Doorkeeper
 from byzmesh.peers.identity import Keys, zeromq
 from byzmesh.peers.transport import QUEUE, Received, Remote
@@ -36,6 +36,16 @@ _PER_FRAME = OVERHEAD + 9  # ZeroMQ's own frame header
 _HANDSHAKE = 1024  # the largest command of a handshake fits; a smaller cap would refuse everybody
 _KERNEL_BUFFER = 1 << 18
 _DRAIN = 4  # messages read from one neighbour before the next one's turn
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of "host:port"; an IPv6 host is in brackets.
+
+    >>> split_address("[::1]:7000"), split_address("peer.example:7000")
+    (('::1', 7000), ('peer.example', 7000))
+    """
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("tcp://").strip("[]"), int(port)
 
 
 class Sockets:
@@ -66,11 +76,11 @@ class Sockets:
         try:
             self._publisher = self._publish(address)
             endpoint = self._publisher.getsockopt_string(self.zmq.LAST_ENDPOINT)
-            places = {i: remote.address.rpartition(":") for i, remote in neighbours.items()}
             audit = Audit(
-                int(endpoint.rpartition(":")[2]),
-                {i: (host, int(port)) for i, (host, _, port) in places.items()},
+                split_address(endpoint)[1],
+                {i: split_address(remote.address) for i, remote in neighbours.items()},
                 2 * QUEUE * (size + _PER_FRAME),
+                most_inbound=max(file_limit() // 4, 2 * len(neighbours) + 16),
             )
             self._doorkeeper.audit = lambda: self._note(audit.check(self.received))
             for neighbour in self.neighbours:
@@ -87,7 +97,7 @@ class Sockets:
 
     def _publish(self, address: str) -> Any:
         zmq = self.zmq
-        socket = self._socket(zmq.XPUB, _HANDSHAKE)
+        socket = self._socket(zmq.XPUB, _HANDSHAKE, address)
         socket.setsockopt(zmq.XPUB_VERBOSE, 1)
         socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
         socket.zap_domain = b"byzmesh"
@@ -100,9 +110,10 @@ class Sockets:
         self._poller.register(socket, zmq.POLLIN)
         return socket
 
-    def _socket(self, kind: int, largest: int) -> Any:
+    def _socket(self, kind: int, largest: int, address: str) -> Any:
         zmq = self.zmq
         socket = self._context.socket(kind)
+        socket.setsockopt(zmq.IPV6, int(address.startswith("[")))
         for option, value in (
             (zmq.SNDHWM, QUEUE),
             (zmq.RCVHWM, QUEUE),
@@ -125,8 +136,8 @@ class Sockets:
         """Listen to a neighbour (again)."""
         if neighbour in self._subscribers:
             return
-        socket = self._socket(self.zmq.SUB, max(self._size + OVERHEAD, _HANDSHAKE))
         remote = self.neighbours[neighbour]
+        socket = self._socket(self.zmq.SUB, max(self._size + OVERHEAD, _HANDSHAKE), remote.address)
         socket.curve_serverkey = remote.public_key.encode()
         for destination in (EVERYONE, self.me):
             socket.subscribe(struct.pack("<H", destination))
@@ -147,6 +158,11 @@ class Sockets:
     def sockets(self) -> list[Any]:
         """All sockets to poll, for a caller that polls several transports."""
         return [self._publisher, *self._subscribers.values()]
+
+    @property
+    def guarding(self) -> bool:
+        """Whether handshakes are answered and connections audited."""
+        return self._doorkeeper.guarding
 
     @property
     def strangers(self) -> int:
@@ -193,15 +209,16 @@ class Sockets:
                 frame = self._publisher.recv(self.zmq.NOBLOCK, copy=False)
             except self.zmq.Again:
                 break
-            text = bytes(frame)
-            if len(text) == 3 and text[0] == 1:
-                subscriber = struct.unpack("<H", text[1:])[0]
-                if subscriber in self.neighbours and subscriber not in joined:
-                    joined.append(subscriber)
+            # who asks is who was authenticated, whatever the subscription says
+            subscriber = int(frame.get("User-Id"))
+            if bytes(frame)[:1] == b"\x01" and subscriber not in joined:
+                joined.append(subscriber)
         return joined
 
     def close(self, linger: float = 1.0) -> None:
         """Close all sockets; queued messages may still be sent for `linger` seconds."""
+        if self._context.closed:
+            return
         for neighbour in list(self._subscribers):
             self.disconnect(neighbour)
         publisher = getattr(self, "_publisher", None)

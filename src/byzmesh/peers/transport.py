@@ -33,7 +33,11 @@ class Transport(Protocol):
     """A peer's links to its neighbours."""
 
     hoarding: set[int]
-    """Neighbours that sent bytes that never became messages."""
+    """Neighbours that sent bytes that never became messages; whoever cuts one off takes it out."""
+
+    @property
+    def guarding(self) -> bool:
+        """Whether the guards of the transport are alive."""
 
     @property
     def strangers(self) -> int:

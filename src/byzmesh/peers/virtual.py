@@ -185,6 +185,7 @@ class VirtualTransport:
         self.world, self.me, self.neighbours, self.size = world, me, dict(neighbours), size
         self.hoarding: set[int] = set()
         self.strangers = 0
+        self.guarding = True
         self.readers: set[int] = set()
         """Neighbours that receive what is sent."""
         self._listens: set[int] = set()

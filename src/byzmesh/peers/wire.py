@@ -118,8 +118,11 @@ class Format:
         struct.pack_into("<Q", copy, _CHECKSUM, int(checksum(np.frombuffer(copy, "<u8"))))
         return copy
 
-    def decode(self, data: bytes | bytearray | memoryview, sender: int) -> Message:
-        """The message that `sender` sent; `WireError`, and no other error, if the bytes are not one."""
+    def decode(self, data: bytes | bytearray | memoryview, sender: int, largest: float = np.inf) -> Message:
+        """The message that `sender` sent; `WireError`, and no other error, if the bytes are not one.
+
+        largest  absolute value that a coordinate may have
+        """
         if len(data) != self.size:
             raise WireError("size", f"message has {len(data)} bytes, {self.size} expected")
         _, magic, version, byte, said, round, run, dimension, zero, check = HEADER.unpack_from(data)
@@ -138,8 +141,11 @@ class Format:
             raise WireError("checksum", "message has a wrong checksum")
         payload = memoryview(data)[HEADER.size : HEADER.size + self.payload]
         vector = self._decoded(payload)
-        if not np.isfinite(vector).all():
+        top = max(float(vector.max()), -float(vector.min()))  # NaN if any is
+        if not np.isfinite(top):
             raise WireError("finite", "message contains NaN or infinity")
+        if top > largest:
+            raise WireError("magnitude", f"message contains {top:.3g}, at most {largest:.3g} is believed")
         return Message(sender, round, vector)
 
     def _decoded(self, payload: memoryview) -> Array:

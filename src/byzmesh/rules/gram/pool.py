@@ -7,6 +7,7 @@ N+Q .. N+Q+A-1        anchors (points outside the inbox, e.g. centred clipping's
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -134,7 +135,10 @@ class Pool:
     @cached_property
     def basis(self) -> Basis:
         """The centred basis of the rows, from which the full Gram matrix and all mixtures come."""
-        return Basis(self)
+        # made of a twin: a pool and a basis that refer to each other would live until the cyclic collector runs, and
+        # with them the vectors of every round since
+        _ = self.top
+        return Basis(copy(self))
 
     @cached_property
     def inner(self) -> Floats:

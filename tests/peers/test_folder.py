@@ -1,0 +1,99 @@
+"""A peer's folder: row 12 of issue 18 and friction 14."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byzmesh.errors import DataError, NotWritten, PeerError
+from byzmesh.peers import folder as folders
+from byzmesh.peers.folder import Folder
+from byzmesh.peers.identity import load_keys
+from byzmesh.peers.network_file import NetworkFile
+from byzmesh.peers.node import Node
+from byzmesh.peers.peer import no_log
+from tests.peers.networks import make_network
+from tests.processes import command
+
+PROBLEM = {"name": "quadratic", "dimension": 5000}
+
+
+def alone(folder: Path, rounds: int = 5) -> NetworkFile:
+    return make_network(folder, 1, edges=[], rule="nocomm", problem=PROBLEM, rounds=rounds, checkpoint_seconds=1e-9)
+
+
+def node(file: NetworkFile, folder: Path, **options: Any) -> Node:
+    return Node(file, 0, load_keys(folder / "peer0.key"), out=folder / "out", **options)
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    first = Folder(tmp_path, 3, no_log)
+    with pytest.raises(PeerError, match="another process runs peer 3"):
+        Folder(tmp_path, 3, no_log)
+    Folder(tmp_path, 4, no_log).close()
+    first.close()
+    Folder(tmp_path, 3, no_log).close()
+
+
+def test_a_damaged_checkpoint_has_an_older_copy(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = Folder(tmp_path, 0, lambda event, **facts: said.append(event))
+    assert folder.load() is None
+    for number in range(3):
+        folder.save({"model": np.full(2, number)}, {"round": number})
+    folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-5])
+    found = folder.load()
+    assert found is not None and found[1] == {"round": 1} and said == ["damaged"]
+    folder.previous.write_bytes(b"BYZMESH1 and no more")
+    with pytest.raises(DataError, match="damaged"):
+        folder.load()
+    folder.close()
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    names = [".peer0.ckpt-0123456789ab", ".peer0.status.json-0123456789ab", ".peer0.previous-77"]
+    for name in [*names, ".peer1.ckpt-0123456789ab", "peer0.jsonl"]:
+        (tmp_path / name).write_text("left")
+    Folder(tmp_path, 0, no_log).close()
+    assert sorted(os.listdir(tmp_path)) == [".peer1.ckpt-0123456789ab", "peer0.jsonl", "peer0.lock"]
+
+
+def test_a_full_disk_does_not_stop_training_and_is_told_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[tuple[str, dict[str, Any]]] = []
+    peer = node(alone(tmp_path), tmp_path, log=lambda event, **facts: said.append((event, facts)))
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(folders, "save_checkpoint", full)
+    with pytest.raises(NotWritten, match="not on disk") as failure:
+        peer.run()
+    assert peer.peer.round == 5 and failure.value.exit_code == 5
+    assert ("not written", {"path": str(tmp_path / "out" / "peer0.ckpt"), "error": "No space left on device"}) in said
+    monkeypatch.undo()
+    again = node(alone(tmp_path / "again"), tmp_path / "again")
+    again.folder.written = False
+    again.run()  # the disk has room again
+    assert again.folder.written
+
+
+def test_a_disk_without_room_for_anything(tmp_path: Path) -> None:
+    """The whole command: one line on stderr at the end, its own exit code, no traceback."""
+    alone(tmp_path)
+    words = ["peer", tmp_path / "network.yaml", "--id", 0, "--key", tmp_path / "peer0.key"]
+    done = command(*words, "--out", tmp_path / "out", file_size=8000)
+    assert done.returncode == 5 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: peer 0 trained to round 5")
+
+
+def test_an_unwritable_folder_is_an_error_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(NotWritten, match="give another --out"):
+        Folder(tmp_path / "file" / "out", 0, no_log)
