@@ -113,15 +113,22 @@ def test_listing_says_what_f_a_rule_bears() -> None:
             ["own", "int32"],
         ),
         (lambda: bm.aggregate(cast(Any, 3), np.zeros(2), np.zeros((3, 2))), ConfigError, ["rule"]),
+        (lambda: bm.network(np.ones((9, 9))), ConfigError, ["network", "from_adjacency", "got array([[1., 1.", " ..."]),
+        (lambda: bm.problem("softmax", batch=[1] * 99), ConfigError, ["batch", "got [1, 1,", " ..."]),
     ],
 )
 def test_mistakes_are_named_in_one_line(call: object, error: type[Exception], words: list[str]) -> None:
     with pytest.raises(error) as caught:
         call()  # type: ignore[operator]
     message = str(caught.value)
-    assert "\n" not in message
+    assert "\n" not in message and len(message) < 200
     for word in words:
         assert word in message
+
+
+def test_parts_show_the_call_that_makes_them() -> None:
+    for part in (bm.rule("cc", tau=0.5), bm.attack("ipm"), bm.problem("quadratic")):
+        assert repr(eval(f"bm.{part!r}")) == repr(part)
 
 
 def test_infeasible_bound_names_the_worker_of_the_network() -> None:

@@ -14,18 +14,21 @@ import byzmesh
 ROOT = Path(byzmesh.__file__).parent
 FLOOR = {
     "_version",
-    "errors",
-    "types",
     "checks",
+    "compiled",
+    "entries",
+    "errors",
     "files",
     "naming",
-    "renamed",
     "plugins",
     "registry",
+    "renamed",
     "rng",
-    "compiled",
+    "round",
+    "source",
+    "sparse",
+    "types",
 }
-FLOOR |= {"renamed", "round", "source", "sparse"}
 GROUND = {"networks", "rules", "attacks", "problems"}
 SIMULATION = GROUND | {"theory", "training"}
 CONFIG = SIMULATION | {"simulation"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from byzmesh.registry import Entry, Registry
+from byzmesh.entries import Entry
+from byzmesh.registry import Registry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +70,8 @@ def _listed(entry: Entry[Any], **facts: Any) -> Listed:
 def list_rules() -> Listing:
     """All rules: names, aliases, options, whether they use f, and which f is feasible.
 
-    >>> [item.name for item in list_rules() if item.uses_f][:4]
-    ['bucketing', 'Bulyan', 'ClippedGossip', 'CS+']
+    >>> [(item.feasible, item.uses_f) for item in list_rules() if item.name in ("Krum", "WeiMean")]
+    [('f <= d - 2', True), ('any (f is not used)', False)]
     """
     from byzmesh.rules.base import rules as registry
 
@@ -91,9 +92,7 @@ def list_attacks() -> Listing:
     >>> "ALIE" in [item.name for item in list_attacks()]
     True
     """
-    from byzmesh.attacks.base import attacks as registry
-
-    return Listing(_listed(entry) for entry in registry.entries())
+    return _listing("attacks")
 
 
 def list_topologies() -> Listing:
@@ -102,9 +101,7 @@ def list_topologies() -> Listing:
     >>> "two-castle" in [item.name for item in list_topologies()]
     True
     """
-    from byzmesh.networks.topologies import topologies as registry
-
-    return Listing(_listed(entry) for entry in registry.entries())
+    return _listing("topologies")
 
 
 def list_metrics() -> Listing:
@@ -121,6 +118,80 @@ def list_metrics() -> Listing:
     )
 
 
+def list_problems() -> Listing:
+    """All problems: names and options.
+
+    >>> "softmax" in [item.name for item in list_problems()]
+    True
+    """
+    return _listing("problems")
+
+
+def list_partitions() -> Listing:
+    """All ways to split data among the workers.
+
+    >>> "dirichlet" in [item.name for item in list_partitions()]
+    True
+    """
+    return _listing("partitions")
+
+
+def list_schedules() -> Listing:
+    """All step-size schedules.
+
+    >>> "constant" in [item.name for item in list_schedules()]
+    True
+    """
+    return _listing("schedules")
+
+
+def list_weights() -> Listing:
+    """All schemes of mixing weights.
+
+    >>> "equal" in [item.name for item in list_weights()]
+    True
+    """
+    return _listing("weights")
+
+
+def list_modules() -> Listing:
+    """All torch modules for problem `torch`.
+
+    >>> "cnn" in [item.name for item in list_modules()]
+    True
+    """
+    return _listing("modules")
+
+
+def list_augmentations() -> Listing:
+    """All changes to training images for problem `torch`.
+
+    >>> "flip" in [item.name for item in list_augmentations()]
+    True
+    """
+    return _listing("augmentations")
+
+
+def list_codecs() -> Listing:
+    """All formats in which peers can send vectors.
+
+    >>> "float16" in [item.name for item in list_codecs()]
+    True
+    """
+    return _listing("codecs")
+
+
+def _listing(kind: str) -> Listing:
+    from byzmesh.problems.neural.modules import FROM_DATA
+
+    def chosen(entry: Entry[Any]) -> dict[str, Any]:
+        """What users choose: a module's shape follows from the data, a weight scheme's first argument is the graph."""
+        names = list(entry.options)[1:] if kind == "weights" else entry.options
+        return {name: entry.options[name] for name in names if kind != "modules" or name not in FROM_DATA}
+
+    return Listing(replace(_listed(entry), options=chosen(entry)) for entry in registries()[kind].entries())
+
+
 _FACTS = {"rules": ("uses_f", "feasible"), "metrics": ("unit", "direction", "scale")}
 """Additional columns of some listings."""
 
@@ -135,24 +206,15 @@ def everything(kind: str) -> list[dict[str, Any]]:
         from byzmesh.training.profiles import PROFILES
 
         return [{"name": name, "options": dict(options)} for name, options in PROFILES.items()]
-    lists = {"rules": list_rules, "attacks": list_attacks, "topologies": list_topologies, "metrics": list_metrics}
-    if kind in lists:
-        items = lists[kind]()
-    else:
-        items = Listing(_listed(entry) for entry in registries()[kind].entries())
-    from byzmesh.problems.neural.modules import FROM_DATA
-
-    # arguments that users do not choose
-    filled_in = {"modules": FROM_DATA, "weights": ("links", "adjacency")}.get(kind, ())
+    facts = {"rules": list_rules, "metrics": list_metrics}
+    items = facts[kind]() if kind in facts else _listing(kind)
     rows = []
     for item in items:
         row = {
             "name": item.name,
             "aliases": list(item.aliases),
             "options": {
-                name: None if value is inspect.Parameter.empty else value
-                for name, value in item.options.items()
-                if name not in filled_in
+                name: None if value is inspect.Parameter.empty else value for name, value in item.options.items()
             },
             "summary": item.summary,
         }

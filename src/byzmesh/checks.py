@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, brief
 
 
 def is_whole(value: Any) -> bool:
@@ -47,7 +47,7 @@ def whole(name: str, value: Any, least: int, most: int | None = None, why: str =
     """
     if not is_whole(value) or value < least or (most is not None and value > most):
         bound = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ConfigError(f"{name} must be a whole number {bound}{f' ({why})' if why else ''}, got {value!r}")
+        raise ConfigError(f"{name} must be a whole number {bound}{f' ({why})' if why else ''}, got {brief(value)}")
     return int(value)
 
 
@@ -59,7 +59,7 @@ def positive(name: str, value: Any) -> float:
     byzmesh.errors.ConfigError: tau must be a positive number, got 0
     """
     if not is_number(value) or not 0.0 < value < math.inf:
-        raise ConfigError(f"{name} must be a positive number, got {value!r}")
+        raise ConfigError(f"{name} must be a positive number, got {brief(value)}")
     return float(value)
 
 
@@ -71,7 +71,7 @@ def at_least(name: str, value: Any, least: float) -> float:
     byzmesh.errors.ConfigError: decay must be a number of at least 0, got -1
     """
     if not is_number(value) or not least <= value < math.inf:
-        raise ConfigError(f"{name} must be a number of at least {least:g}, got {value!r}")
+        raise ConfigError(f"{name} must be a number of at least {least:g}, got {brief(value)}")
     return float(value)
 
 
@@ -83,7 +83,7 @@ def finite(name: str, value: Any) -> float:
     byzmesh.errors.ConfigError: attack IPM: eps must be a finite number, got None
     """
     if not is_number(value) or not math.isfinite(value):
-        raise ConfigError(f"{name} must be a finite number, got {value!r}")
+        raise ConfigError(f"{name} must be a finite number, got {brief(value)}")
     return float(value)
 
 
@@ -97,7 +97,7 @@ def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True) -> f
     inside = is_number(value) and (value >= 0.0 if zero else value > 0.0) and (value <= 1.0 if one else value < 1.0)
     if not inside:
         interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
-        raise ConfigError(f"{name} must be a number in {interval}, got {value!r}")
+        raise ConfigError(f"{name} must be a number in {interval}, got {brief(value)}")
     return float(value)
 
 
@@ -109,7 +109,7 @@ def flag(name: str, value: Any) -> bool:
     byzmesh.errors.ConfigError: own must be true or false, got 'yes'
     """
     if not isinstance(value, bool | np.bool_):
-        raise ConfigError(f"{name} must be true or false, got {value!r}")
+        raise ConfigError(f"{name} must be true or false, got {brief(value)}")
     return bool(value)
 
 
@@ -123,5 +123,5 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> str:
     known = list(choices)
     if value not in known:
         listed = ", ".join(known[:-1]) + (" or " if len(known) > 1 else "") + known[-1]
-        raise ConfigError(f"{name} must be {listed}, got {value!r}")
+        raise ConfigError(f"{name} must be {listed}, got {brief(value)}")
     return str(value)

@@ -21,12 +21,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
+
+BRIEF = 60
+"""Most characters of a user's value in a message."""
 
 
 class ByzmeshError(Exception):
-    """Base of every error that byzmesh raises on purpose."""
+    """Base of every error that byzmesh raises on purpose. Its message is one line, even if a user's value is not."""
 
     exit_code = 2
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(" ".join(message.split()) if "\n" in message else message)
 
 
 class ConfigError(ByzmeshError, ValueError):
@@ -110,6 +117,16 @@ class NotWritten(PeerError):
     """A peer's state cannot be written to disk."""
 
     exit_code = 5
+
+
+def brief(value: Any) -> str:
+    """A value as a message shows it: one line, cut where it gets long.
+
+    >>> brief("ring"), brief(list(range(100)))
+    ("'ring'", '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, ...')
+    """
+    shown = " ".join(repr(value).split())
+    return shown if len(shown) <= BRIEF else f"{shown[:BRIEF].rpartition(' ')[0]} ..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

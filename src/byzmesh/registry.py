@@ -15,110 +15,17 @@ import pkgutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import wraps
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from byzmesh.checks import whole
-from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
+from byzmesh.entries import Entry, Plain, fold
+from byzmesh.errors import ConfigError, UnknownName, UnknownOption, brief, nearest
 from byzmesh.renamed import renamed
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def fold(name: str) -> str:
-    """Names are compared without case, spaces, underscores or dashes.
-
-    >>> fold("Sign_Flipping") == fold("sign-flipping") == "signflipping"
-    True
-    """
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
-
-
-IID = ("iid", "stratified")
-"""Partitions in which all workers' data look alike."""
-
-
-@dataclass(frozen=True)
-class ByPartition:
-    """A published option that depends on how the data are split (one of `IID` or anything else)."""
-
-    iid: Any
-    other: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry(Generic[T]):
-    """One registered factory, with the facts that a listing shows."""
-
-    name: str
-    factory: Callable[..., T]
-    aliases: tuple[str, ...] = ()
-    published: Mapping[str, Any] = field(default_factory=dict)
-    """Options that reproduce the published numbers, if they differ from the text's definition."""
-    revision: int | None = None
-    """Goes up when the results change: runs of another revision are different runs (see `config.code`)."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Option names with their defaults; `inspect.Parameter.empty` for required ones."""
-        return {
-            parameter.name: parameter.default
-            for parameter in inspect.signature(self.factory).parameters.values()
-            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        }
-
-    @property
-    def summary(self) -> str:
-        """First line of the factory's docstring."""
-        return (inspect.getdoc(self.factory) or "").split("\n", 1)[0]
-
-    def published_options(self, partition: str) -> dict[str, Any]:
-        """The published variant's options for data split by `partition`."""
-        return {
-            option: (value.iid if partition in IID else value.other) if isinstance(value, ByPartition) else value
-            for option, value in self.published.items()
-        }
-
-
-@dataclass(frozen=True)
-class Plain(Generic[T]):
-    """How a registry accepts a function that is itself the part, not a factory of it."""
-
-    kind: str
-    arguments: tuple[str, ...]
-    """Its first arguments, by which it is recognised; further ones are options."""
-    make: Callable[..., T]
-    """(function, name, options) -> the part."""
-
-    def fits(self, function: Callable[..., Any]) -> bool:
-        """Whether a registered function is of this form."""
-        return tuple(inspect.signature(function).parameters)[: len(self.arguments)] == self.arguments
-
-    def build(self, function: Callable[..., Any], name: str, options: Mapping[str, Any]) -> T:
-        """The part; `ConfigError` if the function does not take the arguments."""
-        try:
-            inspect.signature(function).bind(*self.arguments, **options)
-        except TypeError as error:
-            wanted = ", ".join(self.arguments)
-            raise ConfigError(f"{self.kind} {name}: such a function must take ({wanted}): {error}") from None
-        return self.make(function, name, options)
-
-    def factory(self, function: Callable[..., Any], name: str) -> Callable[..., T]:
-        """The factory that the registry stores for the function."""
-        signature = inspect.signature(function)
-        further = list(signature.parameters.values())[len(self.arguments) :]
-
-        @wraps(function)
-        def make(**options: Any) -> T:
-            return self.build(function, name, options)
-
-        options = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in further]
-        setattr(make, "__signature__", signature.replace(parameters=options))  # noqa: B010 (no attribute of functions)
-        return make
 
 
 def _is_ours(function: Callable[..., Any]) -> bool:
@@ -244,7 +151,8 @@ class Registry(Generic[T]):
         """The entry of a name or alias."""
         if not isinstance(name, str):
             raise ConfigError(
-                f"{self.kind} must be a name or a mapping with 'name' and options, got {type(name).__name__} {name!r}"
+                f"{self.kind} must be a name or a mapping with 'name' and options, "
+                f"got {type(name).__name__} {brief(name)}"
             )
         self.load()
         canonical = self._names.get(fold(name))
@@ -349,7 +257,7 @@ class Registry(Generic[T]):
                 raise ValueError
             return float(value)
         except (TypeError, ValueError):
-            raise ConfigError(f"{self.kind} {entry.name}: {option} must be a number, got {value!r}") from None
+            raise ConfigError(f"{self.kind} {entry.name}: {option} must be a number, got {brief(value)}") from None
 
     def entries(self) -> list[Entry[T]]:
         """All entries, by name."""

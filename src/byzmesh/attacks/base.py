@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.entries import as_call
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
 from byzmesh.round import FIRST, Round
@@ -144,13 +145,13 @@ def no_state(scene: Scene) -> State:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attack:
     """What the liars do: two pure functions and facts about them.
 
     >>> import byzmesh as bm
     >>> bm.attack("ipm", eps=0.5)
-    Attack(name='IPM', ..., options={'eps': 0.5}, poison=None, needs_response=False)
+    attack('IPM', eps=0.5)
     """
 
     name: str
@@ -163,6 +164,9 @@ class Attack:
     {"kind": "labels"}: labels C - 1 - y; {"kind": "backdoor", ...}: a trigger in some samples."""
     needs_response: bool = False
     """Whether `View.respond` must be given."""
+
+    def __repr__(self) -> str:
+        return as_call("attack", self.name, self.options)
 
     @property
     def poisons_data(self) -> bool:

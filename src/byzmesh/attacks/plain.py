@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Forged, State, View, attacks
+from byzmesh.entries import Plain
 from byzmesh.errors import ConfigError
-from byzmesh.registry import Plain
 
 ARGUMENTS = ("own", "received")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from byzmesh.errors import ConfigError, UnknownOption, nearest
+from byzmesh.errors import ConfigError, UnknownOption, brief, nearest
 from byzmesh.networks import io
 from byzmesh.networks.adjacency import Parts, parts_of_networkx
 from byzmesh.networks.topologies import topologies
@@ -21,7 +21,10 @@ def as_mapping(spec: Any) -> dict[str, Any]:
     if isinstance(spec, str):
         return {"file" if spec.lower().endswith(io.KINDS) else "name": spec}
     if not isinstance(spec, Mapping):
-        raise ConfigError(f"network must be a name, a file or a mapping, got {spec!r}")
+        raise ConfigError(
+            "network must be a name, a file, a mapping or a bm.Network (see from_networkx, from_adjacency), "
+            f"got {brief(spec)}"
+        )
     if not {"name", "file", "edges"} & set(spec):
         keys = ", ".join(map(str, spec)) or "none"
         raise ConfigError(f"a network given as a mapping needs 'name', 'file' or 'edges', got the keys {keys}")

@@ -10,13 +10,14 @@ is a function of (seed, row, round), so any subset of rows can be computed anywh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from byzmesh.checks import choice, whole
+from byzmesh.entries import as_call
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
 from byzmesh.rng import INITIAL, key, normals
@@ -155,23 +156,28 @@ class Bounded(Task, Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Problem:
     """What to train on and how the data are split; nothing is loaded before `bind`.
 
     >>> task = problem("quadratic", dimension=2).bind(workers=3)
     >>> task.gradients(task.initial(), 0).shape
     (3, 2)
+    >>> problem("least-squares", dataset="mine.csv", batch=8)
+    problem('least-squares', dataset='mine.csv', ...)
     """
 
     name: str
     options: Mapping[str, Any]
-    binder: Callable[..., Task] = field(repr=False)
+    binder: Callable[..., Task]
     _: KW_ONLY
     images: bool = False
     """Whether liars can put a backdoor trigger into its samples."""
     sampled: bool | None = None
     """Whether it binds to a task that is `Sampled`, which variance reduction needs; None: unknown."""
+
+    def __repr__(self) -> str:
+        return as_call("problem", self.name, self.options)
 
     def bind(
         self,

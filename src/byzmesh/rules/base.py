@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from byzmesh.entries import as_call
 from byzmesh.registry import Registry
 from byzmesh.round import FIRST, Round
 from byzmesh.rules.contraction import Contraction, Neighbourhoods
@@ -150,7 +151,7 @@ def no_state(models: Any) -> State:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rule:
     """A robust aggregation rule: two pure functions and facts about them.
 
@@ -161,6 +162,8 @@ class Rule:
     >>> ios = bm.rule("ios")
     >>> ios.name, ios.uses_f, ios.largest_f(5)
     ('IOS', True, 4)
+    >>> bm.rule("cc", tau=0.2)
+    rule('CC', tau=0.2, centre='own', iterations=1)
     """
 
     name: str
@@ -199,6 +202,9 @@ class Rule:
     gossip_error: Callable[[Neighbourhoods], Floats] | None = None
     """(N,) e_n with ||A_n - xbar_n||^2 <= e_n sum_m w'_nm ||x_n - x_m||^2 over the honest neighbours m, W to-own, for
     the criterion 2 e < mu_2 of robust gossip (`theory.gossip`); None: nothing of this form is proved."""
+
+    def __repr__(self) -> str:
+        return as_call("rule", self.name, self.options)
 
     @property
     def uses_f(self) -> bool:

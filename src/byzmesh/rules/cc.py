@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.checks import choice, positive, whole
-from byzmesh.registry import ByPartition
+from byzmesh.entries import ByPartition
 from byzmesh.rules.base import Block, Inbox, Rule, State, no_state, normalised, rules
 from byzmesh.rules.clipping import FIXED_RADIUS, clip_towards
 from byzmesh.rules.contraction import Contraction, Neighbourhoods

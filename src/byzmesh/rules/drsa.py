@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.checks import at_least, choice
-from byzmesh.registry import ByPartition
+from byzmesh.entries import ByPartition
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.ranks import sign_sum
 

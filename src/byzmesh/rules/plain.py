@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.entries import Plain
 from byzmesh.errors import ConfigError
-from byzmesh.registry import Plain
 from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.gram.rule import keep_own
 from byzmesh.rules.interop import from_host, to_host

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.checks import positive
-from byzmesh.registry import ByPartition
+from byzmesh.entries import ByPartition
 from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.clipping import FIXED_RADIUS, clip_towards
 from byzmesh.rules.contraction import Contraction, Neighbourhoods

@@ -14,8 +14,8 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from byzmesh.entries import fold
 from byzmesh.errors import UnknownName, nearest
-from byzmesh.registry import fold
 from byzmesh.store.keys import LONGEST_INDEXED, dump
 
 LABELS = "labels."

@@ -296,7 +296,7 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
             dataset(str(tmp_path / name))
     with pytest.raises(ConfigError, match="unknown data set 'mnits': did you mean 'mnist'"):
         dataset("mnits")
-    with pytest.raises(ConfigError, match="dataset must be a name or a path, got int 3"):
+    with pytest.raises(ConfigError, match=r"dataset must be a name or the path of a .* file, got int 3"):
         dataset(3)  # type: ignore[arg-type]
 
 

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.errors import ConfigError, DataError, nearest
+from byzmesh.entries import fold
+from byzmesh.errors import ConfigError, DataError, brief, nearest
 from byzmesh.problems.data.cache import Arrays, cache_dir, cached
 from byzmesh.problems.data.cifar import read_cifar_folder
 from byzmesh.problems.data.idx import FILES, read_idx_folder
 from byzmesh.problems.data.user_files import read_table
-from byzmesh.registry import fold
 
 _EMBEDDED = Path(__file__).parent / "mnist"
 _SYSTEM = Path("/usr/share/datasets")
@@ -112,7 +112,9 @@ def dataset(name: str, data_dir: str | None = None) -> Dataset:
     ((60000, 784), (10000, 784), 10)
     """
     if not isinstance(name, str):
-        raise ConfigError(f"dataset must be a name or a path, got {type(name).__name__} {name!r}")
+        raise ConfigError(
+            f"dataset must be a name or the path of a .csv or .npz file, got {type(name).__name__} {brief(name)}"
+        )
     if name.endswith((".npz", ".csv")):
         path = Path(name).expanduser()
         arrays, names = read_table(path if data_dir is None else Path(data_dir).expanduser() / path)
