@@ -25,6 +25,7 @@ FLOOR = {
     "renamed",
     "rng",
     "round",
+    "simd",
     "source",
     "sparse",
     "types",

@@ -83,3 +83,41 @@ def test_models_that_lie_in_the_buffer_are_copied(task: Task, variant: str) -> N
     assert not np.may_share_memory(local.apart(half), half)
     other = half.copy()
     assert local.apart(other) is other
+
+
+class WithoutHalfSteps:
+    """A task that does not take its own gradient steps."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "half_steps":
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+
+@pytest.mark.parametrize("variant", ["plain", "several steps"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dataset", ["dense", "nonzero"])
+def test_own_steps_equal_gradients_and_steps_bit_for_bit(task: Task, dataset: str, dtype: str, variant: str) -> None:
+    if dataset == "nonzero":
+        task = bm.problem("softmax", batch=5, init="normal").bind(workers=WORKERS, seed=3, dtype=dtype)
+    rows = np.arange(WORKERS)
+    slow: Any = WithoutHalfSteps(task)
+    fused, apart = local_round(task, rows, variant), local_round(slow, rows, variant)
+    assert apart.peak is None
+    models = train(fused, task.initial()[rows], range(ROUNDS))
+    np.testing.assert_array_equal(models, train(apart, task.initial()[rows], range(ROUNDS)))
+    np.testing.assert_array_equal(fused.peak, np.abs(models).max(axis=1))
+
+
+def test_a_step_that_is_not_finite_has_no_peak(task: Task) -> None:
+    rows = np.arange(WORKERS)
+    local = local_round(task, rows, "plain")
+    models = task.initial()[rows]
+    models[1, 3], models[2, 0] = np.nan, np.inf
+    local.half_steps(models, 0)
+    assert local.peak is not None
+    assert np.isfinite(local.peak).tolist() == [True, False, False, True]
+    assert np.isinf(local.peak).tolist() == [False, True, True, False]

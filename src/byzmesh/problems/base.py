@@ -87,6 +87,20 @@ class Task(Protocol):
 
 
 @runtime_checkable
+class Descends(Protocol):
+    """A task that takes the plain gradient step itself, faster than by gradients that are written and read again."""
+
+    def half_steps(
+        self, models: Array, round: int, keep: float, step: float, out: Array, peak: Floats, rows: Integers
+    ) -> None:
+        """out (R, D) = keep * models - step * gradients, and `peak` (R,) the largest |out| of each row.
+
+        The gradients are those of `Task.gradients`; `out` is not `models`; a peak is infinite if its row is not finite.
+        """
+        ...
+
+
+@runtime_checkable
 class Classifies(Protocol):
     """A task whose test set has classes."""
 

@@ -39,6 +39,7 @@ def make_inbox(
     round: Round = FIRST,
     previous: Any = None,
     loss: Callable[[Any], Floats] | None = None,
+    peak: Floats | None = None,
 ) -> Inbox:
     """The inboxes of R receivers with these half steps (R, D) in one round.
 
@@ -50,6 +51,7 @@ def make_inbox(
     present      (R, K) the slots whose message arrived; None: all that are expected
     previous     (R, D) models before the gradient step
     loss         see `Inbox`
+    peak         (R,) the `peaks` of the half steps, if they are known
 
     >>> from byzmesh.rules.nocomm import nocomm
     >>> ids = {"f": np.array([1]), "receiver": np.array([0]), "weight": np.full((1, 4), 0.25)}
@@ -58,7 +60,8 @@ def make_inbox(
     >>> inbox.present, inbox.weight
     (array([[ True,  True, False, False]]), array([[0.75, 0.25, 0.  , 0.  ]]))
     """
-    pool = Pool(sent_by(rule, half, previous), messages, combination)
+    sent = sent_by(rule, half, previous)
+    pool = Pool(sent, messages, combination, own_peak=peak if sent is half else None)
     if index is None:
         index = own_slots(*weight.shape)
     if expected is None:

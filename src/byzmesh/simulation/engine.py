@@ -203,6 +203,7 @@ class Simulation:
             round=round,
             previous=self.models,
             loss=self.local_round.losses(round.number) if self.rule.needs_loss else None,
+            peak=self.local_round.peak,
         )
 
     def _forge(self, round: Round) -> Forged:

@@ -81,8 +81,9 @@ class Exchange:
         round: Round,
         previous: Any = None,
         loss: Callable[[Any], Floats] | None = None,
+        peak: Floats | None = None,
     ) -> Inbox:
-        """The inboxes of all honest workers; half, f, previous and loss as in `make_inbox`."""
+        """The inboxes of all honest workers; half, f, previous, loss and peak as in `make_inbox`."""
         index, present = self.slots(forged)
         messages = combination = None
         if forged is not None and len(forged):
@@ -102,6 +103,7 @@ class Exchange:
             round=round,
             previous=previous,
             loss=loss,
+            peak=peak,
         )
 
     def silent(self, present: Booleans) -> list[tuple[int, int]]:

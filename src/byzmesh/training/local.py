@@ -21,6 +21,7 @@ import numpy as np
 from byzmesh.checks import at_least, choice, fraction, positive, require, whole
 from byzmesh.compiled import fast
 from byzmesh.errors import UnknownOption, nearest
+from byzmesh.problems.descent import descend
 from byzmesh.types import Array
 
 State = Array | None
@@ -67,6 +68,11 @@ class LocalOptions:
                 f"local refresh goes with variance lsvrg, got {self.refresh!r} with {self.variance!r}",
             )
             fraction("local refresh", self.refresh, zero=False)
+
+    @property
+    def plain(self) -> bool:
+        """Whether an update is x - step (g + decay x) with the gradient of the batch itself."""
+        return self.momentum == "none" and self.clip is None and self.variance == "none"
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> LocalOptions:
@@ -121,7 +127,7 @@ def local_update(options: LocalOptions) -> LocalUpdate:
         gradients = gradients if clip is None else clipped(gradients, clip)
         if isinstance(models, np.ndarray):
             number = models.dtype.type
-            _plain(models, gradients, number(keep), number(step), out)
+            descend(models, gradients, number(keep), number(step), out, np.empty(len(models)))
         else:
             out[:] = keep * models - step * gradients
         return None
@@ -159,13 +165,6 @@ def clipped(gradients: Any, clip: float) -> Any:
 
 def _zeros(models: Any) -> Any:
     return np.zeros_like(models) if isinstance(models, np.ndarray) else models.new_zeros(models.shape)
-
-
-@fast
-def _plain(models: Any, gradients: Any, keep: Any, step: Any, out: Any) -> None:
-    for r in range(models.shape[0]):
-        for d in range(models.shape[1]):
-            out[r, d] = keep * models[r, d] - step * gradients[r, d]
 
 
 @fast

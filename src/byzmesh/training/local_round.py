@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.problems.base import Task
+from byzmesh.problems.base import Descends, Task
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.training.local import LocalOptions, local_update
 from byzmesh.training.schedules import Schedule
@@ -43,7 +43,8 @@ class LocalRound:
     """
 
     def __init__(self, task: Task, rows: Integers, schedule: Schedule, options: LocalOptions, seed: int = 0) -> None:
-        self.task, self.rows, self.schedule, self.steps = task, rows, schedule, options.steps
+        self.task, self.rows, self.schedule, self.steps, self.decay = task, rows, schedule, options.steps, options.decay
+        self._descends = task if options.plain and isinstance(task, Descends) else None
         self._update = local_update(options)
         self._estimator = estimator(task, rows, options.variance, options.refresh, seed)
 
@@ -54,15 +55,30 @@ class LocalRound:
         self._half = self._gradients if self.steps == 1 else _empty_like(models)
         self._momentum: Any = self._update.init(models)
         self._kept = self._estimator.init(models)
+        self._peak = np.empty(len(models))
 
     def half_steps(self, models: Array, round: int) -> Array:
         """(R, D) the half steps from `models` in a round; the next call overwrites them."""
         size, current = self.schedule(round), models
-        for batch in range(round * self.steps, (round + 1) * self.steps):
+        batches = range(round * self.steps, (round + 1) * self.steps)
+        if self._descends is not None:
+            for batch in batches:
+                if current is self._half:
+                    self._half, self._gradients = self._gradients, self._half
+                keep = 1.0 - self.decay * size
+                self._descends.half_steps(current, batch, keep, size, self._half, self._peak, self.rows)
+                current = self._half
+            return self._half
+        for batch in batches:
             self._kept = self._estimator.apply(current, batch, self._kept, self._gradients)
             self._momentum = self._update.apply(current, self._gradients, size, self._momentum, self._half)
             current = self._half
         return self._half
+
+    @property
+    def peak(self) -> Floats | None:
+        """(R,) largest absolute value of each row of the last half steps, infinity if not finite; None: unknown."""
+        return None if self._descends is None else self._peak
 
     def losses(self, round: int) -> Callable[[Array], Floats]:
         """(R, K, D) -> (R, K): losses of candidates on each row's first batch of a round."""

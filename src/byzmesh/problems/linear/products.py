@@ -2,8 +2,11 @@
 
     forward(picks (R, B), models (R, D), scores (R, B, C))      scores = [x 1] [W; bias]
     backward(picks (R, B), delta (R, B, C), gradients (R, D))   gradients = [x 1]^T delta
+    descend(picks, delta, models (R, D), keep, step, half (R, D), peak (R,))
+                                                                half = keep models - step [x 1]^T delta
 
-Both overwrite their last argument. Both ways of storage give the same numbers up to rounding.
+The first two overwrite their last argument, `descend` its last two (problems/descent.py), which are not `models`. Both
+ways of storage give the same numbers up to rounding.
 """
 
 from __future__ import annotations
@@ -16,18 +19,20 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.problems.data.datasets import Dataset
+from byzmesh.problems.descent import descend as descend_rows
 from byzmesh.problems.linear.sparse import kernels
-from byzmesh.types import Array
+from byzmesh.types import Array, Floats
 
 _BUFFER = 1 << 20  # largest number of elements in a dense batch
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The two products over one part of a data set."""
+    """The products over one part of a data set."""
 
     forward: Callable[[Array, Array, Array], None]
     backward: Callable[[Array, Array, Array], None]
+    descend: Callable[[Array, Array, Array, Any, Any, Array, Floats], None]
     storage: str
     """`nonzero` or `dense`."""
 
@@ -49,10 +54,15 @@ def _sparse_rows(held: tuple[Array, ...], scale: float, offset: float, classes: 
     def forward(picks: Array, models: Array, scores: Array) -> None:
         run_forward(*held, table, shift, picks, models, scores)
 
-    def backward(picks: Array, delta: Array, gradients: Array) -> None:
-        run_backward(*held, table, shift, picks, delta, gradients)
+    none, zero, unused = np.empty((0, 0), dtype), dtype.type(0), np.empty(0)
 
-    return Rows(forward, backward, "nonzero")
+    def backward(picks: Array, delta: Array, gradients: Array) -> None:
+        run_backward(*held, table, shift, picks, delta, none, zero, zero, gradients, unused)
+
+    def descend(picks: Array, delta: Array, models: Array, keep: Any, step: Any, half: Array, peak: Floats) -> None:
+        run_backward(*held, table, shift, picks, delta, models, keep, step, half, peak)
+
+    return Rows(forward, backward, descend, "nonzero")
 
 
 def _dense_rows(x: Array, scale: float, offset: float, dtype: Any) -> Rows:
@@ -88,7 +98,12 @@ def _dense_rows(x: Array, scale: float, offset: float, dtype: Any) -> Rows:
                 weights[r] += product
         gradients[:, features * classes :] = delta.sum(axis=1)
 
-    return Rows(forward, backward, "dense")
+    def descend(picks: Array, delta: Array, models: Array, keep: Any, step: Any, half: Array, peak: Floats) -> None:
+        gradients = np.empty_like(half)
+        backward(picks, delta, gradients)
+        descend_rows(models, gradients, keep, step, half, peak)
+
+    return Rows(forward, backward, descend, "dense")
 
 
 @exact

@@ -102,15 +102,36 @@ class LinearTask:
         """(R, D) stochastic gradients of all rows at once, without weight decay."""
         rows = self._rows(models, rows)
         models = np.ascontiguousarray(models, self.dtype)
-        out = np.empty_like(models) if out is None else out
-        if out.shape != models.shape or out.dtype != self.dtype or not out.flags.c_contiguous:
-            raise ConfigError(f"out must be a contiguous {self.dtype} array of shape {models.shape}, got {out.shape}")
+        out = self._checked(out, models)
 
         def work(part: slice) -> None:
             picks, labels = self.batches(round, rows[part])
             self.join(picks, self.slopes(models[part], picks, labels), out[part])
 
         over_parts(work, len(models), _SPLIT, self.threads)
+        return out
+
+    def half_steps(
+        self, models: Array, round: int, keep: float, step: float, out: Array, peak: Floats, rows: Integers
+    ) -> None:
+        """See `problems.base.Descends`: the gradients are never written."""
+        rows = self._rows(models, rows)
+        models = np.ascontiguousarray(models, self.dtype)
+        out = self._checked(out, models)
+        kept, size = self.dtype.type(keep), self.dtype.type(step)
+
+        def work(part: slice) -> None:
+            picks, labels = self.batches(round, rows[part])
+            slopes = self.slopes(models[part], picks, labels)
+            self.train.descend(picks, slopes, models[part], kept, size, out[part], peak[part])
+
+        over_parts(work, len(models), _SPLIT, self.threads)
+
+    def _checked(self, out: Array | None, models: Array) -> Array:
+        """Where to write rows like the models', after checking what the compiled code does not check."""
+        out = np.empty_like(models) if out is None else out
+        if out.shape != models.shape or out.dtype != self.dtype or not out.flags.c_contiguous:
+            raise ConfigError(f"out must be a contiguous {self.dtype} array of shape {models.shape}, got {out.shape}")
         return out
 
     def _rows(self, models: Array, rows: Integers | None) -> Integers:

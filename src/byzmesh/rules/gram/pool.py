@@ -52,6 +52,7 @@ class Pool:
     own          (N, D)
     messages     (Q, D) or None
     combination  (index (Q, J), coefficient (Q, J)): message q = sum_j coefficient[q, j] * own[index[q, j]], or None
+    own_peak     (N,) `peaks` of `own` if somebody has them already
 
     >>> pool = Pool(np.eye(2), messages=np.array([[3.0, 3.0]]))
     >>> float(pool.inner[2, 2] - 2 * pool.inner[2, 0] + pool.inner[0, 0])    # ||(3, 3) - (1, 0)||^2
@@ -62,6 +63,7 @@ class Pool:
     messages: Any = None
     combination: tuple[Integers, Floats] | None = None
     anchors: Any = None
+    own_peak: Floats | None = None
 
     @property
     def size(self) -> int:
@@ -83,7 +85,7 @@ class Pool:
     @cached_property
     def peak(self) -> Floats:
         """(P,) largest absolute value of each row, infinity if it is not finite; for combinations an upper bound."""
-        parts = [peaks(self.own)]
+        parts = [peaks(self.own) if self.own_peak is None else self.own_peak]
         if self.combination is not None:
             parts.append(combination_peaks(*self.combination, parts[0]))
         elif self.messages is not None:
@@ -105,7 +107,7 @@ class Pool:
 
     def with_anchors(self, anchors: Any) -> Pool:
         """The same pool with anchor rows at the end."""
-        return Pool(self.own, self.messages, self.combination, anchors)
+        return Pool(self.own, self.messages, self.combination, anchors, self.own_peak)
 
     def dense_messages(self) -> Any:
         """(Q, D) the messages as vectors."""
