@@ -191,3 +191,25 @@ def test_wrong_shapes_are_refused_before_compiled_code_sees_them() -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             call()
+
+
+@pytest.mark.parametrize(("name", "classes"), [("softmax", 10), ("logistic", 1)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_no_derivative_is_denormal(name: str, classes: int, dtype: str) -> None:
+    """Scores far apart give derivatives near 0: each is the formula's, or 0 where that could not change a model."""
+    task = bound(name, {}, workers=2, dtype=dtype)
+    reach = 800.0 if dtype == "float64" else 100.0
+    scores = np.linspace(-reach, reach, 2 * 40 * classes).reshape(2, 40, classes).astype(dtype)
+    labels = np.zeros((2, 40), np.int16)
+    got = scores.copy()
+    task.link.delta(got, labels)
+    wide = scores.astype(np.float64)
+    if name == "softmax":
+        power = np.exp(wide - wide.max(axis=2, keepdims=True))
+        expected = power / power.sum(axis=2, keepdims=True)
+        expected[:, :, 0] -= 1.0
+    else:
+        expected = np.exp(np.minimum(wide, 0.0) - np.logaddexp(0.0, -np.abs(wide)))
+    tiny = np.finfo(dtype).tiny
+    assert not ((got != 0.0) & (np.abs(got) < tiny)).any()
+    np.testing.assert_allclose(got, expected / 40, rtol=1e-4 if dtype == "float32" else 1e-9, atol=1e-30)

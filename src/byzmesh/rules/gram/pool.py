@@ -8,7 +8,7 @@ N+Q .. N+Q+A-1        anchors (points outside the inbox, e.g. centred clipping's
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,7 @@ class Pool:
     own: Any
     messages: Any = None
     combination: tuple[Integers, Floats] | None = None
+    _: KW_ONLY
     anchors: Any = None
     own_peak: Floats | None = None
 
@@ -107,7 +108,7 @@ class Pool:
 
     def with_anchors(self, anchors: Any) -> Pool:
         """The same pool with anchor rows at the end."""
-        return Pool(self.own, self.messages, self.combination, anchors, self.own_peak)
+        return Pool(self.own, self.messages, self.combination, anchors=anchors, own_peak=self.own_peak)
 
     def dense_messages(self) -> Any:
         """(Q, D) the messages as vectors."""
