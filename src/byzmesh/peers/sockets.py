@@ -209,11 +209,10 @@ class Sockets:
                 frame = self._publisher.recv(self.zmq.NOBLOCK, copy=False)
             except self.zmq.Again:
                 break
-            # who asks is who was authenticated, whatever the subscription says
-            subscriber = int(frame.get("User-Id"))
-            if bytes(frame)[:1] == b"\x01" and subscriber not in joined:
-                joined.append(subscriber)
-        return joined
+            if bytes(frame)[:1] == b"\x01":  # what a connection that ended leaves behind begins with 0 and names nobody
+                # who asks is who was authenticated, whatever the subscription says
+                joined.append(int(frame.get("User-Id")))
+        return list(dict.fromkeys(joined))
 
     def close(self, linger: float = 1.0) -> None:
         """Close all sockets; queued messages may still be sent for `linger` seconds."""
