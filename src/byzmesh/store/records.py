@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -33,13 +33,15 @@ _OLDER_KIND = """CASE WHEN failure IS NULL THEN NULL
     WHEN failure LIKE 'Traceback%' THEN 'bug' ELSE 'config' END"""
 
 
-def column(sql: str, *, name: str = "", shown: bool = False, result: bool = False, older: str = "") -> Any:
+def column(
+    sql: str, *, name: str = "", shown: bool = False, result: Callable[[Any], Any] | None = None, older: str = ""
+) -> Any:
     """A field of `RunRecord` that is a column of the table `runs`.
 
     sql     type and default in the table
     name    in the table, if it differs from the field's
     shown   whether tables and exports show it
-    result  whether `Store.finish` and `Store.fail` take it as an argument of this name
+    result  its value for a computed `Run`; `Store.finish` and `Store.fail` take it as an argument of this name
     older   SQL expression for runs of a store that lacks the column, if the default is wrong for them
     """
     described = {"sql": sql, "name": name, "shown": shown, "result": result, "older": older}
@@ -55,8 +57,8 @@ class RunRecord:
 
     key: str = column("TEXT NOT NULL UNIQUE", shown=True)
     status: str = column("TEXT NOT NULL", shown=True)
-    rounds: int | None = column("INTEGER", shown=True, result=True)
-    seconds: float | None = column("REAL", shown=True, result=True)
+    rounds: int | None = column("INTEGER", shown=True, result=lambda run: run.rounds)
+    seconds: float | None = column("REAL", shown=True, result=lambda run: run.seconds)
     started: float | None = column("REAL", shown=True)
     ended: float | None = column("REAL", shown=True)
     owner_host: str | None = column("TEXT")
@@ -125,7 +127,10 @@ FIELDS = tuple(item.name for item in fields(RunRecord))
 COLUMNS = {item.metadata["name"] or item.name: item.metadata for item in fields(RunRecord)}
 """Name in the table -> the arguments of `column`, in the order of `FIELDS`."""
 SHOWN = tuple(name for name, declared in COLUMNS.items() if declared["shown"])
-RESULTS = tuple(name for name, declared in COLUMNS.items() if declared["result"])
+RESULTS: dict[str, Callable[[Any], Any]] = {
+    name: declared["result"] for name, declared in COLUMNS.items() if declared["result"]
+}
+"""Column -> its value for a computed `Run`."""
 
 
 def record(row: tuple[Any, ...]) -> RunRecord:

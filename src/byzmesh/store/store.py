@@ -14,14 +14,10 @@ whose processes use it; see `byzmesh.store.database`.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import sqlite3
-import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,12 +26,11 @@ import numpy.typing as npt
 from byzmesh.checks import choice
 from byzmesh.errors import ConfigError, StoreError, UnknownOption, nearest
 from byzmesh.store import reading, tables, writing
-from byzmesh.store.database import connect, explained, transaction
 from byzmesh.store.keys import NO_CODE
 from byzmesh.store.owners import Owner
 from byzmesh.store.provenance import provenance as gather_provenance
 from byzmesh.store.records import ENDED, FAILURE_KINDS, RESULTS, Comparison, RunRecord
-from byzmesh.store.schema import prepare
+from byzmesh.store.session import Session
 
 if TYPE_CHECKING:
     import pandas
@@ -63,51 +58,8 @@ def open_store(path: str | os.PathLike[str], *, readonly: bool = False) -> Store
     return Store(path, readonly=readonly)
 
 
-class Store:
+class Store(Session):
     """An open store; see `open_store`. Threads may share it; another process opens its own (pickling does that)."""
-
-    def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
-        self.path = Path(path).absolute()
-        self.readonly = readonly
-        self._pid = os.getpid()
-        self._lock = threading.RLock()
-        self._connection = connect(self.path, readonly=readonly)
-        try:
-            prepare(self._connection, self.path, readonly=readonly)
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.path, self.readonly)
-
-    def close(self) -> None:
-        """Close the file; the store cannot be used afterwards."""
-        with self._lock:
-            self._connection.close()
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        if os.getpid() != self._pid:
-            # Using a connection across a fork damages the file.
-            raise StoreError(f"store {self.path} was opened in another process; call open_store in this one")
-        with self._lock, explained(self.path):
-            yield self._connection
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        if self.readonly:
-            raise StoreError(f"store {self.path} was opened with readonly=True; open it without to change it")
-        with self._reading() as connection, transaction(connection, self.path):
-            yield connection
 
     def plan(self, config: Where, code: Mapping[str, str] = NO_CODE) -> str:
         """Add a run and return its key; an existing run, whatever its state, is not changed.
@@ -295,7 +247,3 @@ def _checked(facts: Mapping[str, Any], provenance: Mapping[str, Any] | None) -> 
             raise UnknownOption(f"a run's end has no fact {name!r}: {nearest(name, RESULTS)}")
     origin = gather_provenance() if provenance is None else dict(provenance)
     return {**dict.fromkeys(RESULTS), **facts, "provenance": json.dumps(origin, default=str)}
-
-
-def _reopen(path: Path, readonly: bool) -> Store:
-    return Store(path, readonly=readonly)

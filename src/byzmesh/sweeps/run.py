@@ -65,5 +65,5 @@ def store_run(store: Store, key: str, run: Run, owner: Any, provenance: Mapping[
     provenance  of the machine that computed it; None: this one
     """
     counts = None if run.edges is None else run.edges.counts
-    facts = {name: getattr(run, name) for name in RESULTS}
+    facts = {name: value_of(run) for name, value_of in RESULTS.items()}
     return store.finish(key, run.status, run.metrics, edges=counts, owner=owner, provenance=provenance, **facts)

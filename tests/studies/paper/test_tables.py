@@ -10,6 +10,7 @@ import pytest
 from byzmesh.errors import DataError
 from byzmesh.reports.text_table import GridCell, to_latex, to_markdown
 from byzmesh.store import open_store
+from byzmesh.studies.paper import table1_grid
 from byzmesh.studies.paper import tables as paper_tables
 from byzmesh.studies.paper.readme import readme
 from byzmesh.studies.paper.results import COLUMNS, other_seeds, read_results, write_results
@@ -111,11 +112,11 @@ def test_table_1() -> None:
     from byzmesh.studies.paper.table1 import table_1
 
     rows = table_1(10, [0, 1], budget=200)
-    grid = paper_tables.table_1_grid(rows)
+    grid = table1_grid.table_1_grid(rows)
     assert grid.columns == ("published rho", "mu = 0.000", "mu = 0.100", "RCA", "RDSA")
     by_rule = dict(grid.rows)
     assert list(by_rule) == [row.rule for row in rows]
     assert by_rule["IOS"][-1] == GridCell("proved", "pub. yes", tip=rows[-1].rdsa.reason, tone="same")
     assert by_rule["CooMed"][-2].text == "refuted"
-    reasons = paper_tables.table_1_reasons(rows)
+    reasons = table1_grid.table_1_reasons(rows)
     assert rows[0].rca.reason in to_markdown(reasons)

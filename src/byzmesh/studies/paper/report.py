@@ -14,7 +14,7 @@ from byzmesh.reports.html import Report, Section
 from byzmesh.reports.provenance import describe
 from byzmesh.reports.trust import Heatmap, heatmap, picture
 from byzmesh.store import Store
-from byzmesh.studies.paper import tables
+from byzmesh.studies.paper import table1_grid, tables
 from byzmesh.studies.paper.agreement import agreement_grid, compare
 from byzmesh.studies.paper.published import FILES
 from byzmesh.studies.paper.text import SECTIONS, intro
@@ -62,7 +62,7 @@ def sections(shown: Reproduction) -> dict[str, Section]:
 
 
 def _table_1(shown: Reproduction) -> Mapping[str, Any]:
-    return {"grids": (tables.table_1_grid(shown.table_1), tables.table_1_reasons(shown.table_1))}
+    return {"grids": (table1_grid.table_1_grid(shown.table_1), table1_grid.table_1_reasons(shown.table_1))}
 
 
 def _table(shown: Reproduction, target: str) -> Mapping[str, Any]:
