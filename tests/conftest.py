@@ -17,7 +17,7 @@ import yaml
 from byzmesh.config.grid import read_grid
 from byzmesh.store import open_store
 from byzmesh.sweeps.sweep import sweep
-from tests.processes import STARTED
+from tests.processes import STARTED, fork_server
 
 GridFile = Callable[..., Path]
 """Writes a grid: name, rounds and the parts of a grid as keywords."""
@@ -36,7 +36,8 @@ def _nothing_left_behind() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set of 400 samples of 20 features in 4 classes."""
+    """A data set of 400 samples of 20 features in 4 classes; those who sweep over it fork their workers."""
+    fork_server()
     draw = np.random.default_rng(0)
     labels = draw.integers(0, 4, 400)
     features = draw.standard_normal((4, 20))[labels] + draw.standard_normal((400, 20))

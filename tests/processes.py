@@ -10,6 +10,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +24,6 @@ from byzmesh.sweeps.run import compute
 
 STARTED: list[subprocess.Popen[str]] = []
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.warm"])
 COMMAND = [sys.executable, "-c", "from byzmesh.cli import main; main()"]
 
 
@@ -31,16 +32,19 @@ def command(
 ) -> subprocess.CompletedProcess[str]:
     """Run `byzmesh` to its end, in a process forked from one that has imported it already.
 
-    file_size  the largest file that it may write
+    file_size  the largest file that it and its workers may write: then all start from nothing, and inherit it
     """
     words = list(map(str, arguments))
+    if file_size is not None:
+        limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (file_size, file_size))
+        return subprocess.run(
+            [*COMMAND, *words], cwd=cwd, preexec_fn=limit, capture_output=True, text=True, check=False, timeout=300
+        )
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder, name) for name in ("stdout", "stderr")]
-        process = FORKS.Process(
-            target=_forked, args=(words, Path(cwd).absolute(), dict(os.environ), outputs, file_size)
-        )
-        with contextlib.chdir(Path(__file__).parents[1]):  # where the process to fork from finds tests.warm
-            process.start()
+        process = FORKS.Process(target=_forked, args=(words, Path(cwd).absolute(), dict(os.environ), outputs))
+        fork_server()
+        process.start()
         process.join(300)
         if process.exitcode is None:
             process.kill()
@@ -50,16 +54,19 @@ def command(
         return subprocess.CompletedProcess(words, process.exitcode, stdout, stderr)
 
 
-def _forked(
-    words: list[str], folder: Path, environment: dict[str, str], outputs: list[Path], file_size: int | None
-) -> None:
+def fork_server() -> None:
+    """Start, once, the process from which commands and the workers of sweeps are forked."""
+    FORKS.set_forkserver_preload(["tests.warm"])
+    with contextlib.chdir(Path(__file__).parents[1]):  # where it finds tests.warm
+        forkserver.ensure_running()
+
+
+def _forked(words: list[str], folder: Path, environment: dict[str, str], outputs: list[Path]) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     for stream, path in zip((1, 2), outputs):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
-    if file_size is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     sys.argv = ["byzmesh", *words]
     main()
 
@@ -114,17 +121,16 @@ def alive(pid: int) -> bool:
     return text.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def children(pid: int) -> list[int]:
-    """Processes whose parent is `pid`."""
-    found = []
+def descendants(pid: int) -> list[int]:
+    """The processes that `pid` started, and those that they started."""
+    parents = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
-            try:
-                text = Path(f"/proc/{entry}/stat").read_text()
-            except OSError:
-                continue
-            if int(text.rpartition(")")[2].split()[1]) == pid:
-                found.append(int(entry))
+            with contextlib.suppress(OSError):
+                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+    found = [child for child, parent in parents.items() if parent == pid]
+    for child in found:
+        found.extend(other for other, parent in parents.items() if parent == child)
     return found
 
 

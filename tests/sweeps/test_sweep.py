@@ -18,7 +18,7 @@ from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.run import compute
 from byzmesh.sweeps.sweep import sweep
 from tests.conftest import GridFile
-from tests.processes import PATIENCE, alive, children, command, configs, results, start, statuses, wait_for
+from tests.processes import PATIENCE, alive, command, configs, descendants, results, start, statuses, wait_for
 
 
 def test_a_sweep_computes_what_is_missing_and_nothing_twice(grid_file: GridFile, tmp_path: Path) -> None:
@@ -91,6 +91,21 @@ def test_recomputing_gives_the_same_and_replaces_only_at_the_end(grid_file: Grid
             assert opened.series(after.key)["loss"].tobytes() == compute(config).metrics["loss"].tobytes()
 
 
+def test_workers_have_the_environment_of_their_sweep(
+    grid_file: GridFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that they are forked from is older."""
+    (tmp_path / "told.py").write_text(
+        "import os\nimport byzmesh as bm\n\n"
+        "@bm.register_rule('told')\ndef told():\n    'What the environment says.'\n"
+        "    return bm.rule(os.environ['RULE_OF_THIS_TEST'])\n"
+    )
+    monkeypatch.setenv("RULE_OF_THIS_TEST", "ios")
+    written = configs(grid_file(rounds=5, base={"rule": "told"}, plugins=["told.py"]))
+    told = sweep(written, tmp_path / "runs.db", workers=1)
+    assert list(told.statuses.values()) == ["finished"]
+
+
 def test_bad_arguments(tmp_path: Path) -> None:
     for arguments, words in (
         ({"workers": -1}, "workers must be a whole number of at least 0, got -1"),
@@ -108,7 +123,7 @@ def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file: GridFile, tmp_pat
     store = tmp_path / "runs.db"
     process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 1000)
     wait_for(lambda: store.exists() and "running" in statuses(store), process)
-    workers = children(process.pid)
+    workers = descendants(process.pid)
     # As a terminal does it: Ctrl-C goes to the workers too. A batch system tells the first process only.
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
     _, said = process.communicate(timeout=PATIENCE)
@@ -133,7 +148,7 @@ def test_workers_of_a_killed_sweep_stop_after_a_checkpoint(grid_file: GridFile, 
     store = tmp_path / "runs.db"
     process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 1000)
     wait_for(lambda: store.exists() and statuses(store) == ["running"] * 2, process)
-    workers = children(process.pid)
+    workers = descendants(process.pid)
     process.kill()
     process.communicate()
     wait_for(lambda: not any(alive(pid) for pid in workers))
@@ -178,7 +193,7 @@ def test_a_sweep_whose_reader_went_away_ends(grid_file: GridFile, tmp_path: Path
     process = start("sweep", grid, "--store", tmp_path / "runs.db", "--workers", 1)
     assert process.stdout is not None and process.stderr is not None
     assert "finished" in process.stderr.readline()
-    workers = children(process.pid)
+    workers = descendants(process.pid)
     process.stderr.close()
     process.stdout.close()
     assert process.wait(timeout=PATIENCE) != 0
