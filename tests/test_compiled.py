@@ -1,7 +1,9 @@
-"""Kernels: the order of compiling changes no bits; processes that compile at once never take each other's code."""
+"""Kernels: the order of compiling changes no bits; processes that compile at once wait for each other's code."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import permutations
@@ -11,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
+from numba.core.errors import TypingError
 
+from byzmesh import compiled
 from byzmesh.compiled import _CacheFile, exact, fast
 
 
@@ -53,6 +57,80 @@ def test_two_processes_that_save_at_once_do_not_swap_their_code(
             writes[turn].pop(0)()
             swapped += any(files.load(key) not in (None, f"code of {key}") for key in ("one", "two"))
     assert (swapped == 0) == (kind is _CacheFile), "Numba's own cache file is the mutant that must be caught"
+
+
+COMPILES = """
+import sys
+from byzmesh.compiled import _CacheFile
+files = _CacheFile(sys.argv[1], "kernel", "stamp")
+assert files.load("key") is None
+print("compiling", flush=True)
+sys.stdin.readline()
+files.save("key", "code")
+print("saved", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("ending", ["saves", "dies", "never"])
+def test_who_needs_what_another_process_compiles_waits_and_loads_it(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = subprocess.Popen(
+        [sys.executable, "-c", COMPILES, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdin is not None and other.stdout is not None
+    assert other.stdout.readline() == "compiling\n"
+    waits = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if ending == "saves":
+            assert other.communicate("now\n")[0] == "saved\n"
+        elif ending == "dies":
+            other.kill()
+            other.wait()
+
+    monkeypatch.setattr("byzmesh.compiled.time.sleep", wait)
+    monkeypatch.setattr(compiled, "_held", [])
+    if ending == "never":
+        monkeypatch.setattr(compiled, "LONGEST_WAIT", 0.0)
+    files = _CacheFile(str(tmp_path), "kernel", "stamp")
+    assert files.load("key") == ("code" if ending == "saves" else None)
+    assert len(waits) == (ending != "never")
+    assert len(compiled._held) == (ending != "never")
+    assert files.load("another") is None, "one key keeps nobody from the others"
+    other.kill()
+    other.communicate()
+
+
+def test_nothing_stays_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_held", [])
+
+    @fast
+    def halved(values: Any) -> Any:
+        return values / 2
+
+    @exact
+    def impossible(values: Any) -> Any:
+        return halved(values) + "one"
+
+    with pytest.raises(TypingError):
+        impossible(np.ones(2))
+    assert compiled._held == []
+
+
+def test_what_cannot_be_kept_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    @exact
+    def tripled(values: Any) -> Any:
+        return 3 * values
+
+    def full(*content: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(_CacheFile, "_save_data", full)
+    assert tripled(np.ones(2)).tolist() == [3.0, 3.0]
+    assert tripled._cache._cache_file._load_index() == {}  # type: ignore[attr-defined]
 
 
 def add_square(x: Any, c: Any) -> Any:

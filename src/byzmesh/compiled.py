@@ -12,6 +12,7 @@ import functools
 import hashlib
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -19,7 +20,13 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core.caching import IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,13 +40,75 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
     Numba numbers the data files: two processes that compile two signatures at once may both write file 1, and the index
     may then name it for the other signature. Here a file's number is a hash of its signature, and it is written before
-    the index names it: at worst a process compiles once more.
+    the index names it: at worst a process compiles once more. What cannot be written, on a full disk, is not kept.
+
+    Whoever finds a signature missing locks it until it is saved; others that need it meanwhile wait, and load it.
     """
 
+    def load(self, key: object) -> Any:
+        found = super().load(key)
+        if found is None and _lock(self._cache_path, _hash(self._index_name, key)):
+            found = super().load(key)
+        return found
+
     def save(self, key: object, data: object) -> None:
-        name = self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:15], 16))
-        self._save_data(name, data)
-        self._save_index({**self._load_index(), key: name})
+        name = self._data_name(_hash(key))
+        with contextlib.suppress(OSError):
+            self._save_data(name, data)
+            self._save_index({**self._load_index(), key: name})
+
+
+def _hash(*parts: object) -> int:
+    return int(hashlib.sha256("".join(map(repr, parts)).encode()).hexdigest()[:15], 16)
+
+
+LONGEST_WAIT = 120.0
+"""Seconds to wait for another process that compiles the same: one that was stopped must not stop others."""
+_held: list[tuple[int, int]] = []
+"""The locks of this process: a file, and the byte of it that stands for a kernel and signature."""
+
+
+@functools.cache
+def _lock_file(folder: str) -> int | None:
+    """It stays open: closing it would give up every lock on it."""
+    try:
+        return os.open(os.path.join(folder, "byzmesh.lock"), os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError:
+        return None
+
+
+def _lock(folder: str, byte: int) -> bool:
+    """Whether it is now this process's turn; without locks, on some systems and file systems, it is everybody's."""
+    file = _lock_file(folder)
+    ends = time.monotonic() + LONGEST_WAIT
+    while fcntl is not None and file is not None and time.monotonic() < ends:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        except (BlockingIOError, PermissionError):
+            time.sleep(0.02)
+        except OSError:
+            break
+        else:
+            _held.append((file, byte))
+            return True
+    return False
+
+
+def _in_turn(compiled: Any) -> None:
+    """Give up the locks of this kernel's `compile` when it ends, however it ends."""
+    compile = compiled.compile
+
+    def in_turn(signature: Any) -> Any:
+        with global_compiler_lock:
+            before = len(_held)
+            try:
+                return compile(signature)
+            finally:
+                while len(_held) > before:
+                    file, byte = _held.pop()
+                    fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
+
+    compiled.compile = in_turn
 
 
 _subtarget = CPUContext.subtarget
@@ -64,6 +133,7 @@ CPUContext.subtarget = _subtarget_of_its_own
 def _compile(function: F, **options: Any) -> F:
     compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     compiled._cache._cache_file.__class__ = _CacheFile
+    _in_turn(compiled)
     kernel: F = compiled
     return kernel
 
