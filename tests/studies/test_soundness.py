@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,9 @@ import pytest
 
 from byzmesh.rules import contraction, gts
 from byzmesh.rules.base import Rule
+from byzmesh.studies.soundness import report
 from byzmesh.studies.soundness.attack import Broken, challenge
 from byzmesh.studies.soundness.cases import Case, draw_case
-from byzmesh.studies.soundness.report import report, study
 from byzmesh.theory import certify, connectivity, consensus, question, verdicts
 from byzmesh.theory.connectivity import Connectivity
 from byzmesh.theory.contraction import Proof
@@ -152,7 +154,7 @@ def everybody_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(verdicts, "doubly_stochastic", lambda facts: Verdict("proved", "mutant"))
 
 
-FIRST: dict[Patch, int] = {whole_neighbours: 40, without_the_largest_eigenvalue: 100}
+FIRST: dict[Patch, int] = {whole_neighbours: 40, without_the_largest_eigenvalue: 460}
 """Seeds to begin with where the first hundred cases would take long to catch a mutant."""
 MUTANTS: dict[Patch, tuple[str, ...]] = {
     no_bound_on_liars: ("IOS",),
@@ -174,11 +176,34 @@ MUTANTS: dict[Patch, tuple[str, ...]] = {
 def test_a_mutant_of_each_condition_is_caught(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
     with pytest.raises(Broken):
-        attack((draw_case(seed, rules=MUTANTS[mutant]) for seed in range(FIRST.get(mutant, 0), 300)), budget=100)
+        attack((draw_case(seed, rules=MUTANTS[mutant]) for seed in range(FIRST.get(mutant, 0), 500)), budget=100)
 
 
-def test_the_study_counts(tmp_path: Any) -> None:
-    told = study(6, budget=60)
-    assert told["broken"] == []
-    assert sum(sum(status.values()) for status in (levels["bounded"] for levels in told["counts"].values())) == 6
-    assert "**0 were wrong.**" in report(told)
+def test_the_study_counts_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that are there are not computed again, those of another revision are; together they are the whole."""
+    monkeypatch.setattr(report, "PART", 4)
+    monkeypatch.setattr(report, "BUDGET", 40)
+    arguments = ["6", str(tmp_path), "abc"]
+    monkeypatch.setattr("shutil.rmtree", lambda folder: None)
+    assert report.main(arguments) == 0
+    whole = (tmp_path / "counts.json").read_text()
+    told = json.loads(whole)
+    assert (told["cases"], told["broken"], told["revision"]) == (6, [], "abc")
+    assert sum(sum(levels["bounded"].values()) for levels in told["counts"].values()) == 6
+    assert {name: told[name] for name in ("counts", "broken")} == {
+        name: value for name, value in report.study(6, budget=40).items() if name in ("counts", "broken")
+    }
+    assert "**0 were wrong.**" in (tmp_path / "README.md").read_text()
+    (tmp_path / "parts" / "000004.json").unlink()
+    computed: list[int] = []
+    study = report.study
+
+    def watched(count: int, budget: int, first: int = 0) -> dict[str, Any]:
+        computed.append(first)
+        return study(count, budget, first)
+
+    monkeypatch.setattr(report, "study", watched)
+    report.main(arguments)
+    assert ((tmp_path / "counts.json").read_text(), computed) == (whole, [4])
+    report.main([*arguments[:2], "def"])
+    assert computed == [4, 0, 4]

@@ -44,8 +44,10 @@ GUARANTEES = ("bounded", "fair", "agrees", "connected", "rdsa", "rca")
 RHO = 1.0
 """The default limit: with rho <= 1 a worker stays within the ball around its virtual average that contains the honest
 models it receives, so no lie moves it outside of everything honest."""
-ROUND_BUDGET = 600
-"""How many exchanges of the whole network are tried for the worst factor of H."""
+ROUND_BUDGET = 6000
+"""How many exchanges of the whole network are tried at most for the worst factor of H."""
+ROUND_WORK = 6e6
+"""The same for large networks, in products of two vectors that the exchanges need."""
 KINDS = 2
 """How many distinct neighbourhoods are searched for a W that would do."""
 
@@ -194,7 +196,10 @@ def _agreement(question: Question, rule: Rule, budget: int, seed: int) -> Agreem
         liars = question.worst_liars(int(_heaviest_lies(question).argmax()))
         network = network.with_byzantine(liars)
         f = f[network.honest]
-    return search_agreement(Exchange(network, rule, f), budget=min(budget, ROUND_BUDGET), seed=seed)
+    affordable = int(ROUND_WORK / ((network.layout.degree + 1.0) ** 2).sum())
+    return search_agreement(
+        Exchange(network, rule, f), budget=min(budget, ROUND_BUDGET, max(600, affordable)), seed=seed
+    )
 
 
 def _promise(

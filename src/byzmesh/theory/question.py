@@ -65,10 +65,10 @@ class Question:
         return np.flatnonzero(heard_by_wary == 0)
 
     def admits(self, liars: list[int]) -> bool:
-        """Whether all of these nodes may lie at once."""
+        """Whether all of these nodes may lie at once, and somebody is left."""
         chosen = np.zeros(self.network.n, bool)
         chosen[liars] = True
-        if self.total is not None and len(liars) > self.total:
+        if chosen.all() or (self.total is not None and len(liars) > self.total):
             return False
         return bool((chosen | (self.network.links.count(chosen) <= self.f)).all())
 

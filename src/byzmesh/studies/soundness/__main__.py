@@ -1,4 +1,4 @@
-"""`python -m byzmesh.studies.soundness COUNT FOLDER`: the study, written to a folder; exit code 1 if anything broke."""
+"""`python -m byzmesh.studies.soundness COUNT FOLDER REVISION`: the study in a folder; exit code 1 if anything broke."""
 
 import sys
 

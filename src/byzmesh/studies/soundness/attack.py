@@ -20,9 +20,9 @@ from byzmesh.studies.soundness.cases import Case
 from byzmesh.theory.certificate import Certificate
 from byzmesh.theory.mixing import MATRICES, doubly_stochastic
 from byzmesh.theory.question import Question
-from byzmesh.theory.search.agreement import PUSHES, pushed, search_agreement
+from byzmesh.theory.search.agreement import REACHES, search_agreement, worst_round
 from byzmesh.theory.search.climb import search_contraction
-from byzmesh.theory.search.exchange import Exchange, disagreement
+from byzmesh.theory.search.exchange import Exchange
 from byzmesh.theory.search.game import Game, games_of, respond
 from byzmesh.types import Floats, Integers
 
@@ -34,7 +34,7 @@ class Broken(AssertionError):
 
 
 def placements(question: Question, draw: np.random.Generator, count: int) -> list[list[int]]:
-    """Liars that the question admits: the given ones, or the worst of some workers, random ones and nobody."""
+    """Liars that the question admits: the given ones, or the worst of some workers, random ones, groups and nobody."""
     if not question.anywhere:
         return [question.network.byzantine.tolist()]
     n = question.network.n
@@ -46,8 +46,16 @@ def placements(question: Question, draw: np.random.Generator, count: int) -> lis
             if len(liars) < n - 2 and question.admits([*liars, node]):
                 liars.append(node)
         chosen.append(liars)
-        chosen.append(liars[: int(draw.integers(len(liars) + 1))])
+        fewer = [liars[: int(draw.integers(len(liars) + 1))], *_groups(question, worker)]
+        chosen += [group for group in fewer if question.admits(group)]
     return [list(liars) for liars in {tuple(sorted(liars)) for liars in chosen}]
+
+
+def _groups(question: Question, worker: int) -> list[list[int]]:
+    """A worker with some of its neighbours: with different f some nodes can only lie together."""
+    near = question.network.neighbours(worker).tolist()
+    cautious = [node for node in near if question.f[node] == 0]
+    return [[worker, *cautious], *([worker, node] for node in near)]
 
 
 def challenge(case: Case, budget: int = 120) -> dict[str, str]:
@@ -148,19 +156,17 @@ def _check_agrees(
                 raise Broken(f"{who} multiply the largest distance by {reached}, {condition}")
         if condition.name == "RCA" and seen.factor > 1.0 + ROUNDING:
             raise Broken(f"{who} multiply H by {seen.factor}, {condition}")
-    models = draw.normal(size=(1, workers, 1))
-    first = float(disagreement(models)[0])
+    models = draw.normal(size=(4, workers))
+    first = models.var(axis=1)
     rounds = 60 if budget > 100 else 20
     for _ in range(rounds):
-        options = np.repeat(models, len(PUSHES), axis=0)
-        after = exchange.apply(options, pushed(exchange, options, np.array(PUSHES)))
-        models = after[disagreement(after).argmax()][None]
-        if float(disagreement(models)[0]) < 1e-6 * first:
+        models = worst_round(exchange, models, _reaches(models))[2]
+        if (models.var(axis=1) < 1e-6 * first).all():
             return
-    last = float(disagreement(models)[0])
+    left = float((models.var(axis=1) / first).max())
     slowest = min((told_factor(each) for each in told.conditions if each.holds), default=0.0)
-    if last > first * max(1e-6, slowest**rounds) * 4.0 * workers**2 + 1e-12:
-        raise Broken(f"{who} keep H at {last / first:.3g} of what it was after {rounds} rounds")
+    if left > max(1e-6, slowest**rounds) * 4.0 * workers**2 + 1e-12:
+        raise Broken(f"{who} keep H at {left:.3g} of what it was after {rounds} rounds")
 
 
 def told_factor(condition: Any) -> float:
@@ -168,17 +174,23 @@ def told_factor(condition: Any) -> float:
     return 1.0 if condition.name == "RCA" else float(condition.factor ** (1.0 / condition.rounds))
 
 
+def _reaches(models: Floats) -> Floats:
+    return np.broadcast_to(REACHES, (*models.shape, len(REACHES)))
+
+
 def _spread_after(exchange: Exchange, rounds: int, draw: np.random.Generator) -> float:
-    """The largest distance between two honest models after some rounds, divided by that before, with pushing lies."""
+    """The largest distance between two honest models after some rounds, divided by that before.
+
+    Lies bring each worker of the upper half as far up as they can, and the others down.
+    """
     workers = len(exchange.network.honest)
-    start = np.sign(draw.normal(size=(24, workers, 1)))
-    start[:4] = draw.normal(size=(4, workers, 1))
-    wide = np.ptp(start[:, :, 0], axis=1)
-    start, wide = start[wide > 0.0], wide[wide > 0.0]
-    worst = 0.0
-    for push in PUSHES:
-        models = start
-        for _ in range(rounds):
-            models = exchange.apply(models, pushed(exchange, models, np.full(len(models), push)))
-        worst = max(worst, float((np.ptp(models[:, :, 0], axis=1) / wide).max(initial=0.0)))
-    return worst
+    models = np.sign(draw.normal(size=(24, workers)))
+    models[:4] = draw.normal(size=(4, workers))
+    models = models[np.ptp(models, axis=1) > 0.0]
+    wide = np.ptp(models, axis=1)
+    for _ in range(rounds):
+        lies = models[:, :, None] + _reaches(models) * np.ptp(models, axis=1)[:, None, None]
+        table = exchange.answers(models, lies)
+        upper = models > (models.max(axis=1) + models.min(axis=1))[:, None] / 2.0
+        models = np.where(upper, table.max(axis=2), table.min(axis=2))
+    return float((np.ptp(models, axis=1) / wide).max(initial=0.0))

@@ -10,11 +10,22 @@ import numpy as np
 from byzmesh.networks import Network
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
+from byzmesh.rules.base import rules as registry
 from byzmesh.theory.certificate import Certificate
 from byzmesh.theory.certify import certify
+from byzmesh.theory.search.game import playable
 from byzmesh.types import Booleans
 
-RULES = ("IOS", "LazyIOS", "FABA", "Reprieve", "GTS", "CS+", "NNA", "TriMean", "WeiMean", "NoComm", "SCC", "MDA")
+
+def declaring() -> tuple[str, ...]:
+    """Names of the rules that declare something about their contraction and answer to the received models alone.
+
+    >>> {"IOS", "FABA", "WeiMean"} <= set(declaring()), "Krum" in declaring()
+    (True, False)
+    """
+    registry.load()
+    made = [make_rule(name) for name in registry.names()]
+    return tuple(rule.name for rule in made if rule.contraction is not None and playable(rule))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +50,15 @@ class Case:
         return certify(self.network, self.rule, self.f, total=self.total, rho=self.limit, guarantee="fair", search=0)
 
 
-def draw_case(seed: int, rules: tuple[str, ...] = RULES, largest: int = 14) -> Case:
-    """The case of a seed.
+def draw_case(seed: int, rules: tuple[str, ...] | None = None, largest: int = 14) -> Case:
+    """The case of a seed, with one of these rules (default: all that declare a contraction).
 
     >>> draw_case(3).network.n == draw_case(3).network.n
     True
     """
+    rules = declaring() if rules is None else rules
     draw = np.random.default_rng([15, seed])
-    links = _graph(draw, int(draw.integers(4, largest + 1)))
+    links = _graph(draw, int(draw.integers(2, largest + 1, 2).max()))
     network = Network.from_adjacency(links, weights=_weights(draw, links), name="fuzzed")
     name = rules[int(draw.integers(len(rules)))]
     rule = make_rule(name, c=float(draw.uniform(1.0, 5.0))) if name == "Reprieve" else make_rule(name)
@@ -61,7 +73,7 @@ def draw_case(seed: int, rules: tuple[str, ...] = RULES, largest: int = 14) -> C
         return Case(seed=seed, network=placed, rule=rule, f=f, total=None, limit=limit)
     most = int(draw.choice([0, 1, 1, 1, 2, 2, 3]))
     f = most if draw.random() < 0.7 else draw.integers(0, most + 1, len(links))
-    total = int(draw.integers(0 if most == 0 else 1, min(4, len(links) - 1))) if way > 0.7 else None
+    total = int(draw.integers(0, min(4, len(links)))) if way > 0.7 else None
     return Case(seed=seed, network=network, rule=rule, f=f, total=total, limit=limit)
 
 
@@ -95,7 +107,13 @@ def _graph(draw: np.random.Generator, n: int) -> Booleans:
 
 
 def _weights(draw: np.random.Generator, links: Booleans) -> Any:
-    way = int(draw.integers(8))
+    way = int(draw.integers(9))
+    if way == 8:  # columns sum to 1 too, but w'_nm is not w'_mn
+        raw = np.where(links | np.eye(len(links), dtype=bool), draw.uniform(0.1, 1.0, links.shape), 0.0)
+        for _ in range(200):
+            raw /= raw.sum(axis=0)
+            raw /= raw.sum(axis=1, keepdims=True)
+        return raw
     if way == 7:  # as little as possible on its own model
         raw = links / max(1.0, float(links.sum(axis=1).max()))
         np.fill_diagonal(raw, np.maximum(0.0, 1.0 - raw.sum(axis=1)))

@@ -2,11 +2,12 @@
 
     factor = H after / H before,      H the mean squared distance of the honest models from their mean
 
-The adversary chooses all honest models and every lie (one per receiver and liar) together. Structured starts are two
-camps and random models, with lies that send each worker its own model, push it away from the mean or pull it past the
-mean; the best are improved by gradient-free ascent. Over several rounds, each round starts from the models of the one
-before and takes the best of many lies. Both are lower bounds, to compare with the upper bounds of
-`consensus.conditions`.
+The adversary chooses all honest models, on a line, and the lies together. Lies bring the answer of worker n up to some
+high_n or down to some low_n, and H, convex in every answer, is largest where each is one or the other: high_n, roughly,
+where the middle of the two is above the mean of all answers. So all N + 1 cuts between the sorted middles are tried.
+Honest models start as two camps and at random. The best are improved by gradient-free ascent, with lies near those that
+did best so far. Over several rounds, each round starts from the models of the one before and the lies raise H most.
+Both results are lower bounds, to compare with the upper bounds of `consensus.conditions`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.theory.search.exchange import Exchange, camps, disagreement
-from byzmesh.types import Floats
+from byzmesh.theory.search.exchange import Exchange, camps
+from byzmesh.types import Floats, Integers
 
-PUSHES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, -0.5, -1.0, -2.0, 30.0)
-"""Lies at x_n + push (x_n - mean): its own model, away from the mean, towards it and beyond."""
+REACHES = np.array([-30.0, -3.0, -1.5, -0.75, -0.3, 0.0, 0.3, 0.75, 1.5, 3.0, 30.0])
+"""Lies to victim n at x_n + reach (max - min): its own model, and to both sides of it."""
 MEMBERS = 6
-MOVES = 12
+MOVES = 8
+NEAR = 4
+"""How many lies near the best so far are tried in a move."""
+FINER = (0.3 * np.linspace(-1.0, 1.0, 9), 0.06 * np.linspace(-1.0, 1.0, 9))
+"""Further lies around the best, round by round: a lie does most just before it is cut."""
 SMALLEST = 1e-9
 """Disagreement below this fraction of the models' size counts as rounding."""
 
@@ -31,7 +36,8 @@ SMALLEST = 1e-9
 class Agreement:
     """The result of a search: the worst factor of H in one exchange and the worst per exchange over several.
 
-    models, lies  the input of the worst exchange, (N, D) and (lies, D); None if nothing was tried
+    models, lies  (N,) the input of the worst exchange and what each worker's lying neighbours tell it; None if nothing
+                  was tried
     """
 
     factor: float
@@ -41,108 +47,106 @@ class Agreement:
     lies: Floats | None
 
 
-def search_agreement(
-    exchange: Exchange, *, budget: int = 2000, rounds: int = 8, seed: int = 0, dimension: int = 1
-) -> Agreement:
-    """The worst factors found; `budget` exchanges are tried.
+def search_agreement(exchange: Exchange, *, budget: int = 4000, rounds: int = 8, seed: int = 0) -> Agreement:
+    """The worst factors found, with about `budget` exchanges for one round and as many for several.
 
     >>> from byzmesh.networks import network
     >>> from byzmesh.rules.aggregate import rule
-    >>> net = network("complete", n=8, byzantine=[7])
-    >>> seen = search_agreement(Exchange(net, rule("ios"), net.bounds(1)), budget=300)
-    >>> 0.02 < seen.factor < 1.0
-    True
+    >>> net = network("complete", n=12, byzantine=[0, 1])
+    >>> seen = search_agreement(Exchange(net, rule("ios"), net.bounds(2)))
+    >>> 0.5 < seen.factor < 1.0, seen.over_rounds <= seen.factor
+    (True, True)
     """
     workers = len(exchange.network.honest)
     if workers < 2:
         return Agreement(factor=0.0, over_rounds=0.0, rounds=rounds, models=None, lies=None)
     draw = rng.generator(seed, rng.RULE, workers)
-    start = _starts(exchange, draw, dimension, max(8, budget // 3))
-    models, lies = start
-    value = factors(exchange, models, lies)
-    used = len(value)
+    models = start = _starts(exchange, draw, max(4, budget // (3 * len(REACHES))))
+    reach = np.broadcast_to(REACHES, (len(models), workers, len(REACHES)))
+    value, reach, _ = worst_round(exchange, models, reach)
+    used = reach.size // workers * len(REACHES)
     order = np.argsort(-value, kind="stable")[:MEMBERS]
-    models, lies, value = models[order], lies[order], value[order]
+    models, reach, value = models[order], reach[order], value[order]
     step = np.full(len(value), 0.5)
-    while used < budget:
-        near, said = _moves(models, lies, step, draw)
-        flat = len(models) * MOVES
-        trial = factors(exchange, near.reshape(flat, *near.shape[2:]), said.reshape(flat, *said.shape[2:]))
-        table = trial.reshape(len(models), MOVES)
-        used += table.size
-        pick, rows = table.argmax(axis=1), np.arange(len(models))
-        better = table[rows, pick] > value * (1.0 + 1e-9)
-        models = np.where(better[:, None, None], near[rows, pick], models)
-        lies = np.where(better[:, None, None], said[rows, pick], lies)
-        value = np.where(better, table[rows, pick], value)
+    while used < budget and step.max() >= 1e-4:
+        near, tried = _moves(models, reach, step, draw)
+        found, said, _ = worst_round(exchange, near, tried)
+        used += len(found) * tried.shape[2]
+        table = found.reshape(len(models), MOVES)
+        pick = table.argmax(axis=1) + MOVES * np.arange(len(models))
+        better = found[pick] > value * (1.0 + 1e-9)
+        models = np.where(better[:, None], near[pick], models)
+        reach = np.where(better[:, None], said[pick], reach)
+        value = np.where(better, found[pick], value)
         step = np.where(better, np.minimum(1.0, 1.5 * step), 0.5 * step)
-        if step.max() < 1e-4:
-            break
     best = int(value.argmax())
-    several = _over_rounds(exchange, np.concatenate([models, start[0][:16]]), rounds)
+    count = max(1, budget // (rounds * (len(REACHES) + sum(map(len, FINER)))))
+    several = over_rounds(exchange, np.concatenate([models, start])[:count], rounds)
+    lies = models[best] + reach[best] * np.ptp(models[best])
     return Agreement(
-        factor=float(value[best]), over_rounds=several, rounds=rounds, models=models[best], lies=lies[best]
+        factor=float(value[best]), over_rounds=several, rounds=rounds, models=models[best], lies=np.asarray(lies)
     )
 
 
-def factors(exchange: Exchange, models: Floats, lies: Floats) -> Floats:
-    """(C,) H after divided by H before; 0 where the workers agree up to rounding."""
-    before = disagreement(models)
-    centred = models - models[:, :1]
-    size = (centred**2).sum(axis=2).max(axis=1)
-    after = disagreement(exchange.apply(models, lies))
-    fine = before > SMALLEST * np.maximum(size, (lies**2).sum(axis=2).max(axis=1, initial=0.0) * 1e-6)
-    ratio: Floats = np.where(fine, after / np.where(fine, before, 1.0), 0.0)
-    return ratio
+def worst_round(exchange: Exchange, models: Floats, reach: Floats) -> tuple[Floats, Floats, Floats]:
+    """The lies that raise H most, for C networks of honest models (C, N), among lies at `reach` (C, N, G).
+
+    (C,) factors, 0 where the workers agree up to rounding; (C, N) the reach of the lies, and the models after.
+    """
+    wide = np.ptp(models, axis=1)
+    lies = models[:, :, None] + reach * wide[:, None, None]
+    table = exchange.answers(models, lies)
+    down, up = table.argmin(axis=2), table.argmax(axis=2)
+    low, high = _taken(table, down), _taken(table, up)
+    rank = (low + high).argsort(axis=1).argsort(axis=1)
+    above = rank[:, None, :] >= np.arange(models.shape[1] + 1)[:, None]  # (C, N + 1, N)
+    cut = np.where(above, high[:, None], low[:, None]).var(axis=2).argmax(axis=1)
+    pick = np.where(rank >= cut[:, None], up, down)
+    before, after = models.var(axis=1), _taken(table, pick).var(axis=1)
+    fine = before > SMALLEST * np.abs(models).max(axis=1) ** 2
+    factor: Floats = np.where(fine, after / np.where(fine, before, 1.0), 0.0)
+    return factor, _taken(np.asarray(reach), pick), _taken(table, pick)
 
 
-def pushed(exchange: Exchange, models: Floats, push: Floats) -> Floats:
-    """(C, lies, D) lies at x_n + push (x_n - mean) for each receiver n: push (C,) or (C, lies)."""
-    own = models[:, exchange.receivers]
-    away = own - models.mean(axis=1, keepdims=True)
-    spread = np.broadcast_to(push[:, None] if push.ndim == 1 else push, own.shape[:2])
-    return np.asarray(own + spread[..., None] * away)
+def _taken(table: Floats, pick: Integers) -> Floats:
+    return np.asarray(np.take_along_axis(table, pick[:, :, None], axis=2)[:, :, 0])
 
 
-def _starts(exchange: Exchange, draw: np.random.Generator, dimension: int, count: int) -> tuple[Floats, Floats]:
+def _starts(exchange: Exchange, draw: np.random.Generator, count: int) -> Floats:
     workers = len(exchange.network.honest)
     cut = camps(exchange.network)
-    known = np.zeros((len(cut), workers, dimension))
-    known[:, :, 0] = cut
-    fresh = draw.normal(size=(max(4, count // len(PUSHES) // 2), workers, dimension))
-    fresh[::2] = np.sign(fresh[::2])
-    few = known[draw.permutation(len(known))[: max(4, count // len(PUSHES) // 2)]]
-    base = np.concatenate([few, fresh])
-    models = np.repeat(base, len(PUSHES), axis=0)
-    push = np.tile(np.array(PUSHES), len(base))
-    return models, pushed(exchange, models, push)
+    few = cut[draw.permutation(len(cut))[: max(2, count // 2)]]
+    fresh = draw.normal(size=(max(2, count // 2), workers))
+    fresh[::2] = draw.random(fresh[::2].shape) < draw.uniform(0.1, 0.9, (len(fresh[::2]), 1))
+    return np.concatenate([few, fresh])
 
 
-def _moves(models: Floats, lies: Floats, step: Floats, draw: np.random.Generator) -> tuple[Floats, Floats]:
-    count, workers, _ = models.shape
-    scale = np.sqrt(disagreement(models)) * step + 1e-12
-    near = np.repeat(models[:, None], MOVES, axis=1)
-    said = np.repeat(lies[:, None], MOVES, axis=1)
-    both = draw.random((count, MOVES, 1, 1))
-    alone = draw.random((count, MOVES, workers, 1)) < 1.5 / workers
-    near = near + scale[:, None, None, None] * np.where(both < 0.7, alone, 0.0) * draw.normal(size=near.shape)
-    if lies.shape[1]:
-        one = draw.random((count, MOVES, lies.shape[1], 1)) < 2.0 / lies.shape[1]
-        said = said + scale[:, None, None, None] * np.where(both > 0.3, one, 0.0) * draw.normal(size=said.shape)
-    return near, said
+def _moves(models: Floats, reach: Floats, step: Floats, draw: np.random.Generator) -> tuple[Floats, Floats]:
+    """(M MOVES, N) models near each of M, and (M MOVES, N, G) lies near the best ones, further ones among them."""
+    count, workers = models.shape
+    few = draw.choice([1.5 / workers, 0.5, 1.0], (count, MOVES, 1))
+    moved = draw.random((count, MOVES, workers)) < few
+    size = (step * models.std(axis=1))[:, None, None]
+    near = models[:, None] + size * moved * draw.normal(size=moved.shape)
+    shape = (count, MOVES, workers, NEAR)
+    close = reach[:, None, :, None] + step[:, None, None, None] * draw.normal(size=shape) * draw.choice(
+        [0.1, 1.0], shape
+    )
+    close[..., 0] = reach[:, None]
+    tried = np.concatenate([close, draw.choice(REACHES, shape)], axis=3)
+    return near.reshape(-1, workers), tried.reshape(count * MOVES, workers, -1)
 
 
-def _over_rounds(exchange: Exchange, models: Floats, rounds: int) -> float:
-    """The largest (H after / H before)^(1 / rounds) if the lies of every round raise H most."""
-    first = disagreement(models)
-    now = models[first > 0.0]
-    first = first[first > 0.0]
+def over_rounds(exchange: Exchange, models: Floats, rounds: int) -> float:
+    """The largest (H after / H before)^(1 / rounds) if the lies of every round raise H most: models (C, N)."""
+    first = models.var(axis=1)
+    now, first = models[first > 0.0], first[first > 0.0]
     if len(now) == 0:
         return 0.0
+    coarse = np.broadcast_to(REACHES, (*now.shape, len(REACHES)))
     for _ in range(rounds):
-        options = np.repeat(now, len(PUSHES), axis=0)
-        after = exchange.apply(options, pushed(exchange, options, np.tile(np.array(PUSHES), len(now))))
-        table = disagreement(after).reshape(len(now), len(PUSHES))
-        pick = table.argmax(axis=1)
-        now = after.reshape(len(now), len(PUSHES), *after.shape[1:])[np.arange(len(now)), pick]
-    return float(((disagreement(now) / first) ** (1.0 / rounds)).max())
+        _, reach, after = worst_round(exchange, now, coarse)
+        for finer in FINER if exchange.lies else ():
+            _, reach, after = worst_round(exchange, now, reach[:, :, None] + finer)
+        now = after
+    return float(((now.var(axis=1) / first) ** (1.0 / rounds)).max())

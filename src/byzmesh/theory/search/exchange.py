@@ -63,6 +63,23 @@ class Exchange:
             after[:, receiver] = respond(self.rule, game, points)
         return after
 
+    def answers(self, models: Floats, lies: Floats) -> Floats:
+        """(C, N, G) what each worker would answer if all its lying neighbours told it the same.
+
+        models (C, N) on a line, lies (C, N, G)
+        """
+        choices, _, kinds = lies.shape
+        table = np.empty(lies.shape)
+        for receiver, (game, rows) in enumerate(zip(self.games, self.rows)):
+            points = models[:, np.maximum(rows, 0)]
+            if not game.lying.any():
+                table[:, receiver] = respond(self.rule, game, points[:, :, None])
+                continue
+            told = np.repeat(points, kinds, axis=0)
+            told[:, game.lying] = lies[:, receiver].reshape(-1, 1)
+            table[:, receiver] = respond(self.rule, game, told[:, :, None]).reshape(choices, kinds)
+        return table
+
     @cached_property
     def receivers(self) -> Integers:
         """(lies,) the row of the receiver of each lie."""
