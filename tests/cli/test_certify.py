@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import networkx
 import pytest
 
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, network
 from byzmesh.store import open_store
-from byzmesh.theory.design import suggest
+from byzmesh.theory.design.suggest import suggest
 from byzmesh.theory.search.climb import Witness
 from tests.cli import commands
 
@@ -127,7 +128,33 @@ def test_design(tmp_path: Path) -> None:
     assert run("certify", str(tmp_path / "net.json"), "--f", "1", "--guarantee", "fair", "--search", "0")[0] == 0
     code, text = run("design", "octopus", "--param", "head=4", "--f", "1", "--json")
     assert (code, json.loads(text)["possible"]) == (0, True)
-    assert run("design", "--nodes", "9", "--f", "3")[0] == 1
+    assert run("design", "--nodes", "9", "--f", "3", "--scale", "1")[0] == 1
+
+
+def test_design_with_prices_and_names(tmp_path: Path) -> None:
+    sites = ["H01-Lon", "H02-Par", "H03-Dub", "H04-Ber", "H05-Mad", "H06-Rom"]
+    graph, cost = tmp_path / "sites.graphml", tmp_path / "fibre.csv"
+    networkx.write_graphml(networkx.cycle_graph(sites), graph)
+    cost.write_text("site,site,cost\n*,*,10\nH01-Lon,H03-Dub,2.5\nH02-Par,*,30\n")
+    words = [
+        "--f",
+        "H03-Dub=2,*=1",
+        "--cost",
+        str(cost),
+        "--forbid",
+        "H04-Ber-H06-Rom",
+        "--most-links",
+        "H01-Lon=4,*=5",
+    ]
+    code, text = run("design", str(graph), *words, "--json")
+    told = json.loads(text)
+    assert (code, told["possible"], told["minimal"]) == (0, True, True)
+    assert "H04-Ber--H06-Rom" not in told["links"]
+    listed = {"H01-Lon--H03-Dub": 2.5}
+    assert told["cost"] == sum(listed.get(link, 30.0 if "H02-Par" in link else 10.0) for link in told["links"])
+    text = run("design", str(graph), *words)[1]
+    assert "Before\nIOS on sites" in text
+    assert ", ".join(f"{link} (" for link in told["links"][:1]) in text
 
 
 @pytest.mark.parametrize(
@@ -140,6 +167,9 @@ def test_design(tmp_path: Path) -> None:
         (["certify", "ring", "--param", "n=5", "--f", "exact"], "nobody lies in this network and f = 'exact' counts"),
         (["certify", "paper/two-castle", "--total", "2"], "this network names its liars"),
         (["design", "--f", "1"], "either a network"),
+        (["design", "--nodes", "9", "--f", "exact"], "--f takes a number, or one per site as H03=2"),
+        (["design", "--nodes", "9", "--forbid", "0-99"], "a link must be written A--B with two sites"),
+        (["design", "--nodes", "9", "--most-links", "4=x"], "--most-links takes NAME=NUMBER"),
     ],
 )
 def test_mistakes(words: list[str], message: str) -> None:

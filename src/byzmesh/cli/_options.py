@@ -113,3 +113,28 @@ def network_of(
     if byzantine is None:
         return net
     return net.with_byzantine("none" if byzantine == "none" else [net.node(name) for name in names(byzantine)])
+
+
+def bound_of(text: str, network: Network, option: str = "--f") -> Any:
+    """A bound as written: a number, exact, max, or one per node as in H03=2,*=1, where * stands for all others.
+
+    >>> from byzmesh.networks import network
+    >>> net = network("ring", n=3)
+    >>> bound_of("2", net), bound_of("max", net), bound_of("1=2,*=0", net)
+    (2, 'max', {0: 0, 1: 2, 2: 0})
+    """
+    if "=" not in text:
+        return int(text) if text.lstrip("-").isdigit() else text
+    bounds: dict[int, int] = {}
+    others: int | None = None
+    for part in names(text):
+        name, _, value = part.rpartition("=")
+        if not value.isdigit() or not name:
+            raise ConfigError(f"{option} takes NAME=NUMBER between commas, and *=NUMBER for all others, got {part!r}")
+        if name == "*":
+            others = int(value)
+        else:
+            bounds[network.node(name)] = int(value)
+    if others is None:
+        return bounds
+    return {node: bounds.get(node, others) for node in range(network.n)}

@@ -16,13 +16,12 @@ from byzmesh.cli._options import (
     Plugins,
     Seed,
     StorePath,
-    names,
+    bound_of,
     network_of,
 )
 from byzmesh.errors import ConfigError
 
 if TYPE_CHECKING:
-    from byzmesh.networks import Network
     from byzmesh.theory.certificate import Certificate
 
 ORDER = 120
@@ -208,31 +207,6 @@ def config_of(store: Path, key: str) -> dict[str, Any]:
 
     with open_store(store, readonly=True) as opened:
         return opened.get(key).config
-
-
-def bound_of(text: str, network: Network) -> Any:
-    """f as written: a number, exact, max, or one per node as in H03=2,*=1, where * stands for all others.
-
-    >>> from byzmesh.networks import network
-    >>> net = network("ring", n=3)
-    >>> bound_of("2", net), bound_of("max", net), bound_of("1=2,*=0", net)
-    (2, 'max', {0: 0, 1: 2, 2: 0})
-    """
-    if "=" not in text:
-        return int(text) if text.lstrip("-").isdigit() else text
-    bounds: dict[int, int] = {}
-    others: int | None = None
-    for part in names(text):
-        name, _, value = part.rpartition("=")
-        if not value.isdigit() or not name:
-            raise ConfigError(f"--f takes NAME=NUMBER between commas, and *=NUMBER for all others, got {part!r}")
-        if name == "*":
-            others = int(value)
-        else:
-            bounds[network.node(name)] = int(value)
-    if others is None:
-        return bounds
-    return {node: bounds.get(node, others) for node in range(network.n)}
 
 
 def show(certificate: Certificate) -> None:

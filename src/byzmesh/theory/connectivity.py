@@ -8,13 +8,13 @@ between them such that every honest worker has at most f_n of the rest as neighb
 
     s_i + t_i <= 1,   s_i + t_j <= 1 for linked i, j,   sum_{j in N_i} (1 - s_j - t_j) <= f_i + d_i (1 - s_i - t_i)
 
-and HiGHS proves that there are none, finds some, or runs out of time: then the answer is unknown. Four cases are
+and HiGHS proves that there are none, finds some, or runs out of time: then the answer is unknown. Five cases are
 decided first: a node whose neighbours may all lie is cut off; nobody is if every worker keeps so many honest neighbours
 that two camps would need more nodes than there are, nor if any two nodes are linked or have more neighbours in common
 than can lie, nor if mu_2 > max_n f_n, with mu_2 of the Laplacian L in which every link counts 1: for camps S and T the
 vector y that is 1 / |S| on S, -1 / |T| on T and 0 at the liars has sum 0 and y^T L y = sum_n b_n y_n^2 <=
-max_n f_n ||y||^2 with b_n lying neighbours of n, so mu_2 <= max_n f_n. Flows and the programme are for networks of at
-most 4,096 nodes.
+max_n f_n ||y||^2 with b_n lying neighbours of n, so mu_2 <= max_n f_n; nor if the graph is connected and has a detour
+around every node (detours.py). Detours, flows and the programme are for networks of at most 4,096 nodes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byzmesh.networks import Network
 from byzmesh.networks.spectrum import SLACK, extreme_eigenvalues
 from byzmesh.sparse import DENSE
+from byzmesh.theory.detours import without_detour
 from byzmesh.theory.mixing import strongly_connected
 from byzmesh.theory.question import Question
 from byzmesh.theory.verdict import Verdict
@@ -69,6 +71,8 @@ def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
         return Connectivity(Verdict("proved", "any two workers are linked or have an honest neighbour in common"))
     if cut is None and (rigid := _rigid(question)):
         return Connectivity(Verdict("proved", rigid))
+    if cut is None and network.n <= DENSE and not without_detour(question):
+        return Connectivity(Verdict("proved", "there is a detour around every worker"))
     most = int(question.f.max()) if question.total is None else question.total
     if cut is None and network.n <= (QUICK if seconds == 0.0 else DENSE):
         found = smallest_cut(network.adjacency, most)
@@ -77,8 +81,7 @@ def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
         elif found is None and question.total is not None:
             return Connectivity(Verdict("proved", f"the graph is {most + 1}-connected"))
     if cut is not None:
-        reason = f"liars at {', '.join(map(str, sorted(cut)))} leave the honest workers in pieces"
-        return Connectivity(Verdict("refuted", reason), np.array(sorted(cut), np.int64))
+        return _cut_by(network, np.array(sorted(cut), np.int64))
     if seconds == 0.0:
         return Connectivity(
             Verdict("unknown", "whether liars can cut the honest workers off is decided when asked for")
@@ -87,6 +90,11 @@ def connectivity(question: Question, *, seconds: float = 10.0) -> Connectivity:
         reason = f"whether liars can cut the honest workers off is decided for up to {DENSE} nodes, not {network.n}"
         return Connectivity(Verdict("unknown", reason))
     return _by_programme(question, seconds)
+
+
+def _cut_by(network: Network, liars: Integers) -> Connectivity:
+    names = ", ".join(network.label(node) for node in liars.tolist())
+    return Connectivity(Verdict("refuted", f"liars at {names} leave the honest workers in pieces"), liars)
 
 
 def _cut_off(question: Question) -> list[int] | None:
@@ -223,8 +231,7 @@ def _by_programme(question: Question, seconds: float) -> Connectivity:
     if result.x is not None:
         liars = np.flatnonzero(np.round(result.x[:n] + result.x[n:]) == 0)
         if question.admits(liars.tolist()) and not network.with_byzantine(liars.tolist()).honest_connected:
-            reason = f"liars at {', '.join(map(str, liars.tolist()))} leave the honest workers in pieces"
-            return Connectivity(Verdict("refuted", reason), liars)
+            return _cut_by(network, liars)
     if result.status == 2:  # proved infeasible
         return Connectivity(Verdict("proved", "no liars that f allows leave the honest workers in pieces"))
     return Connectivity(

@@ -1,0 +1,1 @@
+"""Weights and links that turn a failing certificate into a passing one."""
