@@ -23,6 +23,29 @@ GridFile = Callable[..., Path]
 """Writes a grid: name, rounds and the parts of a grid as keywords."""
 
 
+UNTRACED = (
+    "attacks/test_adaptive",
+    "attacks/test_contract",
+    "attacks/test_oracles",
+    "rules/ranks/test_ranks",
+    "rules/test_against_oracles",
+    "rules/test_contract",
+    "rules/test_reprieve",
+    "studies/test_everything",
+    "studies/test_soundness",
+    "test_bit_for_bit",
+    "theory/search/test_climb",
+)
+"""Comparisons and searches that run the same lines a thousand times, which takes minutes more if they are traced: the
+coverage counts what the other tests run."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.removeprefix("tests/").startswith(UNTRACED):
+            item.add_marker(pytest.mark.no_cover)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> Iterator[None]:
     """A test that fails half-way must not leave its sweeps running."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,17 +14,16 @@ from byzmesh.cli import app
 from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.store import open_store
 from byzmesh.studies.paper.cells import choose
-from tests.processes import wait_for
+from tests.processes import command, start, wait_for
 
 run = CliRunner()
 ATTACKS = ("--attacks", "none,alie")
 
 
-def command(folder: Path) -> list[str]:
+def words(folder: Path) -> list[str]:
     """Table III, quick, of one rule: two runs, one after the other."""
-    code = "from byzmesh.cli import main; main()"
     where = ["--store", str(folder / "runs.db"), "--out", str(folder / "out"), "--workers", "1"]
-    return [sys.executable, "-c", code, "reproduce", "table-3", "--quick", "--rules", "IOS", *ATTACKS, *where]
+    return ["reproduce", "table-3", "--quick", "--rules", "IOS", *ATTACKS, *where]
 
 
 def finished(folder: Path) -> dict[str, float | None]:
@@ -36,15 +33,14 @@ def finished(folder: Path) -> dict[str, float | None]:
 
 def test_killed_and_resumed(tmp_path: Path) -> None:
     open_store(tmp_path / "runs.db").close()
-    process = subprocess.Popen(command(tmp_path), start_new_session=True, stderr=subprocess.DEVNULL, text=True)
-    try:
-        wait_for(lambda: finished(tmp_path), process)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    process = start(*words(tmp_path))
+    wait_for(lambda: finished(tmp_path), process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
     before = finished(tmp_path)
     assert len(before) == 1
-    done = subprocess.run(command(tmp_path), capture_output=True, text=True, check=True)
+    done = command(*words(tmp_path))
+    assert done.returncode == 0, done.stderr
     after = finished(tmp_path)
     assert len(after) == 2
     assert {key: after[key] for key in before} == before, "a finished cell was computed again"
@@ -64,7 +60,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     assert {"table-3-accuracy.png", "table-3-accuracy.pdf"} <= names
     text = (out / "report.html").read_text("utf-8")
     assert "quick variant" in text and "pub. 82.78" in text and str(tmp_path) not in text
-    again = subprocess.run([*command(tmp_path), "--no-run"], capture_output=True, text=True, check=True)
+    again = command(*words(tmp_path), "--no-run")
     assert again.stdout == done.stdout and finished(tmp_path) == after
 
 

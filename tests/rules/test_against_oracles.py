@@ -63,7 +63,7 @@ NETWORKS = [
     ("chain", {"n": 7, "byzantine": [3]}),
     ("star", {"n": 9, "byzantine": [4]}),
     ("torus", {"rows": 4, "columns": 4, "byzantine": [5]}),
-    ("k-regular", {"n": 40, "k": 6, "byzantine": 5}),
+    ("k-regular", {"n": 24, "k": 6, "byzantine": 3}),
     ("watts-strogatz", {"n": 14, "k": 4, "p": 0.3, "byzantine": [0, 7]}),
     ("erdos-renyi", {"n": 13, "p": 0.6, "byzantine": [1, 6]}),
     ("dumbbell", {"k": 5, "byzantine": [0]}),
@@ -92,7 +92,7 @@ def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters:
     for turn, (name, options) in enumerate(VARIANTS):
         largest = min(rules.build(name).largest_f(int(degree)) for degree in network.layout.degree)
         largest = min(largest, int(network.layout.degree.min()) - 1)
-        for f in range(largest + 1):
+        for f in sorted({turn % (largest + 1), largest}) if largest >= 0 else ():  # one receiver is tried with each f
             attack = ATTACKS[(turn + f) % len(ATTACKS)]
             kind = rules.build(name, **options).sends
             sent, lies = previous if kind == "start" else models, lies_of[attack, kind]

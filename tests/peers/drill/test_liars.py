@@ -21,7 +21,7 @@ from tests.peers.drill.simulated import simulation_of
 from tests.peers.networks import make_network, two_castle
 
 LIARS = [7, 9]
-ROUNDS = 25
+ROUNDS = 12
 ATTACKS = [name for name in attacks.names() if name != "none"]
 UNHEARD = ("infinity", "nan", "silent")
 """Attacks whose messages never count: every peer waits for them as long as it may."""
