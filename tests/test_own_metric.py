@@ -126,7 +126,6 @@ def test_a_peer_has_it(tmp_path: Path) -> None:
     node = Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path / "out", metrics_port=0)
     assert node.page is not None
     node._evaluate()
-    assert node.snapshot()["near_target"] == 0.0
     with urlopen(f"http://127.0.0.1:{node.page.port}/metrics") as page:
         assert "byzmesh_near_target 0.0" in page.read().decode()
     node.run()

@@ -167,7 +167,7 @@ def test_how_to_train_is_written_and_meant_as_in_a_config(tmp_path: Path) -> Non
         "seed": None,
         "labels": {"a": 1},
     }
-    file = make_network(tmp_path, 5, topology={"name": "ring", "n": 5}, **told)
+    file = make_network(tmp_path, 5, topology={"name": "ring", "n": 5}, f=0, **told)
     run = resolve({"network": {"name": "ring", "n": 5}, **told})
     assert {key: run[key] for key in TRAINING if key in run} == {
         key: getattr(file, key) for key in TRAINING if key in run

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -117,40 +114,6 @@ def test_the_example_trains_four_peers(tmp_path: Path) -> None:
             process.kill()
     assert [process.returncode for process in running] == [0] * 4
     assert all("round" in text for text in texts)
-
-
-def fetch(port: int, path: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def test_metrics_and_health(tmp_path: Path) -> None:
-    file = make_network(
-        tmp_path,
-        3,
-        edges=[[0, 1], [1, 2]],
-        rule="weimean",
-        problem="quadratic",
-        timeouts={"round": 0.05, "start": 0.05},
-    )
-    node = Node(file, 1, load_keys(tmp_path / "peer1.key"), out=tmp_path / "out", metrics_port=0)
-    page = node.page
-    assert page is not None
-    try:
-        node.step()
-        code, text = fetch(page.port, "/metrics")
-        assert code == 200 and "byzmesh_round 1\n" in text and 'byzmesh_messages_silent{neighbour="2"} 1' in text
-        node.ended = time.monotonic() + 1000  # just now, however slow this machine is
-        assert fetch(page.port, "/health")[0] == 200
-        node.ended -= 2000
-        assert fetch(page.port, "/health")[0] == 503
-        assert fetch(page.port, "/secret")[0] == 404
-    finally:
-        page.close()
-        node.peer.close(0)
 
 
 @pytest.mark.parametrize(("seconds", "saved"), [(1e-9, [1, 2, 3, 3]), (1e6, [3])])

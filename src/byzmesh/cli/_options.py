@@ -99,9 +99,12 @@ def network_of(
     from byzmesh.config.overrides import read_config
     from byzmesh.config.yaml import parse_settings
     from byzmesh.networks import Network
+    from byzmesh.peers.network_file import is_network_file, load_network
     from byzmesh.plugins import load_plugins
 
     is_config = isinstance(source, str) and source.endswith((".yaml", ".yml"))
+    if is_config and is_network_file(str(source)):
+        source, is_config = load_network(str(source)).network, False
     written: dict[str, Any] = read_config(str(source)) if is_config else {"network": source}
     load_plugins(written.get("plugins") or ())
     chosen: dict[str, Any] = {"weights": weights, "seed": seed}

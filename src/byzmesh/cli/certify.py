@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 ORDER = 120
 
 Named = Annotated[
-    str | None, typer.Argument(metavar="[NETWORK]", help="Topology name, graph file, or config with a network.")
+    str | None,
+    typer.Argument(
+        metavar="[NETWORK]", help="Topology name, graph file, config with a network, or network file of peers."
+    ),
 ]
 Weights = Annotated[str | None, typer.Option(help="Weight scheme, e.g. metropolis-hastings or equal.")]
 Guarantee = Annotated[
@@ -192,9 +195,14 @@ def print_json(told: Any) -> None:
 
 
 def config_in(source: str) -> dict[str, Any]:
-    """The canonical config of a YAML file; empty for other sources."""
+    """The canonical config of a YAML file, or rule and f of a network file of peers; empty for other sources."""
     if not source.endswith((".yaml", ".yml")):
         return {}
+    from byzmesh.peers.network_file import is_network_file, load_network
+
+    if is_network_file(source):
+        file = load_network(source)
+        return {"rule": file.rule, "f": file.f if isinstance(file.f, int) else [file.f[i] for i in sorted(file.f)]}
     from byzmesh.config.overrides import read_config
     from byzmesh.config.schema import resolve
 

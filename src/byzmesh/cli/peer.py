@@ -18,12 +18,17 @@ def command(
         Path | None, typer.Option(help="Folder of the data set, or a file with this peer's samples.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for checkpoint and results.")] = Path("peer-out"),
+    start_from: Annotated[
+        Path | None, typer.Option(help="Checkpoint of a peer of another run, whose model to start from.")
+    ] = None,
     metrics: Annotated[int | None, typer.Option(help="Port for /metrics and /health on loopback.")] = None,
 ) -> None:
     """Train with the neighbours in the network file. Logs are JSON lines on stderr; SIGTERM ends after the round.
+
+    Exit code 2: a mistake in a file or option, 4: no neighbour was heard for long, 5: the state is not on disk.
 
     Example: byzmesh peer network.yaml --id 3 --key keys/peer3.key --out runs/peers
     """
     from byzmesh.peers.node import run_peer
 
-    run_peer(network, id, key, data=data, out=out, metrics_port=metrics)
+    run_peer(network, id, key, data=data, out=out, metrics_port=metrics, start_from=start_from)

@@ -1,49 +1,77 @@
-"""`/metrics` in Prometheus text format and `/health`, on loopback only, in a separate thread."""
+"""`/metrics` for Prometheus and `/health`, on loopback only, in a separate thread."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from byzmesh.errors import PeerError
-
-Snapshot = Mapping[str, Any]
+from byzmesh.errors import MissingExtra, PeerError
 
 
-def metrics_text(snapshot: Snapshot) -> str:
-    """The snapshot as Prometheus text: numbers as is, mappings with their keys as the label `neighbour`.
+@dataclass(frozen=True)
+class Number:
+    """A number to show: one, or one per neighbour. A total only grows while the process lives."""
 
-    >>> print(metrics_text({"round": 7, "refused": {4: 1}}), end="")
+    name: str
+    help: str
+    value: float | Mapping[int, float]
+    total: bool = False
+
+
+def metrics_text(numbers: Iterable[Number]) -> str:
+    """The numbers in the text format of Prometheus.
+
+    >>> shown = [Number("round", "the next round", 7), Number("refused", "malformed", {4: 1}, total=True)]
+    >>> print(metrics_text(shown), end="")
+    # HELP byzmesh_round the next round
     # TYPE byzmesh_round gauge
-    byzmesh_round 7
-    # TYPE byzmesh_refused gauge
-    byzmesh_refused{neighbour="4"} 1
+    byzmesh_round 7.0
+    # HELP byzmesh_refused_total malformed
+    # TYPE byzmesh_refused_total counter
+    byzmesh_refused_total{neighbour="4"} 1.0
     """
-    lines = []
-    for name, value in snapshot.items():
-        lines.append(f"# TYPE byzmesh_{name} gauge")
-        if isinstance(value, Mapping):
-            lines += [f'byzmesh_{name}{{neighbour="{label}"}} {number}' for label, number in value.items()]
-        else:
-            lines.append(f"byzmesh_{name} {value}")
-    return "\n".join(lines) + "\n"
+    try:
+        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    except ImportError as error:
+        raise MissingExtra("peers", "the metrics page") from error
+
+    class Shown:
+        def collect(self) -> Iterable[Any]:
+            for number in numbers:
+                family = CounterMetricFamily if number.total else GaugeMetricFamily
+                several = isinstance(number.value, Mapping)
+                made = family(f"byzmesh_{number.name}", number.help, labels=("neighbour",) if several else ())
+                if isinstance(number.value, Mapping):
+                    for neighbour, value in number.value.items():
+                        made.add_metric([str(neighbour)], value)
+                else:
+                    made.add_metric([], number.value)
+                yield made
+
+    registry = CollectorRegistry()
+    registry.register(Shown())
+    return str(generate_latest(registry).decode())
 
 
 class Page:
-    """Serves the pages until closed. `snapshot` gives the numbers, `healthy` whether rounds still end."""
+    """Serves the pages until closed. `numbers` gives the metrics, `trouble` what is wrong, None if nothing is."""
 
-    def __init__(self, port: int, snapshot: Callable[[], Snapshot], healthy: Callable[[], bool]) -> None:
+    def __init__(self, port: int, numbers: Callable[[], Iterable[Number]], trouble: Callable[[], str | None]) -> None:
+        metrics_text(())  # the library is there
+
         class Handler(BaseHTTPRequestHandler):
             timeout = 5
 
             def do_GET(self) -> None:
                 if self.path == "/metrics":
-                    self._answer(200, metrics_text(snapshot()))
+                    self._answer(200, metrics_text(list(numbers())))
                 elif self.path == "/health":
-                    good = healthy()
-                    self._answer(200 if good else 503, "ok\n" if good else "no round ended lately\n")
+                    wrong = trouble()
+                    self._answer(200 if wrong is None else 503, "ok\n" if wrong is None else f"{wrong}\n")
                 else:
                     self._answer(404, "see /metrics and /health\n")
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -70,13 +70,18 @@ class PeerEntry(_Section):
 
 
 class Timeouts(_Section):
-    """Seconds; see `byzmesh.peers.rounds.Patience`. `linger`: how long a finished peer still serves slower ones."""
+    """Seconds; see `byzmesh.peers.rounds.Patience`.
+
+    linger  how long a finished peer still serves slower ones
+    alone   after how long without any neighbour a peer gives up
+    """
 
     round: float = 5.0
     start: float = 30.0
     grace: float = 0.01
     start_grace: float = 3.0
     linger: float = 10.0
+    alone: float = 300.0
 
 
 class NetworkFile(TrainingConfig):
@@ -91,7 +96,7 @@ class NetworkFile(TrainingConfig):
     topology: str | dict[str, Any] | None = None
     edges: list[tuple[int, int]] | None = None
     weights: str | list[list[float]] = "metropolis-hastings"
-    f: int | dict[int, int] = 0
+    f: int | dict[int, int] = 1
     shares: int | None = Field(None, ge=1)
     rounds: int = Field(ge=1)
     wire: str = "raw"
@@ -171,6 +176,13 @@ class NetworkFile(TrainingConfig):
                     f"network file measure: {metric.name} needs more than a peer's own model and data; take it out"
                 )
         return made
+
+    def network_spec(self, byzantine: Sequence[int] = ()) -> dict[str, Any]:
+        """The graph as in the config of a run, with these liars."""
+        graph = self.network
+        edges = np.argwhere(np.triu(graph.adjacency)).tolist()
+        spec = {"label": self.name, "edges": edges, "n": graph.n, "weights": self.weights}
+        return {**spec, "byzantine": list(byzantine)}
 
     def entry(self, peer: int) -> PeerEntry:
         """The entry of a peer."""
@@ -264,6 +276,11 @@ def _known_keys(where: str, content: Any, section: type[BaseModel]) -> None:
     for key in content if isinstance(content, Mapping) else ():
         if key not in section.model_fields:
             raise UnknownOption(f"{where} has no key {key!r}: {nearest(str(key), section.model_fields)}")
+
+
+def is_network_file(path: str | Path) -> bool:
+    """Whether a YAML file describes peers, not a simulation."""
+    return Path(path).is_file() and "peers" in read_yaml(path, ids=True)
 
 
 def load_network(path: str | Path) -> NetworkFile:

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.errors import DataError, NotWritten, PeerError
+from byzmesh.config.paths import anchor_problem
+from byzmesh.errors import DataError, Isolated, NotWritten, PeerError
+from byzmesh.peers import condition
 from byzmesh.peers.folder import Folder
 from byzmesh.peers.identity import Keys, load_keys
 from byzmesh.peers.logs import Log, json_log
@@ -23,8 +25,9 @@ from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import World
-from byzmesh.problems import Task
+from byzmesh.problems import Task, problems
 from byzmesh.rules.interop import to_host
+from byzmesh.training.checkpoint import load_checkpoint
 from byzmesh.training.evaluation import Evaluation
 from byzmesh.training.local_round import LocalRound
 from byzmesh.training.metrics import asked_for, task_means
@@ -32,25 +35,35 @@ from byzmesh.training.metrics import asked_for, task_means
 COUNTERS = ("silent", "late", "repeated", "refused", "moved_up", "suspects")
 """What a peer's record contains besides its round and its metrics."""
 _STATUS_SECONDS = 0.5
+_SOON = 3.0
+"""Timeouts without any neighbour after which what a peer trains is not kept."""
 
 
-def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tuple[Task, int]:
-    """The task and the row in it that belongs to peer `me`.
+def bound_problem(file: NetworkFile, me: int, data: str | Path | None = None) -> tuple[dict[str, Any], int]:
+    """How to bind the problem (see `bind`), and the row that belongs to peer `me`.
 
     data  a folder with the problem's data set, or a .npz or .csv file with this peer's own samples
     """
     shares, row = file.shares or len(file.peers), file.share(me)
-    problem = file.made_problem
+    changes: dict[str, Any] = {}
     if data is not None:
-        if "dataset" not in problem.options:
-            raise PeerError(f"--data: problem {problem.name} has no data set; leave the option out")
+        if "dataset" not in file.made_problem.options:
+            raise PeerError(f"--data: problem {file.made_problem.name} has no data set; leave the option out")
         if Path(data).is_dir():
-            problem = file.problem_with(data_dir=str(Path(data).absolute()))
+            changes = {"data_dir": str(Path(data).absolute())}
         else:
             # the whole file belongs to this peer: nothing to split
-            mine = {"dataset": str(Path(data).absolute()), "partition": "iid"}
-            problem, shares, row = file.problem_with(**mine), 1, 0
-    return problem.bind(workers=shares, seed=file.seed, dtype=file.dtype, threads=file.threads), row
+            changes = {"dataset": str(Path(data).absolute()), "partition": "iid"}
+            shares, row = 1, 0
+    problem = anchor_problem({**file.problem, **changes}, file.folder)
+    options = {"workers": shares, "seed": file.seed, "dtype": file.dtype, "threads": file.threads}
+    return {"problem": problem, **options}, row
+
+
+def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tuple[Task, int]:
+    """The task and the row in it that belongs to peer `me`."""
+    bound, row = bound_problem(file, me, data)
+    return problems.build(bound.pop("problem")).bind(**bound), row
 
 
 def local_round(file: NetworkFile, task: Task, row: int) -> LocalRound:
@@ -72,6 +85,7 @@ class Node:
         task: tuple[Task, int] | None = None,
         faults: str | Path | None = None,
         metrics_port: int | None = None,
+        start_from: str | Path | None = None,
         log: Log = no_log,
         world: World = MACHINE,
     ) -> None:
@@ -80,7 +94,7 @@ class Node:
         self.file, self.me, self.log, self.world = file, me, log, world
         self.folder = Folder(out, me, log)
         try:
-            self._set_up(keys, data, task, faults, metrics_port)
+            self._set_up(keys, data, task, faults, metrics_port, start_from)
         except BaseException:
             self.folder.close()
             raise
@@ -92,15 +106,19 @@ class Node:
         task: tuple[Task, int] | None,
         faults: str | Path | None,
         metrics_port: int | None,
+        start_from: str | Path | None,
     ) -> None:
         file, me, world, log = self.file, self.me, self.world, self.log
         self.stop = False
+        self._bound = bound_problem(file, me, data)[0]
         self.task, row = task or bind_share(file, me, data)
         self.model = to_host(self.task.initial())[row : row + 1].copy()
+        if start_from is not None:
+            self.model = _warm(start_from, self.model)
         self.local_round = local_round(file, self.task, row)
         self.local_round.start(self.model)
         self.latest: dict[str, float] = {}
-        self.ended = self.world.now()
+        self.began = self.ended = self.world.now()
         self._reported = 0.0
         self._saved = self.world.now()
         self._faults = None if faults is None else Path(faults)
@@ -125,7 +143,7 @@ class Node:
         )
         try:
             self._restore()
-            self.page = None if metrics_port is None else Page(metrics_port, self.snapshot, self.healthy)
+            self.page = None if metrics_port is None else self._page(metrics_port)
         except BaseException:
             self.peer.close(0.0)
             raise
@@ -163,6 +181,20 @@ class Node:
             if self.world.now() - self._saved >= self.file.checkpoint_seconds:
                 self.save()
             self._report()
+            self._check_company(self.file.timeouts.alone)
+        self._check_company(_SOON * self.file.timeouts.round)
+
+    @property
+    def _alone_for(self) -> float:
+        """Seconds since any neighbour was heard; 0 if one was heard lately, or there is none."""
+        return self.world.now() - max(self.peer.rounds.heard.values()) if self.peer.alone else 0.0
+
+    def _check_company(self, seconds: float) -> None:
+        if self._alone_for >= seconds and not self.stop:
+            raise Isolated(
+                f"peer {self.me} heard none of its neighbours for {self._alone_for:.0f} s and would train alone; its "
+                "checkpoint is from before that: start it again when they are back"
+            )
 
     def step(self) -> None:
         """One round."""
@@ -215,39 +247,20 @@ class Node:
         status = {"round": peer.round, **self.latest, **self._numbers(), "edges": edges}
         self.folder.report(json.dumps(status))
 
-    def snapshot(self) -> dict[str, Any]:
-        """The numbers of the metrics page."""
-        peer = self.peer
-        per_neighbour = {
-            name: {neighbour: counter[name] for neighbour, counter in peer.rounds.verdicts.items()}
-            for name in ("current", "early", "late", "repeated", "silent")
-        }
-        return {
-            "round": peer.round,
-            **self.latest,
-            "moved_up": peer.jumps,
-            "kept_own": peer.kept,
-            "grace_seconds": peer.rounds.grace,
-            "strangers_refused": peer.transport.strangers,
-            **{f"messages_{name}": values for name, values in per_neighbour.items()},
-            "messages_refused": {neighbour: counter.total() for neighbour, counter in peer.refused.items()},
-            "rounds_ignored": dict(zip(peer.neighbours, peer.ignored.tolist())),
-            "cut_off": {neighbour: int(neighbour in peer.cut_off) for neighbour in peer.neighbours},
-        }
-
-    def healthy(self) -> bool:
-        """Whether a round ended within three timeouts (the first may take as long as the start)."""
-        times = self.file.timeouts
-        return self.world.now() - self.ended < max(times.start, 3 * times.round)
+    def _page(self, port: int) -> Page:
+        return Page(port, lambda: condition.numbers(self), lambda: condition.trouble(self))
 
     def save(self) -> None:
-        """Write the checkpoint."""
+        """Write the checkpoint, unless nobody was heard for long: what was trained alone would replace better."""
         peer = self.peer
+        if self._alone_for >= _SOON * self.file.timeouts.round:
+            return
         arrays = {"model": self.model, "ignored": peer.ignored, "used": peer.used}
         arrays |= self.local_round.states()
         if isinstance(peer.state, np.ndarray):
             arrays["state/rule"] = peer.state
-        self.folder.save(arrays, {"run": self.file.run, "peer": self.me, "round": peer.round})
+        facts = {"run": self.file.run, "peer": self.me, "round": peer.round, "bound": self._bound}
+        self.folder.save(arrays, facts)
         self._saved = self.world.now()
 
     def _restore(self) -> None:
@@ -265,6 +278,14 @@ class Node:
         self.log("resumed", round=self.peer.round)
 
 
+def _warm(path: str | Path, model: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The model of another run's checkpoint, to start from."""
+    found = load_checkpoint(path)[0].get("model")
+    if found is None or found.shape != model.shape:
+        raise DataError(f"{path} has no model of {model.shape[1]} parameters to start from; give a peer's checkpoint")
+    return found.astype(model.dtype)
+
+
 def run_peer(
     network: str | Path,
     me: int,
@@ -273,10 +294,18 @@ def run_peer(
     out: str | Path,
     data: str | Path | None = None,
     metrics_port: int | None = None,
+    start_from: str | Path | None = None,
 ) -> None:
     """Run a peer of a network file in this process until the last round; SIGTERM or SIGINT end it after the round."""
     node = Node(
-        load_network(network), me, load_keys(key), out=out, data=data, metrics_port=metrics_port, log=json_log(me)
+        load_network(network),
+        me,
+        load_keys(key),
+        out=out,
+        data=data,
+        metrics_port=metrics_port,
+        start_from=start_from,
+        log=json_log(me),
     )
 
     def leave(number: int, frame: Any) -> None:

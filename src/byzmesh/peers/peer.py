@@ -74,7 +74,7 @@ class Peer:
         address: str,
         keys: Keys,
         weights: Mapping[int, float] | None = None,
-        f: int = 0,
+        f: int = 1,
         run: int = 0,
         wire: str = "raw",
         patience: Patience | None = None,
@@ -117,6 +117,8 @@ class Peer:
         """Neighbours that have subscribed to this peer."""
         self.cut_off = CutOffs()
         """Neighbours that flooded."""
+        self.lost: set[int] = set()
+        """Neighbours not heard lately."""
         self.blocked: set[int] = set()
         self.jumps = 0
         self.kept = 0
@@ -124,7 +126,8 @@ class Peer:
         self._vector = mine
         self._largest = LARGEST * max(1.0, float(np.abs(mine).max(initial=0.0)))
         self._resent: dict[int, int] = {}
-        self._listened = 0.0
+        self.listened = 0.0
+        """Seconds spent waiting for messages."""
         self._fresh = dict.fromkeys(self.neighbours, 0.0)
         self.transport = world.open(me, address, keys, remotes, self.form.size, log)
 
@@ -219,7 +222,21 @@ class Peer:
             target = self.rounds.ahead_of(self.round)
             if target is not None:
                 self._enter(target)
+        self._notice(self.world.now())
         return self.rounds.gather(self.form.dimension, self.form.dtype)
+
+    def _notice(self, now: float) -> None:
+        """Tell who was lost and who is back."""
+        for neighbour in self.neighbours:
+            lost = not self.rounds.lively(neighbour, now)
+            if lost != (neighbour in self.lost):
+                (self.lost.add if lost else self.lost.discard)(neighbour)
+                self.log(f"neighbour {'lost' if lost else 'back'}", neighbour=neighbour, round=self.round)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it has neighbours and none was heard lately."""
+        return bool(self.neighbours) and len(self.lost) == len(self.neighbours)
 
     def _enter(self, round: int) -> None:
         if round > self.round:
@@ -228,8 +245,8 @@ class Peer:
             self.round = round
         self.rounds.begin(round, self.world.now())
         for neighbour in self.transport.connected:
-            if self._listened - self._fresh[neighbour] > RENEW:
-                self._fresh[neighbour] = self._listened
+            if self.listened - self._fresh[neighbour] > RENEW:
+                self._fresh[neighbour] = self.listened
                 self.transport.disconnect(neighbour)
                 self.transport.connect(neighbour)
         # the previous round's message is kept too: a neighbour that joins late may be one round behind
@@ -242,7 +259,7 @@ class Peer:
         began = self.world.now()
         messages, joined = self.transport.receive(seconds)
         now = self.world.now()
-        self._listened += now - began
+        self.listened += now - began
         for neighbour, data in messages:
             self._take(neighbour, data, now)
         while self.transport.hoarding:
@@ -261,7 +278,7 @@ class Peer:
         return bool(messages)
 
     def _take(self, neighbour: int, data: Any, now: float) -> None:
-        self._fresh[neighbour] = self._listened
+        self._fresh[neighbour] = self.listened
         if neighbour in self.cut_off or neighbour in self.blocked:
             return
         if not self.budget.spend(neighbour, self.rounds.trusted, now):

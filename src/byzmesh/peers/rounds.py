@@ -128,7 +128,7 @@ class Rounds:
 
     def offer(self, sender: int, round: int, vector: Array, now: float) -> str:
         """Accept a message ("current", "early" or "late") or drop it ("repeated")."""
-        counted_out = not self._lively(sender, now)
+        counted_out = not self.lively(sender, now)
         self.heard[sender] = now
         self.seen[sender] = round
         if counted_out:
@@ -188,13 +188,13 @@ class Rounds:
     def _timeout(self) -> float:
         return self.patience.start if self._begun <= 1 else self.patience.timeout
 
-    def _lively(self, neighbour: int, now: float) -> bool:
+    def lively(self, neighbour: int, now: float) -> bool:
         """Whether a neighbour was heard lately, whatever it said."""
         return now - self.heard.get(neighbour, now) < max(self._timeout, SILENT_AFTER * self.usual)
 
     def _answers_needed(self, now: float) -> int | None:
         """After how many answers the grace period starts; None if so few speak that all of them may lie."""
-        lively = sum(self._lively(neighbour, now) for neighbour in self.neighbours)
+        lively = sum(self.lively(neighbour, now) for neighbour in self.neighbours)
         if lively <= self._bears:
             return None
         spared = self._bears if self._starting else 2 * self._bears

@@ -54,8 +54,7 @@ def export_model(store: Store, key: str, to: Path, worker: int | None = None, ro
     Problem torch gives its module's whole `state_dict`; softmax, logistic and least-squares `weight` and `bias` of a
     `torch.nn.Linear`; a problem without layers `model` (D,).
     """
-    if to.suffix not in ENDINGS:
-        raise ConfigError(f"--to must end in {', '.join(ENDINGS)}, got {to.name!r}; name the file model.safetensors")
+    check_ending(to)
     run = store.get(key)
     kept = None if round is None and run.status not in ENDED else _kept(store, run, round)
     problem: dict[str, Any] = run.config["problem"]
@@ -64,8 +63,14 @@ def export_model(store: Store, key: str, to: Path, worker: int | None = None, ro
     models = kept or _unfinished(store, run, simulation)
     vector, whose = _choose(models, worker)
     facts = {"whose": whose, "round": str(models.round), "config": json.dumps(models.config)}
-    write(to, _content(simulation.task, vector, to.suffix, facts), option="--to")
+    write(to, model_content(simulation.task, vector, to.suffix, facts), option="--to")
     return Exported(path=to, whose=whose, round=models.round, status=models.status, parameters=vector.size)
+
+
+def check_ending(to: Path) -> None:
+    """Raise unless the suffix is that of a model file."""
+    if to.suffix not in ENDINGS:
+        raise ConfigError(f"--to must end in {', '.join(ENDINGS)}, got {to.name!r}; name the file model.safetensors")
 
 
 def export_run(store: Store, key: str, out: Path) -> list[Path]:
@@ -136,8 +141,8 @@ def _choose(kept: Models, worker: int | None) -> tuple[npt.NDArray[Any], str]:
     return kept.models[kept.workers.index(worker)], f"worker {worker}"
 
 
-def _content(task: Task, vector: npt.NDArray[Any], ending: str, facts: dict[str, str]) -> bytes:
-    """The content of a model file."""
+def model_content(task: Task, vector: npt.NDArray[Any], ending: str, facts: dict[str, str]) -> bytes:
+    """The content of a model file of a (D,) model of this task; the ending gives the format."""
     if isinstance(task, TorchTask) or ending != ".safetensors":
         return _torch_content(task, vector, ending, facts)
     from safetensors.numpy import save

@@ -20,9 +20,10 @@ from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.node import Node
 from byzmesh.store import open_store
+from byzmesh.sweeps.forensics import honest_cut, suspects
 from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import make_network, two_castle
-from tests.processes import alive, output, wait_for
+from tests.processes import alive, command, output, wait_for
 
 
 def rounds_of(drill: Drill) -> dict[int, int]:
@@ -161,6 +162,12 @@ def test_launch_stores_its_results_like_a_simulation(tmp_path: Path) -> None:
         assert run.final["accuracy"] == result["metrics"]["accuracy"][-1]
         assert run.final["consensus_error"] > 0
         edges = store.edges(result["key"])
+        assert (honest_cut(store, result["key"]) or 1.0) < 0.3
+        assert suspects(store, result["key"]).recall is not None
+    where = ("--store", tmp_path / "runs.db")
+    assert command("suspects", result["key"], *where).returncode == 0
+    done = command("report", *where, "--out", tmp_path / "report.html")
+    assert done.returncode == 0, done.stderr
     lying = np.isin(edges[:, 0], [7, 9])
     assert edges[lying, 2].sum() > 0.8 * edges[lying, 3].sum()
     assert edges[~lying, 2].sum() < 0.3 * edges[~lying, 3].sum()

@@ -111,12 +111,13 @@ def collect(drill: Drill) -> dict[str, Any]:
 
 
 def _store(path: str | Path, drill: Drill, result: Mapping[str, Any], chaos: list[str], began: float) -> str:
-    content = drill.file.model_dump(mode="json", exclude={"peers", "timeouts", "plugins", "checkpoint_seconds"})
+    left_out = {"peers", "timeouts", "plugins", "checkpoint_seconds", "nonce", "topology", "edges", "weights"}
+    content = drill.file.model_dump(mode="json", exclude=left_out)
     config = {
         "kind": "drill",
         **{name: value for name, value in content.items() if value not in (None, {})},
         "problem": anchor_problem(drill.file.problem, drill.file.folder),
-        "byzantine": drill.byzantine,
+        "network": drill.file.network_spec(drill.byzantine),
         "attack": drill.attack if drill.byzantine else {"name": "none"},
         "chaos": chaos,
         "started": round(began, 3),  # a drill does not follow from its config: each is a run of its own

@@ -1,0 +1,154 @@
+"""Operating peers: health that tells the truth, neighbours lost and back, nobody trains alone, models in and out."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byzmesh.errors import ConfigError, DataError, Isolated
+from byzmesh.peers.condition import trouble
+from byzmesh.peers.export import peer_model
+from byzmesh.peers.identity import load_keys
+from byzmesh.peers.network_file import NetworkFile
+from byzmesh.peers.node import Node
+from byzmesh.peers.virtual import VirtualWorld
+from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
+from tests.peers.networks import make_network
+from tests.peers.worlds import Nodes, train
+from tests.processes import command
+
+
+def fetch(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def four(folder: Path, **more: Any) -> NetworkFile:
+    usual: dict[str, Any] = {
+        "topology": {"name": "complete", "n": 4},
+        "rule": "ios",
+        "f": 1,
+        "problem": {"name": "quadratic", "dimension": 5, "targets": "normal"},
+        "rounds": 400,
+        "evaluate_every": 100,
+        "checkpoint_seconds": 0.2,
+        "timeouts": {"round": 0.5, "start": 1.0, "start_grace": 0.05, "linger": 0.5, "alone": 20.0},
+    }
+    return make_network(folder, 4, **{**usual, **more})
+
+
+def slow_link(*_: object) -> float:
+    return 0.02
+
+
+def test_health_and_metrics_tell_the_truth(tmp_path: Path) -> None:
+    """Friction 13: lost and back as events, as metrics, and in /health."""
+    file = four(tmp_path)
+    with VirtualWorld(link=slow_link) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out")
+        for peer in range(4):
+            nodes.start(peer, metrics_port=0 if peer == 0 else None)
+        world.run(3.0)
+        node = nodes.latest[0]
+        assert node.page is not None
+        assert fetch(node.page.port, "/health") == (200, "ok\n")
+        nodes.kill(1)
+        world.run(5.0)
+        assert fetch(node.page.port, "/health") == (200, "ok\n")  # two are left, of which one may lie
+        text = fetch(node.page.port, "/metrics")[1]
+        assert 'byzmesh_neighbour_up{neighbour="1"} 0.0' in text and 'byzmesh_neighbour_up{neighbour="2"} 1.0' in text
+        assert "# TYPE byzmesh_messages_silent_total counter" in text and f"byzmesh_round {node.peer.round:.1f}" in text
+        nodes.kill(2)
+        world.run(7.0)
+        assert fetch(node.page.port, "/health") == (503, "hears 1 of 3 neighbours, of which 1 may lie\n")
+        nodes.start(1)
+        nodes.start(2)
+        world.run(9.0)
+        assert fetch(node.page.port, "/health") == (200, "ok\n")
+        assert fetch(node.page.port, "/secret")[0] == 404
+        node.folder.written = False
+        assert "checkpoint" in str(trouble(node))
+        node.folder.written = True
+        node.ended -= 1000.0
+        assert "no round ended" in str(trouble(node))
+    events = [(what, facts["neighbour"]) for _, peer, what, facts in nodes.log if peer == 0 and "neighbour " in what]
+    assert events[:2] == [("neighbour lost", 1), ("neighbour lost", 2)]
+    assert sorted(events[2:]) == [("neighbour back", 1), ("neighbour back", 2)]
+
+
+@pytest.mark.parametrize("rounds", [400, 100_000])
+def test_a_peer_that_comes_back_after_the_others_left_does_not_train_alone(tmp_path: Path, rounds: int) -> None:
+    """Row 9: it gives up with its own exit code, and its checkpoint is from when it had company."""
+    file = four(tmp_path, rounds=rounds, timeouts={"round": 0.05, "start": 0.1, "linger": 0.1, "alone": 5.0})
+    with VirtualWorld(link=slow_link) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out")
+        for peer in range(4):
+            nodes.start(peer)
+        world.run(2.0)
+        for peer in range(4):
+            nodes.kill(peer)
+        saved = load_checkpoint(tmp_path / "out" / "peer3.ckpt")[1]["round"]
+        nodes.start(3)
+        with pytest.raises(Isolated, match="heard none") as failure:
+            world.run(100.0)
+    assert failure.value.exit_code == 4 and saved > 0
+    assert load_checkpoint(tmp_path / "out" / "peer3.ckpt")[1]["round"] == saved
+    assert world.time < 40.0
+
+
+def test_a_model_comes_out_of_a_running_peer(tmp_path: Path, samples: Path) -> None:
+    """Friction 11."""
+    file = four(tmp_path, problem={"name": "softmax", "dataset": str(samples)}, rounds=20)
+    with VirtualWorld(link=slow_link) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out")
+        for peer in range(4):
+            nodes.start(peer)
+        world.run(done=lambda: (tmp_path / "out" / "peer2.ckpt").exists())
+        task, model, peer, number = peer_model(tmp_path / "out", 2)
+        assert peer == 2 and number < 20 and model.shape == (task.dimension,)
+        with pytest.raises(ConfigError, match="choose by --worker"):
+            peer_model(tmp_path / "out")
+        world.run()
+    to = tmp_path / "model.safetensors"
+    done = command("export", tmp_path / "out", "--worker", 2, "--to", to)
+    assert done.returncode == 0 and "peer 2" in done.stdout and "round 20" in done.stdout, done.stderr
+    from safetensors.numpy import load_file
+
+    assert set(load_file(to)) == {"weight", "bias"}
+    with pytest.raises(ConfigError, match="no checkpoint of a peer"):
+        peer_model(tmp_path)
+
+
+def test_a_warm_start(tmp_path: Path) -> None:
+    first = four(tmp_path / "first", rounds=30)
+    models = train(first, tmp_path / "first", tmp_path / "first" / "out")
+    second = four(tmp_path / "second", rounds=30)
+    keys = load_keys(tmp_path / "second" / "peer0.key")
+
+    def made(out: str, **options: Any) -> Node:
+        with VirtualWorld() as world:
+            return Node(second, 0, keys, out=tmp_path / out, world=world, **options)
+
+    warm = made("warm", start_from=tmp_path / "first" / "out" / "peer3.ckpt")
+    np.testing.assert_array_equal(warm.model[0], models[3])
+    assert warm.peer.round == 0 and not np.array_equal(made("cold").model[0], models[3])
+    save_checkpoint(tmp_path / "other.ckpt", {"model": np.zeros((1, 6))}, {})
+    with pytest.raises(DataError, match="5 parameters"):
+        made("bad", start_from=tmp_path / "other.ckpt")
+
+
+def test_the_deployed_file_can_be_certified(tmp_path: Path) -> None:
+    """Friction 15."""
+    four(tmp_path)
+    done = command("certify", tmp_path / "network.yaml", "--search", 0)
+    assert (
+        done.returncode in (0, 1, 3) and "IOS on complete: 4 nodes, any of which may lie, at most 1" in done.stdout
+    ), done.stderr
