@@ -192,6 +192,8 @@ class Rule:
     """Works on each coordinate separately: no coefficients."""
     coefficients: Callable[[Block], Floats] | None = None
     """The whole rule as a function of the geometry, if it is one; pre-aggregators build on it."""
+    weights_alone_at_zero: bool = False
+    """With f = 0 the coefficients depend on nothing but the weights and on which messages arrived."""
     keeps_own: bool = False
     """The receiver's own model is never cut, whatever the neighbours send."""
     virtual_mixing: VirtualMixing | None = None

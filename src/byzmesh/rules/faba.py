@@ -45,6 +45,7 @@ def faba(own: str = "inside") -> Rule:
         feasible=CUTS_FARTHEST if own == "inside" else CUTS_FARTHEST_FROM_OTHERS,
         options={"own": own},
         keeps_own=True,
+        weights_alone_at_zero=True,
         virtual_mixing="equal",
         contraction=inside if own == "inside" else MEAN_WITHOUT_CUTS,
     )

@@ -50,6 +50,7 @@ def ios() -> Rule:
         coefficients,
         feasible=CUTS_FARTHEST,
         uses_weights=True,
+        weights_alone_at_zero=True,
         keeps_own=True,
         virtual_mixing="to-own",
         contraction=by_weight(first_wrong_cut, "the first wrong cut", beside=(cutting(THEOREM_3, "Theorem 3"),)),

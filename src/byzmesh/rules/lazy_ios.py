@@ -29,6 +29,7 @@ def lazy_ios() -> Rule:
         coefficients,
         feasible=CUTS_FARTHEST,
         uses_weights=True,
+        weights_alone_at_zero=True,
         keeps_own=True,
         virtual_mixing="to-own",
         contraction=by_weight(twice_over_the_rest, "the first wrong cut"),

@@ -128,4 +128,6 @@ def mda() -> Rule:
     def coefficients(block: Block) -> Floats:
         return normalised(tightest(block.distance2, block.present, block.f, block.tie))
 
-    return gram_rule("MDA", coefficients, feasible=SEARCHABLE, contraction=MEAN_WITHOUT_CUTS)
+    return gram_rule(
+        "MDA", coefficients, feasible=SEARCHABLE, weights_alone_at_zero=True, contraction=MEAN_WITHOUT_CUTS
+    )

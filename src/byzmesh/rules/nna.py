@@ -41,6 +41,7 @@ def nna() -> Rule:
         "NNA",
         coefficients,
         feasible=BELOW_NEIGHBOURS,
+        weights_alone_at_zero=True,
         keeps_own=True,
         virtual_mixing="equal",
         contraction=Contraction(moved_at_most, "the nearest are kept, equal weights"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import fast
-from byzmesh.rules.gram.small_kernels import add_products, pool_row
+from byzmesh.rules.gram.small_kernels import add_products
 from byzmesh.types import Array
 
 _BLOCK = 512
@@ -79,79 +79,174 @@ def center_columns(
 
 
 @fast
+def combine(own: Array, terms: Array, share: Array, message: int, left: int, size: int, target: Array) -> None:
+    """target[:size] = columns left .. left + size of message sum_j share[message, j] own[terms[message, j]]."""
+    kind = own.dtype.type
+    for column in range(size):
+        target[column] = kind(0.0)
+    for term in range(terms.shape[1]):
+        factor = kind(share[message, term])
+        if factor != kind(0.0):
+            line = own[terms[message, term], left : left + size]
+            for column in range(size):
+                target[column] += factor * line[column]
+
+
+@fast
+def _differ(line: Array, centre: Array, shrink: Any, target: Array) -> None:
+    if shrink == target.dtype.type(1.0):
+        for column in range(target.size):
+            target[column] = line[column] - centre[column]
+    else:
+        for column in range(target.size):
+            target[column] = line[column] * shrink - centre[column] * shrink
+
+
+@fast
+def _add(line: Array, centre: Array, weight: Any, target: Array) -> None:
+    for column in range(target.size):
+        target[column] += weight * (line[column] - centre[column])
+
+
+@fast
+def build_messages(own: Array, terms: Array, share: Array, out: Array) -> None:
+    """out[q] = message q of a combination."""
+    for message in range(out.shape[0]):
+        for left in range(0, out.shape[1], _BLOCK):
+            size = min(_BLOCK, out.shape[1] - left)
+            combine(own, terms, share, message, left, size, out[message, left : left + size])
+
+
+@fast
 def neighbourhood_products(
-    own: Array, messages: Array, anchors: Array, index: Array, present: Array, factor: Array, scale: Array, out: Array
+    own: Array,
+    messages: Array,
+    terms: Array,
+    share: Array,
+    anchors: Array,
+    index: Array,
+    present: Array,
+    needed: Array,
+    factor: Array,
+    scale: Array,
+    out: Array,
 ) -> None:
     """out[r, i, j] = <y_i - own_r, y_j - own_r> for each receiver separately; zero where a slot is absent.
 
-    The outer loop runs over blocks of columns, the inner one over receivers: a block of all rows stays in the cache
-    while every neighbourhood reads its part of it.
+    The rows of a pool are `own`, then `messages` or combinations of own rows (`terms`, `share`), then `anchors`.
+    Receivers that are not `needed` get zeros. Blocks of columns of an inbox stay in the cache; their sums are added in
+    float64.
     """
-    width, slots = own.shape[1], index.shape[1]
+    width, slots, count = own.shape[1], index.shape[1], own.shape[0]
+    before = count + messages.shape[0] + terms.shape[0]
     kind = own.dtype.type
-    block = _BLOCK // 2
-    padded = (slots + 3) // 4 * 4  # with rows of zeros, so that there is no remainder
-    buffer = np.zeros((padded, block), own.dtype)
-    sums = np.empty((padded, padded))
-    held = np.empty(slots, np.int64)
+    buffer = np.zeros(((slots + 3) // 4 * 4, _BLOCK), own.dtype)  # rows of zeros at the end: no remainder
+    sums = np.empty((buffer.shape[0], buffer.shape[0]))
+    held, same = np.empty(slots, np.int64), np.empty(slots, np.int64)
     out[:] = 0.0
-    for left in range(0, width, block):
-        size = min(block, width - left)
-        for receiver in range(index.shape[0]):
-            used = 0
-            for slot in range(1, slots):
-                if present[receiver, slot]:
-                    held[used] = slot
-                    used += 1
+    for receiver in range(index.shape[0]):
+        if not needed[receiver]:
+            continue
+        used = 0
+        for slot in range(1, slots):
+            if present[receiver, slot]:
+                held[used] = slot
+                same[used] = used
+                for place in range(used):  # liars often tell the same
+                    if index[receiver, held[place]] == index[receiver, slot]:
+                        same[used] = place
+                        break
+                used += 1
+        rows = (used + 3) // 4 * 4
+        sums[:rows, :rows] = 0.0
+        for left in range(0, width, _BLOCK):
+            size = min(_BLOCK, width - left)
             centre = own[index[receiver, 0], left : left + size]
             for place in range(used):
                 row = index[receiver, held[place]]
-                line = pool_row(own, messages, anchors, row, left, size)
-                shrink = kind(factor[row])
                 target = buffer[place, :size]
-                for column in range(size):
-                    target[column] = line[column] * shrink - centre[column] * shrink
-            rows = (used + 3) // 4 * 4
+                shrink = kind(factor[row])
+                if same[place] < place:
+                    target[:] = buffer[same[place], :size]
+                    continue
+                if row < count:
+                    _differ(own[row, left : left + size], centre, shrink, target)
+                elif row < count + terms.shape[0]:
+                    combine(own, terms, share, row - count, left, size, target)
+                    _differ(target, centre, shrink, target)
+                elif row < before:
+                    _differ(messages[row - count, left : left + size], centre, shrink, target)
+                else:
+                    _differ(anchors[row - before, left : left + size], centre, shrink, target)
             buffer[used:rows, :size] = kind(0.0)
-            sums[:rows, :rows] = 0.0
             add_products(buffer[:rows], size, sums)
-            for i in range(used):
-                for j in range(i + 1):
-                    out[receiver, held[i], held[j]] += sums[i, j]
-    for receiver in range(index.shape[0]):
-        for i in range(1, slots):
-            for j in range(1, i + 1):
-                value = out[receiver, i, j] * scale[index[receiver, i]] * scale[index[receiver, j]]
-                out[receiver, i, j] = value
-                out[receiver, j, i] = value
+        for i in range(used):
+            for j in range(i + 1):
+                one, other = held[i], held[j]
+                value = sums[i, j] * scale[index[receiver, one]] * scale[index[receiver, other]]
+                out[receiver, one, other] = value
+                out[receiver, other, one] = value
 
 
 @fast
 def mix_rows(
-    own: Array, messages: Array, anchors: Array, index: Array, coefficient: Array, centred: bool, out: Array
+    own: Array,
+    messages: Array,
+    terms: Array,
+    share: Array,
+    anchors: Array,
+    index: Array,
+    coefficient: Array,
+    out: Array,
 ) -> None:
-    """out[r] = sum_k coefficient[r, k] y_{index[r, k]}, summed as differences from slot 0's row if `centred`."""
-    width = own.shape[1]
+    """out[r] = sum_k coefficient[r, k] y_{index[r, k]}, summed as differences from slot 0's row; rows as above.
+
+    A combination enters by its terms, so it is never built. Four own rows at a time, which keeps the sums in registers.
+    """
+    width, slots, count = own.shape[1], index.shape[1], own.shape[0]
+    before = count + messages.shape[0] + terms.shape[0]
     kind = own.dtype.type
-    for left in range(0, width, _BLOCK // 2):
-        size = min(_BLOCK // 2, width - left)
-        for receiver in range(index.shape[0]):
-            total = 0.0
-            for slot in range(index.shape[1]):
-                total += coefficient[receiver, slot]
-            lead = kind(total) if centred else kind(0.0)
+    row = np.empty(slots * (1 + terms.shape[1]) + 3, np.int64)
+    weight = np.empty(row.size, own.dtype)
+    for receiver in range(index.shape[0]):
+        used, total = 0, coefficient[receiver, 0]
+        for slot in range(1, slots):
+            value, source = coefficient[receiver, slot], index[receiver, slot]
+            if value == 0.0:
+                continue
+            if count <= source < count + terms.shape[0]:
+                for term in range(terms.shape[1]):
+                    part = value * share[source - count, term]
+                    if part != 0.0:
+                        row[used], weight[used] = terms[source - count, term], kind(part)
+                        total += part
+                        used += 1
+            else:
+                total += value
+                if source < count:
+                    row[used], weight[used] = source, kind(value)
+                    used += 1
+        while used % 4:
+            row[used], weight[used] = index[receiver, 0], kind(0.0)
+            used += 1
+        lead = kind(total)
+        for left in range(0, width, _BLOCK):
+            size = min(_BLOCK, width - left)
             centre = own[index[receiver, 0], left : left + size]
             target = out[receiver, left : left + size]
             for column in range(size):
                 target[column] = lead * centre[column]
-            for slot in range(1 if centred else 0, index.shape[1]):
-                if coefficient[receiver, slot] == 0.0:
-                    continue
-                factor = kind(coefficient[receiver, slot])
-                line = pool_row(own, messages, anchors, index[receiver, slot], left, size)
-                if centred:
-                    for column in range(size):
-                        target[column] += factor * (line[column] - centre[column])
-                else:
-                    for column in range(size):
-                        target[column] += factor * line[column]
+            for first in range(0, used, 4):
+                b0, b1 = own[row[first], left : left + size], own[row[first + 1], left : left + size]
+                b2, b3 = own[row[first + 2], left : left + size], own[row[first + 3], left : left + size]
+                w0, w1, w2, w3 = weight[first], weight[first + 1], weight[first + 2], weight[first + 3]
+                for column in range(size):
+                    c = centre[column]
+                    pair = w0 * (b0[column] - c) + w1 * (b1[column] - c)
+                    target[column] += pair + (w2 * (b2[column] - c) + w3 * (b3[column] - c))
+            for slot in range(1, slots):
+                value, source = coefficient[receiver, slot], index[receiver, slot]
+                if value != 0.0 and source >= before:
+                    _add(anchors[source - before, left : left + size], centre, kind(value), target)
+                elif value != 0.0 and source >= count + terms.shape[0]:
+                    _add(messages[source - count, left : left + size], centre, kind(value), target)

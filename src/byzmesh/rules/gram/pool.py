@@ -14,11 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.compiled import over_parts
 from byzmesh.rules.gram.basis import Basis
-from byzmesh.rules.gram.block_kernels import mix_rows, peak_bits
+from byzmesh.rules.gram.block_kernels import build_messages, peak_bits
 from byzmesh.rules.gram.slots import combination_peaks, scatter
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.types import Booleans, Floats, Integers
+
+PARALLEL = 64
+"""From this many rows a second thread pays off."""
 
 
 def peaks(rows: Any) -> Floats:
@@ -31,7 +35,9 @@ def peaks(rows: Any) -> Floats:
         return _peaks_elsewhere(rows)
     rows = np.ascontiguousarray(rows)
     integer = np.dtype(f"i{rows.itemsize}").type
-    top = peak_bits(rows.view(integer), integer(np.iinfo(integer).max)).view(rows.dtype).astype(np.float64)
+    bits, mask = rows.view(integer), integer(np.iinfo(integer).max)
+    top = np.concatenate(over_parts(lambda part: peak_bits(bits[part], mask), len(rows), PARALLEL))
+    top = top.view(rows.dtype).astype(np.float64)
     return np.where(np.isnan(top), np.inf, top)
 
 
@@ -117,8 +123,9 @@ class Pool:
         index, coefficient = self.combination
         if isinstance(self.own, np.ndarray):
             out = np.empty((len(index), self.own.shape[1]), self.own.dtype)
-            none = self.own[:0]
-            mix_rows(self.own, none, none, index, coefficient, False, out)
+            over_parts(
+                lambda part: build_messages(self.own, index[part], coefficient[part], out[part]), len(index), PARALLEL
+            )
             return out
         matrix = np.zeros((len(index), len(self.own)))
         scatter(index, coefficient, matrix)

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.compiled import over_parts
 from byzmesh.rules.gram import strategy
-from byzmesh.rules.gram.basis import LARGEST, power_of_two
-from byzmesh.rules.gram.block_kernels import mix_rows, neighbourhood_products
+from byzmesh.rules.gram.blocks import Sources, in_turn
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.gram.slots import gather_blocks, scatter
 from byzmesh.types import Booleans, Floats, Integers
@@ -33,14 +31,12 @@ def inner_blocks(pool: Pool, index: Integers, present: Booleans) -> Floats:
     if not strategy.prefers_blocks(pool, receivers, slots):
         gather_blocks(pool.inner, index, present, out)
         return out
-    anchors = pool.own[:0] if pool.anchors is None else pool.anchors
-    scale = np.where(pool.usable, power_of_two(pool.peak, pool.dtype), 1.0)
-    messages, factor, capped = pool.dense_messages(), 1.0 / scale, np.minimum(scale, LARGEST)
+    sources, every = Sources(pool, slots), np.ones(receivers, bool)
 
-    def work(part: slice) -> None:
-        neighbourhood_products(pool.own, messages, anchors, index[part], present[part], factor, capped, out[part])
+    def work(few: slice) -> None:
+        out[few] = sources.products(index[few], present[few], every[few])
 
-    over_parts(work, receivers, strategy.RECEIVERS)
+    in_turn(work, receivers)
     return out
 
 
@@ -49,13 +45,8 @@ def mix(pool: Pool, index: Integers, coefficient: Floats) -> Any:
     receivers, slots = index.shape
     if strategy.prefers_blocks(pool, receivers, slots):
         out = np.empty((receivers, pool.own.shape[1]), pool.own.dtype)
-        anchors = pool.own[:0] if pool.anchors is None else pool.anchors
-        messages = pool.dense_messages()
-
-        def work(part: slice) -> None:
-            mix_rows(pool.own, messages, anchors, index[part], coefficient[part], True, out[part])
-
-        over_parts(work, receivers, strategy.RECEIVERS)
+        sources = Sources(pool, slots)
+        in_turn(lambda few: sources.mix(index[few], coefficient[few], out[few]), receivers)
         return out
     matrix = np.zeros((receivers, pool.size))
     scatter(index, coefficient, matrix)

@@ -26,18 +26,25 @@ import numpy as np
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, no_state, settle
 from byzmesh.rules.feasible import Feasible
+from byzmesh.rules.gram import strategy
+from byzmesh.rules.gram.blocks import mixed
 from byzmesh.rules.gram.products import inner_blocks, mix, tie_tolerance
 from byzmesh.types import Booleans, Floats, Integers
 
 
 def block_of(inbox: Inbox, f: Integers) -> Block:
     """The geometry of an inbox, with the bound f that applies to what arrived."""
+    return _block(inbox, f, inner_blocks(inbox.pool, inbox.index, inbox.present), slice(None))
+
+
+def _block(inbox: Inbox, f: Integers, inner: Floats, few: slice) -> Block:
+    """The geometry of some of the receivers."""
     return Block(
-        inner=inner_blocks(inbox.pool, inbox.index, inbox.present),
-        weight=inbox.weight,
-        present=inbox.present,
-        f=f,
-        receiver=inbox.receiver,
+        inner=inner,
+        weight=inbox.weight[few],
+        present=inbox.present[few],
+        f=f[few],
+        receiver=inbox.receiver[few],
         tie=tie_tolerance(inbox.pool.dtype),
         round=inbox.round,
     )
@@ -88,14 +95,16 @@ def gram_rule(
     self_weight: Callable[[Inbox], Floats] | None = None,
     init: Callable[[Any], State] = no_state,
     feasible: Feasible | None = None,
+    weights_alone_at_zero: bool = False,
     **facts: Any,
 ) -> Rule:
-    """A rule from its coefficients.
+    """A rule from its coefficients. They may be asked for some of the receivers at a time.
 
     anchor       (inbox, state) -> (R, D) points that become one more, last slot (centred clipping's centre)
     remember     whether the next state is this round's output
     self_weight  r_n if it is not the coefficient of slot 0
     feasible     the condition on f, for a rule that uses f
+    weights_alone_at_zero  see `Rule`: large networks then compute no distances where f = 0
     facts        the other fields of `Rule`
 
     >>> import byzmesh as bm
@@ -107,12 +116,22 @@ def gram_rule(
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         f, kept = settle(inbox, feasible)
         held = inbox if anchor is None else anchored(inbox, anchor(inbox, state))
-        chosen = checked(coefficients(block_of(held, f)), held.index.shape, name)
-        if not np.isfinite(chosen.sum()):  # the rule has no answer for an inbox: that receiver keeps its own model
-            kept = kept | ~np.isfinite(chosen).all(axis=1)
-        if kept.any():
-            chosen = np.where(kept[:, None], np.arange(chosen.shape[1]) == 0, chosen)
-        models = keep_own(inbox, mix(held.pool, held.index, chosen), kept)
+
+        def decide(few: slice, inner: Floats) -> Floats:
+            chosen = checked(coefficients(_block(held, f, inner, few)), held.index[few].shape, name)
+            if not np.isfinite(chosen.sum()):  # the rule has no answer for an inbox: that receiver keeps its own model
+                kept[few] |= ~np.isfinite(chosen).all(axis=1)
+            if kept[few].any():
+                chosen = np.where(kept[few, None], np.arange(chosen.shape[1]) == 0, chosen)
+            return chosen
+
+        if strategy.prefers_blocks(held.pool, *held.index.shape):
+            needed = (f > 0) if weights_alone_at_zero else np.ones(len(f), bool)
+            chosen, models = mixed(held.pool, held.index, held.present, needed, decide)
+        else:
+            chosen = decide(slice(None), inner_blocks(held.pool, held.index, held.present))
+            models = mix(held.pool, held.index, chosen)
+        models = keep_own(inbox, models, kept)
         share = None if anchor is None else chosen[:, -1]
         inside = chosen if anchor is None else chosen[:, :-1]
         weight = inside[:, 0] if self_weight is None else self_weight(inbox)
@@ -120,4 +139,5 @@ def gram_rule(
         return outcome, models if remember else state
 
     whole = coefficients if anchor is None else None
+    facts["weights_alone_at_zero"] = weights_alone_at_zero
     return Rule(name, apply, init=init, feasible=feasible, coefficients=whole, **facts)

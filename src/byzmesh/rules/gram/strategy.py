@@ -26,6 +26,9 @@ CHUNK = 8192
 COLUMNS = 1 << 16
 """From this many columns a second thread pays off."""
 
+TOGETHER = 32
+"""Receivers of a large network whose inboxes are in the cache together."""
+
 RECEIVERS = 64
 """From this many receivers a second thread pays off."""
 
@@ -42,3 +45,8 @@ def prefers_fused(rows: int) -> bool:
 def prefers_blocks(pool: Pool, receivers: int, slots: int) -> bool:
     """Whether separate K x K blocks cost less than the full Gram matrix."""
     return isinstance(pool.own, np.ndarray) and receivers * slots * slots * 4 < pool.size * pool.size
+
+
+def builds_messages(pool: Pool, slots: int) -> bool:
+    """Whether to build combinations once: those of so many terms that an inbox has fewer rows."""
+    return pool.combination is not None and pool.combination[0].shape[1] > 2 * slots
