@@ -2,6 +2,7 @@
 
 labels          names given by the user or by a grid's `case`
 network.label   the name of a user's own graph: the stem of its file
+network.names   what the user calls its nodes
 plugins         where the code of a user's own parts is (the identity of that code is part of the run's key)
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-NAMES = ("labels", "plugins", "network.label")
+NAMES = ("labels", "plugins", "network.label", "network.names")
 
 
 def is_name(path: str) -> bool:
@@ -43,8 +44,10 @@ def only_names(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     names = {key: config[key] for key in ("labels", "plugins") if config.get(key)}
     network = config.get("network")
-    if isinstance(network, Mapping) and network.get("label"):
-        names["network"] = {"label": network["label"]}
+    if isinstance(network, Mapping) and (
+        given := {key: network[key] for key in ("label", "names") if network.get(key)}
+    ):
+        names["network"] = given
     return names
 
 

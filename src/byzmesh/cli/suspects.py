@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from byzmesh.cli._options import STORE, Json, StorePath, Where
 from byzmesh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from byzmesh.networks import Network
 
 ORDER = 140
 
@@ -18,7 +21,9 @@ def command(
     store: StorePath = STORE,
     where: Where = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the cuts on the graph: PNG, SVG or PDF.")] = None,
-    worker: Annotated[int | None, typer.Option(help="Show the neighbours of this worker only.")] = None,
+    worker: Annotated[
+        str | None, typer.Option(help="Show the neighbours of this worker only, by number or name.")
+    ] = None,
     graded: Annotated[
         bool,
         typer.Option("--graded", help="How often the named workers really lie, over all runs that match --where."),
@@ -36,6 +41,7 @@ def command(
 
     from byzmesh.config.filters import filters, one_run
     from byzmesh.store import open_store
+    from byzmesh.sweeps.build import network_as_run
     from byzmesh.sweeps.forensics import grade, suspects
 
     with open_store(store, readonly=True) as opened:
@@ -43,11 +49,14 @@ def command(
             grades = grade(opened, [stored.key for stored in opened.list(filters(opened, where), current=True)])
             typer.echo(json.dumps(asdict(grades)) if as_json else grades_in_words(grades))
             return
-        findings = suspects(opened, one_run(opened, run, where), draw)
+        key = one_run(opened, run, where)
+        findings = suspects(opened, key, draw)
+        network = network_as_run(opened.get(key).config)
     if as_json:
-        typer.echo(json.dumps(asdict(findings)))
+        named = {} if network.names is None else {"names": list(network.names)}
+        typer.echo(json.dumps({**asdict(findings), **named}))
     else:
-        print_findings(findings, worker)
+        print_findings(findings, network, None if worker is None else network.node(worker))
 
 
 def grades_in_words(grades: Any) -> str:
@@ -63,7 +72,7 @@ def grades_in_words(grades: Any) -> str:
     return "\n".join(lines)
 
 
-def print_findings(findings: Any, worker: int | None) -> None:
+def print_findings(findings: Any, network: Network, worker: int | None) -> None:
     """Print a summary in words, then how often each was cut, over the network or at one worker."""
     from rich.console import Console
     from rich.table import Table
@@ -72,7 +81,7 @@ def print_findings(findings: Any, worker: int | None) -> None:
 
     console = Console()
     if findings.verdict == "named":
-        names = ", ".join(map(str, findings.named))
+        names = ", ".join(network.label(node) for node in findings.named)
         console.print(
             f"Named: {names}, cut in {OFTEN:.0%} of the rounds or more, all others in less than {SELDOM:.0%}."
         )
@@ -98,12 +107,14 @@ def print_findings(findings: Any, worker: int | None) -> None:
     shown = findings.network
     if worker is not None:
         if worker not in findings.worker:
-            raise ConfigError(f"worker {worker} cut nobody; workers that did: {sorted(findings.worker)}")
+            others = ", ".join(network.label(node) for node in sorted(findings.worker))
+            raise ConfigError(f"worker {network.label(worker)} cut nobody; workers that did: {others}")
         shown = findings.worker[worker]
-    table = Table(title="cuts" if worker is None else f"cuts by worker {worker}", title_justify="left")
+    title = "cuts" if worker is None else f"cuts by worker {network.label(worker)}"
+    table = Table(title=title, title_justify="left")
     for heading in ("worker", "cut", "truth"):
         table.add_column(heading, justify="right")
     for one in shown:
         truth = "" if one.lies is None else "lies" if one.lies else "honest"
-        table.add_row(str(one.sender), f"{one.rate:.1%}", truth)
+        table.add_row(network.label(one.sender), f"{one.rate:.1%}", truth)
     console.print(table)

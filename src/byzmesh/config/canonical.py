@@ -32,7 +32,9 @@ def canonical_network(spec: Any) -> dict[str, Any]:
         return {**topologies.canonical({"name": given["name"], **options}), **rest}
     edges = built.links.both_ways().tolist()
     label = Path(given["file"]).stem if "file" in given else given.get("label")
-    named = {} if label in (None, *UNNAMED) else {"label": label}
+    named: dict[str, Any] = {} if label in (None, *UNNAMED) else {"label": label}
+    if built.names is not None:
+        named["names"] = list(built.names)
     return {"edges": edges, "n": built.n, **rest, **named}
 
 

@@ -77,6 +77,9 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
     if letters >= SMALLEST_LETTERS:
         for node, (x, y) in enumerate(spots):
             axes.text(x, y, str(node), color="white", fontsize=letters, ha="center", va="center_baseline", zorder=3)
+            if network.names is not None:
+                below = y - size / 144.0 - 0.02  # points of the marker's radius in inches
+                axes.text(x, below, network.label(node), fontsize=0.8 * letters, ha="center", va="top", zorder=3)
     title = f"{network.name}: {len(network.honest)} honest, {len(network.byzantine)} lying"
     if cut is not None:
         title += "; the redder a link, the more often cut"

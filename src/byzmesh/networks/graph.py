@@ -161,7 +161,7 @@ class Network(Facts):
         """The network that a spec describes; these options replace those of the spec.
 
         spec        the name of a topology or a file (by its suffix), a `Network`, or a mapping with `name` and the
-                    topology's parameters, with `file`, or with `edges` (and `n`, `label`), and the options below
+                    topology's parameters, with `file`, or with `edges` (`n`, `label`, `names`), and the options below
         byzantine   None: the topology's own liars (the published graphs have some, the others none); "none"; a list of
                     node ids; or how many, placed at random by `seed`
         weights     a scheme of `byzmesh.networks.weights` (default Metropolis-Hastings) or an (n, n) array
@@ -185,9 +185,7 @@ class Network(Facts):
             specs.only(given, "file")
             return cls.from_file(Path(folder) / str(given["file"]), **rest, seed=start)
         if "edges" in given:
-            specs.only(given, "edges", "n", "label")
-            pairs = [tuple(edge) for edge in given["edges"]]
-            return cls.from_edges(pairs, given.get("n"), **rest, seed=start, name=given.get("label", "edges"))
+            return cls.from_parts(replace(specs.of_edges(given), byzantine=rest.pop("byzantine")), **rest, seed=start)
         return cls.from_parts(specs.of_topology(given, start, rest["byzantine"]), weights=rest["weights"], seed=start)
 
     def _changed(self, byzantine: Any, weights: Any, seed: int, parameters: Mapping[str, Any]) -> Network:

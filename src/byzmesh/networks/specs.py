@@ -8,7 +8,7 @@ from typing import Any
 
 from byzmesh.errors import ConfigError, UnknownOption, brief, nearest
 from byzmesh.networks import io
-from byzmesh.networks.adjacency import Parts, parts_of_networkx
+from byzmesh.networks.adjacency import Parts, links_of_edges, parts_of_networkx
 from byzmesh.networks.topologies import topologies
 
 
@@ -29,6 +29,21 @@ def as_mapping(spec: Any) -> dict[str, Any]:
         keys = ", ".join(map(str, spec)) or "none"
         raise ConfigError(f"a network given as a mapping needs 'name', 'file' or 'edges', got the keys {keys}")
     return dict(spec)
+
+
+def of_edges(given: Mapping[str, Any]) -> Parts:
+    """A list of `edges`, with the number of nodes `n`, the name of the graph `label` and those of its nodes `names`.
+
+    >>> of_edges({"edges": [[0, 1]], "names": ["Lon", "Par"]}).names
+    ('Lon', 'Par')
+    """
+    only(given, "edges", "n", "label", "names")
+    links = links_of_edges([tuple(edge) for edge in given["edges"]], given.get("n"))
+    names = given.get("names")
+    if names is not None and (isinstance(names, str) or len(set(names)) != links.n or len(names) != links.n):
+        raise ConfigError(f"names must give each of the {links.n} nodes a name of its own, got {brief(names)}")
+    named = None if names is None else tuple(map(str, names))
+    return Parts(links=links, name=given.get("label", "edges"), names=named)
 
 
 def of_topology(given: Mapping[str, Any], seed: int, byzantine: Any) -> Parts:
