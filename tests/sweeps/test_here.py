@@ -41,7 +41,7 @@ def test_the_same_as_by_processes_and_told_how_far(grid_file: GridFile, tmp_path
 def test_a_stop_comes_between_rounds_and_the_next_call_goes_on(
     grid_file: GridFile, tmp_path: Path, number: signal.Signals
 ) -> None:
-    written = configs(grid_file(rounds=3000, axes={"seed": [0, 1]}))
+    written = configs(grid_file(rounds=300, axes={"seed": [0, 1]}))
     store = tmp_path / "runs.db"
     first: list[int] = []
 
@@ -56,7 +56,7 @@ def test_a_stop_comes_between_rounds_and_the_next_call_goes_on(
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
     with open_store(store) as opened:
         (kept,) = opened.list(status="interrupted")
-        assert kept.rounds is not None and 0 < kept.rounds < 3000
+        assert kept.rounds is not None and 0 < kept.rounds < 300
         assert os.listdir(tmp_path / "runs.db.checkpoints") == [kept.key]
     begun: list[int] = []
 
