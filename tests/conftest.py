@@ -1,4 +1,4 @@
-"""What several rooms share: a small data set, grids over it, and no process left behind."""
+"""Fixtures that several rooms share: a small data set, grids over it, and cleaning up processes."""
 
 from __future__ import annotations
 

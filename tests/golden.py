@@ -1,4 +1,4 @@
-"""Golden files: texts that must be exact, read by a person before they were committed.
+"""Golden files: texts that must match exactly and that a person read before committing.
 
 `BYZMESH_GOLDEN=write pytest tests/...` writes them anew; then read the difference.
 """

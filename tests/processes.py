@@ -1,4 +1,4 @@
-"""The command line as users call it, in processes of its own, and what it leaves in a store."""
+"""The command line in its own processes, as users call it, and what it leaves in a store."""
 
 import contextlib
 import multiprocessing
@@ -88,7 +88,7 @@ def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
 
 
 def output(process: subprocess.Popen[str]) -> IO[str]:
-    """What a process says, line by line."""
+    """What a process prints, line by line."""
     assert process.stdout is not None
     return process.stdout
 
@@ -138,7 +138,7 @@ PATIENCE = 120.0
 
 
 def wait_for(condition: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
-    """Look again and again, but not for ever, nor after the process has ended."""
+    """Polls until the condition holds, the process ends or the time limit is reached."""
     pause = threading.Event()
     for _ in range(int(PATIENCE / 0.02)):
         if condition():
@@ -155,7 +155,7 @@ def configs(path: Path) -> list[dict[str, Any]]:
 
 
 def alone(config: dict[str, Any]) -> tuple[Any, ...]:
-    """What a run gives by itself, in the form of `results`."""
+    """The result of a run computed alone, in the form of `results`."""
     run = compute(config)
     series = {name: values.tobytes() for name, values in run.metrics.items()}
     return (run.status, run.rounds, series, [] if run.edges is None else sorted(run.edges.counts.tolist()))

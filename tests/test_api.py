@@ -70,7 +70,7 @@ for found in pkgutil.walk_packages(bm.__path__, "byzmesh."):
     run_fresh(code)
 
 
-def test_listing_says_what_f_a_rule_bears() -> None:
+def test_listing_says_which_f_a_rule_tolerates() -> None:
     listed = {item.name: item for item in bm.list_rules()}
     assert listed["TriMean"].uses_f and "2f < d" in listed["TriMean"].feasible
     assert not listed["WeiMean"].uses_f

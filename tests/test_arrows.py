@@ -101,7 +101,7 @@ MODULES = {name_of(path) for path in modules()}
 
 
 def running(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node, inside functions too, but for what only a type checker sees."""
+    """Every syntax node, inside functions too, except under TYPE_CHECKING."""
     for node in ast.iter_child_nodes(tree):
         if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             yield node
@@ -109,7 +109,7 @@ def running(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def imported_modules(source: str) -> set[str]:
-    """Modules of byzmesh that a source imports when it runs, at once or inside a function."""
+    """Modules of byzmesh that a source text imports, at the top or inside functions."""
     names: set[str] = set()
     for node in running(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -121,7 +121,7 @@ def imported_modules(source: str) -> set[str]:
 
 
 def test_no_cycles() -> None:
-    """No module needs itself to be there, not even late: an import inside a function is no way round a cycle."""
+    """No module imports itself indirectly; imports inside functions count."""
     graph = {name_of(path): imported_modules(path.read_text()) - {name_of(path)} for path in modules()}
     try:
         TopologicalSorter(graph).prepare()

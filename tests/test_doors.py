@@ -1,4 +1,4 @@
-"""What users meet first: names that complete, arguments that are written out, examples that run."""
+"""What users meet first: completion, explicit arguments, examples that run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_public_name_has_an_example(name: str) -> None:
 
 
 def test_every_registry_has_a_door() -> None:
-    """A registry without a door is closed to third parties."""
+    """Without a `register_` function, third parties could not extend a registry."""
     doors = {name.removeprefix("register_") for name in bm.__all__ if name.startswith("register_")}
     singular = {"topologies": "topology", "weights": "weights"}
     assert doors == {singular.get(kind, kind.removesuffix("s")) for kind in registries()}

@@ -1,4 +1,4 @@
-"""A metric of one's own, in one file: run, store, table, chart, report and peers have it; nothing else was touched."""
+"""A user's metric in one file appears in runs, stores, tables, charts, reports and peers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def test_a_run_has_it() -> None:
+def test_runs_record_the_metric() -> None:
     result = bm.simulate(**BASE, rule="weimean", measure=["near_target", "own_parts"])
     values = result.metrics["near_target"]
     assert values[0] == 0.0 and values[-1] == np.mean(np.abs(result.models).max(axis=1) < 0.5)
@@ -78,7 +78,7 @@ def test_a_run_has_it() -> None:
     assert "near_target" not in bm.simulate(**BASE, rule="weimean").metrics
 
 
-def test_the_listing_has_it() -> None:
+def test_the_listing_shows_the_metric() -> None:
     (found,) = (item for item in bm.list_metrics() if item.name == "near_target")
     assert (found.unit, found.direction, found.scale) == ("percent", "up", "log")
     assert found.summary == "Fraction of the honest workers within 0.5 of the common minimum."
@@ -98,7 +98,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield opened
 
 
-def test_tables_plots_and_reports_have_it(store: Store, tmp_path: Path) -> None:
+def test_tables_plots_and_reports_show_the_metric(store: Store, tmp_path: Path) -> None:
     table = pivot(store, metric="near_target")
     assert table.cells["WeiMean", "none"].n == 2
     text = to_markdown(pivot_grid(table))
@@ -113,14 +113,14 @@ def test_tables_plots_and_reports_have_it(store: Store, tmp_path: Path) -> None:
     assert "Disagreement" not in html, "recorded unasked, shown when asked for"
 
 
-def test_the_command_line_has_it(store: Store, tmp_path: Path) -> None:
+def test_the_command_line_shows_the_metric(store: Store, tmp_path: Path) -> None:
     where = ("--store", store.path, "--metric", "near_target")
     assert "near target (%)" in run("table", *where).stdout
     assert "own_parts_least" in run("runs", "compare", *(r.key for r in store.list()[:2]), *where[:2]).stdout
     assert run("plot", *where, "--out", tmp_path / "plot.png").exit_code == 0
 
 
-def test_a_peer_has_it(tmp_path: Path) -> None:
+def test_peers_record_the_metric(tmp_path: Path) -> None:
     usual = {"edges": [[1, 2]], "rule": "weimean", "problem": QUADRATIC, "timeouts": {"linger": 0.1}}
     file = make_network(tmp_path, 3, **usual, rounds=2, measure=["near_target"])
     node = Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path / "out", metrics_port=0)

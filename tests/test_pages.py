@@ -1,4 +1,4 @@
-"""Every block of Python in the pages for those who extend byzmesh runs, in a process of its own registrations."""
+"""Every block of Python in the pages about extending byzmesh runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_the_block_runs(block: str) -> None:
+def test_every_python_block_of_the_pages_runs(block: str) -> None:
     with ExitStack() as stack:
         for registry in registries().values():
             stack.enter_context(registry.temporary())
         exec(compile(block, "page", "exec"), {"__name__": "page"})
 
 
-def test_there_are_blocks() -> None:
+def test_the_pages_have_python_blocks() -> None:
     assert len(BLOCKS) > 10

@@ -1,4 +1,4 @@
-"""Scripts and modules with parts of one's own: found, loaded once, again when they change; errors are one line."""
+"""Plugins: found, loaded once, loaded again when they change; errors are one line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_script_is_loaded_once_and_again_when_it_changed(tmp_path: Path) -> No
     assert vars(module())["here"] == "changed"
 
 
-def test_what_lies_beside_a_script_can_be_imported_and_equal_stems_live_together(tmp_path: Path) -> None:
+def test_a_script_imports_its_neighbours_and_two_scripts_may_share_a_name(tmp_path: Path) -> None:
     for folder, value in (("one", 1), ("two", 2)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.py").write_text(f"from helper_{folder} import value")
@@ -60,7 +60,7 @@ def test_modules_by_their_dotted_names(tmp_path: Path, monkeypatch: pytest.Monke
     assert texts_of(["lab.rules_of_the_lab"]) == {}
 
 
-def test_a_text_stands_for_a_file_that_is_not_here(tmp_path: Path) -> None:
+def test_a_scripts_text_replaces_a_missing_file(tmp_path: Path) -> None:
     path = str(tmp_path / "elsewhere.py")
     load_texts({path: "def answer():\n    return 42\n"})
     assert load_plugins([path]) == [path] and texts_of([path])[path].startswith("def answer")
@@ -79,7 +79,7 @@ def test_a_text_stands_for_a_file_that_is_not_here(tmp_path: Path) -> None:
     ],
     ids=["name", "syntax", "exit", "import", "lines"],
 )
-def test_what_goes_wrong_on_import_is_one_line_with_the_place(tmp_path: Path, text: str, message: str) -> None:
+def test_an_error_on_import_is_one_line_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     script = tmp_path / "bad.py"
     script.write_text(text)
     with pytest.raises(ConfigError) as stopped:
@@ -88,7 +88,7 @@ def test_what_goes_wrong_on_import_is_one_line_with_the_place(tmp_path: Path, te
     assert "byzmesh_plugin_bad" not in sys.modules
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"plugin .*none\.py: No such file or directory; give the path"):
         load_plugins(["none.py"], tmp_path)
     with pytest.raises(ConfigError, match=r"plugin nowhere\.rules: there is no module 'nowhere'; install it"):

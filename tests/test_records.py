@@ -1,4 +1,4 @@
-"""Records are built by keyword: a call with many values in a row cannot be read, nor a field be added in the middle."""
+"""Records are built by keyword: a call with many positional values is hard to read and breaks when a field is added."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def records() -> Iterator[type]:
 
 
 @pytest.mark.parametrize("record", list(records()), ids=lambda record: f"{record.__module__}.{record.__qualname__}")
-def test_five_values_or_more_go_by_their_names(record: type) -> None:
+def test_five_or_more_values_are_passed_by_name(record: type) -> None:
     parameters = inspect.signature(record).parameters.values()
     positional = [item.name for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
     assert len(positional) <= MOST_POSITIONAL, f"kw_only=True, or KW_ONLY after the first few: {positional}"

@@ -1,4 +1,4 @@
-"""Options have one name today, and runs stored under a former one are still the same runs."""
+"""Renamed options: runs stored under a former name are still the same runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_committed_config_is_one_of_today(committed: Path) -> None:
 
 
 @pytest.mark.parametrize("readonly", [True, False])
-def test_committed_runs_are_chosen_by_the_name_of_today(committed: Path, readonly: bool) -> None:
+def test_committed_runs_are_found_by_todays_option_names(committed: Path, readonly: bool) -> None:
     with open_store(committed, readonly=readonly) as store:
         everything = store.list()
         chosen = {run.key: run.config["problem"].get("dataset") for run in everything}  # a quadratic has none
@@ -94,7 +94,7 @@ def test_a_stored_run_is_not_computed_again(tmp_path: Path) -> None:
     assert sqlite3.connect(path).execute("SELECT count(*) FROM run_fields").fetchone() == (0,)
 
 
-def test_states_and_models_of_before(tmp_path: Path) -> None:
+def test_checkpoints_and_models_with_former_option_names_are_read(tmp_path: Path) -> None:
     config = resolve(small_config(write_data(tmp_path), rounds=4))
     simulation = build(config)
     simulation.step()
@@ -126,7 +126,7 @@ def test_only_what_was_renamed_is_translated() -> None:
     assert all("data" not in entry.options for entry in problems.entries())
 
 
-def test_an_older_store_is_filled_with_runs_of_today(tmp_path: Path) -> None:
+def test_an_older_store_takes_new_runs(tmp_path: Path) -> None:
     """Torch always said `dataset`: one word chooses both."""
     linear = {"problem": {"name": "softmax", "dataset": "mnist"}, "rule": {"name": "IOS"}}
     torch = {"problem": {"name": "torch", "dataset": "mnist"}, "rule": {"name": "IOS"}}

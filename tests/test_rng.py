@@ -1,4 +1,4 @@
-"""The counter-based draws: distribution, independence, and being functions of their arguments alone."""
+"""Counter-based draws: distribution, independence, and that they depend on their arguments alone."""
 
 from __future__ import annotations
 

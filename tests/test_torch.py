@@ -38,7 +38,7 @@ class Tied(nn.Module):
 
 
 def shaken(module: nn.Module, seed: int) -> nn.Module:
-    """A copy with other numbers everywhere, also in what is frozen or a buffer."""
+    """A copy with other numbers everywhere, frozen parameters and buffers included."""
     draw = torch.Generator().manual_seed(seed)
     other = copy.deepcopy(module)
     with torch.no_grad():

@@ -111,7 +111,7 @@ def spread_of_neighbours(world: World, x: Models, n: int) -> tuple[np.ndarray, n
 
 
 def largest_gamma(allowed: Callable[[float], bool]) -> float:
-    """By bisection, as the attacks' authors do."""
+    """By bisection, like the authors of the attacks."""
     low, high = 0.0, 1.0
     while allowed(high):
         low, high = high, 2.0 * high

@@ -13,7 +13,7 @@ from byzmesh.round import Round
 
 @dataclass(frozen=True)
 class World:
-    """A whole network as the oracles see it; node numbers everywhere."""
+    """A whole network as the oracles see it, by node number."""
 
     nodes: int
     adjacency: np.ndarray
@@ -45,7 +45,7 @@ def metropolis_weights(adjacency: np.ndarray) -> np.ndarray:
 
 
 def random_row_weights(adjacency: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Row-stochastic weights with nothing equal, so that a forgotten weight shows."""
+    """Row-stochastic weights, all different, so that a forgotten weight shows."""
     weights = (adjacency | np.eye(len(adjacency), dtype=bool)) * generator.uniform(0.2, 1.0, adjacency.shape)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -117,7 +117,7 @@ def scene_of(world: World) -> Scene:
 
 
 def fiedler_of(world: World) -> np.ndarray:
-    """A unit vector over the honest workers: that of the second least eigenvalue of their Laplacian."""
+    """The unit eigenvector of the second smallest eigenvalue of the honest workers' Laplacian."""
     block = world.weights[np.ix_(world.honest, world.honest)]
     block = block + block.T
     np.fill_diagonal(block, 0.0)

@@ -60,7 +60,7 @@ def test_no_fixed_attack_of_the_set_does_more(rule: str, topology: str) -> None:
 @given(seed=st.integers(0, 10_000), dtype=st.sampled_from([np.float32, np.float64]))
 @settings(max_examples=30, deadline=None)
 def test_against_the_mean_it_goes_as_far_as_it_may(seed: int, dtype: type) -> None:
-    """A mean follows the longest lie: nothing in the search is longer than what is chosen."""
+    """A mean follows the longest lie, so the search must choose the longest one it tries."""
     world = random_world(seed, nodes=8, liars=2, probability=0.8)
     view = view_of(world, frozen_models(world, 9, seed, dtype))
     made = attack("adaptive")
@@ -86,7 +86,7 @@ def test_honest_average_by_loops() -> None:
 
 
 def test_the_chosen_lies_do_the_damage_that_was_measured() -> None:
-    """Per pair and per victim answers agree, and the forged rows are those that were tried last as the best."""
+    """Answers per pair and per victim agree, and the messages sent are the best ones tried."""
     world = random_world(7)
     models = frozen_models(world, 11)
     respond = mean_of_inbox(world, models)
@@ -96,7 +96,7 @@ def test_the_chosen_lies_do_the_damage_that_was_measured() -> None:
     np.testing.assert_allclose(respond(forged.dense()), respond(forged.dense()[forged.row]), rtol=1e-12)
 
 
-def test_without_the_rule_it_says_what_it_needs() -> None:
+def test_without_the_rule_in_use_the_attack_says_what_it_needs() -> None:
     world = random_world(1)
     view = view_of(world, frozen_models(world, 3))
     with pytest.raises(ConfigError, match="adaptive tries its messages on the rule in use"):

@@ -1,4 +1,4 @@
-"""What holds for every registered attack, and what the fault attacks and the errors say."""
+"""What holds for every registered attack; the fault attacks; error messages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_outputs_are_not_the_inputs_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORGING)
-def test_a_stranger_is_no_pair(name: str) -> None:
+def test_a_pair_that_is_no_link_is_refused(name: str) -> None:
     world = random_world(1)
     forged = forge(attack(name), world, frozen_models(world, 6))
     with pytest.raises(KeyError, match="not a pair"):
@@ -161,7 +161,7 @@ def test_neighbours_without_weight_average_plainly() -> None:
     np.testing.assert_allclose(text[0, 1], -(models[1] + models[2]) / 2)
 
 
-def test_lonely_victims_are_told_of_themselves() -> None:
+def test_a_victim_without_honest_neighbours_is_told_minus_its_own_model() -> None:
     world = star(3)
     models = frozen_models(world, 5)
     forged = forge(attack("sign-flipping"), world, models)

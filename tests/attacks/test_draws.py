@@ -58,7 +58,7 @@ def test_another_liar_changes_nobody_elses_draw(name: str) -> None:
 
 
 def copied(world: World, forged: Forged, models: np.ndarray, b: int, n: int) -> int:
-    """Which honest node's model the pair's message is."""
+    """The honest node whose model the liar sends to the victim."""
     found = np.flatnonzero((models == forged[b, n]).all(axis=1))
     assert len(found) == 1
     return world.honest[int(found[0])]

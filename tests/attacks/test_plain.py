@@ -1,4 +1,4 @@
-"""A plain function as an attack, and what is said of messages of the wrong shape."""
+"""A plain function as an attack, and the errors for messages of the wrong shape."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from byzmesh.cli import app
 
 
 def run(*arguments: object, **options: Any) -> Result:
-    """A command and what it printed; mistakes are raised as they reach `main`."""
+    """Runs a command and returns what it printed; user errors are raised as they reach `main`."""
     told = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
     if told.exception is not None and not isinstance(told.exception, SystemExit):
         raise told.exception

@@ -12,7 +12,7 @@ from byzmesh.sweeps.sweep import sweep
 from tests.cli.commands import run
 
 
-def test_it_shows_what_the_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arena_shows_what_the_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     cells = bouts(Selection(rules=("Reprieve",), attacks=("alie",), rounds=2))
     assert sweep(configs(cells), tmp_path / "runs.db", workers=0).computed == 1

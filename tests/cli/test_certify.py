@@ -177,7 +177,7 @@ def test_mistakes(words: list[str], message: str) -> None:
         run(*words)
 
 
-def test_sites_go_by_their_names(tmp_path: Path) -> None:
+def test_sites_are_given_and_shown_by_name(tmp_path: Path) -> None:
     """A GraphML with names: liars and f by name, and names in what is printed."""
     import networkx
 
@@ -196,7 +196,7 @@ def test_sites_go_by_their_names(tmp_path: Path) -> None:
 
 
 def test_other_weights_come_before_links() -> None:
-    """A wheel's rim is too heavy by Metropolis-Hastings weights, not by constant ones: no link is sold."""
+    """On a wheel, constant weights suffice where Metropolis-Hastings weights do not: no link is suggested."""
     import networkx
 
     plan = suggest(Network.from_networkx(networkx.wheel_graph(11)), f=1)

@@ -70,7 +70,7 @@ GRID = {
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """A grid over graphs of one's own."""
+    """A grid over a user's own graphs."""
     network("complete", n=5).save(tmp_path / "lab.edges")
     network("ring", n=6).save(tmp_path / "line.edges")
     (tmp_path / "grid.yaml").write_text(json.dumps(GRID))

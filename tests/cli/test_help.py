@@ -1,4 +1,4 @@
-"""What every verb has: help with an example, a light module; and nothing heavy is loaded to say so."""
+"""Every verb has help with an example, and `--help` loads nothing heavy."""
 
 from __future__ import annotations
 

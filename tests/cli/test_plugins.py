@@ -1,4 +1,4 @@
-"""`--plugin mine.py` and `plugins: [mine.py]`: a script's parts in every verb that builds things."""
+"""`--plugin mine.py` and `plugins: [mine.py]` work in every verb that builds parts."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_run_says_in_its_file_what_it_needs(folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else "",
 )
-def test_other_verbs(folder: Path, words: tuple[str, ...], expected: str) -> None:
+def test_other_verbs_load_plugins_too(folder: Path, words: tuple[str, ...], expected: str) -> None:
     done = command(*words, "--plugin", "lab/mine.py", cwd=folder)
     assert done.returncode in (0, 1, 3) and "Traceback" not in done.stderr, done.stderr
     assert expected in done.stdout

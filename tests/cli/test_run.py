@@ -1,4 +1,4 @@
-"""`byzmesh run` and its neighbours as a user meets them: results, resume after SIGKILL, messages on mistakes."""
+"""`byzmesh run` and related verbs as a user meets them: results, resuming after SIGKILL, error messages."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _changed(store: Path, before: int) -> bool:
     return _stamp(store) > before
 
 
-def test_a_killed_run_goes_on_bit_for_bit(config: Path, tmp_path: Path) -> None:
+def test_a_killed_run_continues_bit_for_bit(config: Path, tmp_path: Path) -> None:
     whole = byzmesh("run", str(config), "--store", "whole.db")
     assert whole.returncode == 0, whole.stderr
     store, draw = tmp_path / "killed.db", random.Random(4)
@@ -98,14 +98,14 @@ def test_a_killed_run_goes_on_bit_for_bit(config: Path, tmp_path: Path) -> None:
 
 
 def _stamp(store: Path) -> int:
-    """When the one checkpoint was written."""
+    """When the only checkpoint was written."""
     try:
         return max(path.stat().st_mtime_ns for path in checkpoint_folder(store).iterdir() if path.name[0] != ".")
     except (OSError, ValueError):
         return 0
 
 
-def test_ctrl_c_says_how_to_go_on(config: Path, tmp_path: Path) -> None:
+def test_ctrl_c_says_how_to_continue(config: Path, tmp_path: Path) -> None:
     process = start("run", str(config), "--set", "rounds=1000000", "--checkpoint-seconds", "0.05")
     wait_for(lambda: _stamp(tmp_path / "runs.db") > 0, process)
     process.send_signal(signal.SIGINT)
@@ -115,7 +115,7 @@ def test_ctrl_c_says_how_to_go_on(config: Path, tmp_path: Path) -> None:
     assert statuses(tmp_path / "runs.db") == ["interrupted"]
 
 
-def test_two_at_once_compute_once(config: Path, tmp_path: Path) -> None:
+def test_two_sweeps_at_once_compute_each_run_once(config: Path, tmp_path: Path) -> None:
     both = [start("run", str(config), "--set", "rounds=20000", "--json") for _ in range(2)]
     told = [process.communicate(timeout=PATIENCE) for process in both]
     assert [process.returncode for process in both] == [0, 0], told

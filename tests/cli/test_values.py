@@ -1,4 +1,4 @@
-"""One run has one value: whatever shows it takes the mean of the same evaluations, and none of the start."""
+"""A run has one value: everything that shows it averages the same evaluations, never the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of every make, each edited where an edit is easily missed: an edited part has another identity.
+"""User parts of many forms, each edited where an edit is easily missed: an edited part has another identity.
 
 seen       what the part does is edited: runs must be computed again
 not seen   words are edited, or what the part does not reach: runs stay
@@ -434,7 +434,7 @@ NOT_SEEN: dict[str, tuple[dict[str, str], str, str]] = {
 
 
 @pytest.mark.parametrize("what", NOT_SEEN)
-def test_an_edit_of_words_is_not(tmp_path: Path, what: str) -> None:
+def test_an_edit_of_words_is_not_seen(tmp_path: Path, what: str) -> None:
     files, old, new = NOT_SEEN[what]
     assert any(old in text for text in files.values())
     before = identity(load(tmp_path, files).part)
@@ -556,7 +556,7 @@ part = make(LIBRARY)
 """
 
 
-def test_what_does_not_tell_its_state_is_said_and_never_taken_for_the_same(tmp_path: Path) -> None:
+def test_an_object_that_hides_its_state_is_reported_and_never_taken_for_the_same(tmp_path: Path) -> None:
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
     code += "from mine_to_edit import part; from byzmesh.config.identity import identity; print(identity(part))"
     load(tmp_path, {MINE: OPAQUE})

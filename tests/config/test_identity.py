@@ -160,7 +160,7 @@ def test_an_edit_that_may_change_results_changes_the_identity(folder: Path, old:
 
 
 @pytest.mark.parametrize(("old", "new"), SAME)
-def test_an_edit_of_words_does_not(folder: Path, old: str, new: str) -> None:
+def test_an_edit_of_words_does_not_change_the_identity(folder: Path, old: str, new: str) -> None:
     assert old in BASE
     assert of(folder, BASE) == of(folder, BASE.replace(old, new, 1))
 

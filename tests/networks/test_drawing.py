@@ -1,4 +1,4 @@
-"""Pictures: written, deterministic, in two colours, without overlap."""
+"""Pictures are written, deterministic, in two colours and without overlap."""
 
 from __future__ import annotations
 

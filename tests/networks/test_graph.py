@@ -1,4 +1,4 @@
-"""Network: what it knows, how it is made, what it refuses."""
+"""Network: its properties, its constructors and the input it refuses."""
 
 from __future__ import annotations
 

@@ -155,12 +155,12 @@ def test_a_third_party_scheme_takes_a_matrix_or_links() -> None:
 
         @schemes.register("of-matrix")
         def of_matrix(adjacency: np.ndarray) -> np.ndarray:
-            """Half own."""
+            """Half of the weight on its own model."""
             return np.asarray(adjacency / adjacency.sum(axis=1, keepdims=True) / 2 + np.eye(len(adjacency)) / 2)
 
         @schemes.register("of-links")
         def of_links(links: Links) -> np.ndarray:
-            """Half own."""
+            """Half of the weight on its own model."""
             return 0.5 / links.degree[links.receiver]
 
         @schemes.register("too-much")

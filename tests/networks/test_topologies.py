@@ -38,7 +38,7 @@ def test_examples_cover_every_topology_but_the_published() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_connected_with_nobody_lying_and_places_apart(name: str) -> None:
+def test_graphs_are_connected_without_liars_and_their_nodes_do_not_coincide(name: str) -> None:
     net = network(name, **EXAMPLES[name])
     assert net.honest_connected
     assert net.byzantine.size == 0

@@ -1,4 +1,4 @@
-"""What the tests of the problems share."""
+"""Fixtures that the tests of problems share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of this test's own, not yet made."""
+    """A cache folder for this test alone, not created yet."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("BYZMESH_CACHE", str(folder))
     monkeypatch.delenv("BYZMESH_DATA", raising=False)

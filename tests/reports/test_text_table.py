@@ -30,7 +30,7 @@ def test_sweep_table(store: Store) -> None:
     check(GOLDEN / "sweep.csv", pivot_csv(table))
 
 
-def test_special_letters() -> None:
+def test_special_characters_are_escaped() -> None:
     grid = Grid(name="x", title="50% & more_", corner="a|b", columns=("c",), rows=(("r", (GridCell("<1 ± 2", "5%"),)),))
     assert r"50\% \& more\_" in to_latex(grid)
     assert r"\shortstack[r]{$<$1 $\pm$ 2\\{\scriptsize 5\%}}" in to_latex(grid)

@@ -1,4 +1,4 @@
-"""What the tests of rules share: inboxes of one receiver and how each rule is called by oracle and by library."""
+"""Shared by the tests of rules: inboxes of one receiver, and how to call each rule and its oracle."""
 
 from __future__ import annotations
 
@@ -91,6 +91,6 @@ def largest_f(name: str, neighbours: int) -> int:
 
 
 def random_weights(random: np.random.Generator, size: int) -> np.ndarray:
-    """Mixing weights with a mind of their own."""
+    """Random mixing weights, all different."""
     weight = random.uniform(0.2, 1.0, size)
     return np.asarray(weight / weight.sum())

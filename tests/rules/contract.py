@@ -134,7 +134,7 @@ def bounded(rule: Rule, seed: int, neighbours: int, f: int) -> None:
 
 
 def silent(rule: Rule, seed: int, neighbours: int, f: int) -> None:
-    """Silence of any subset of the neighbours is survived; nobody heard means own (except for memory and gradients)."""
+    """Any neighbours may be silent; if all are, the rule keeps its own model (memory and gradients aside)."""
     own, received, weights = random_inbox(seed, neighbours)
     heard = np.random.default_rng(seed + 2).random(neighbours) < 0.5
     for present in (heard, np.zeros(neighbours, bool)):
@@ -184,7 +184,7 @@ def coefficients(rule: Rule, seed: int, neighbours: int, f: int) -> None:
 
 
 def own_counts(rule: Rule, seed: int, neighbours: int, f: int) -> None:
-    """A rule that declares to keep its own vector counts it however far it lies from all others."""
+    """A rule that declares `keeps_own` counts its own vector, however far it is from all others."""
     own, received, weights = random_inbox(seed, neighbours)
     far = run(rule, inbox_of(rule, own + 1e3, received, weights, f, previous=own + 1e3))
     if far.coefficients is not None:
@@ -194,7 +194,7 @@ def own_counts(rule: Rule, seed: int, neighbours: int, f: int) -> None:
 
 
 def weighted(rule: Rule, seed: int, neighbours: int, f: int) -> None:
-    """A rule that declares to use the weights depends on them, any other does not."""
+    """A rule that declares `uses_weights` depends on them; no other rule does."""
     own, received, weights = random_inbox(seed, neighbours)
     tilted = weights * np.linspace(1.0, 4.0, neighbours + 1)
     one = run(rule, inbox_of(rule, own, received, weights, 0))

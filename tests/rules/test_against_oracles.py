@@ -121,7 +121,7 @@ def test_whole_network_equals_the_loop_over_receivers(topology: str, parameters:
     [case for case in VARIANTS if case[0] not in ("UBAR", "Zeno", "SimRew", "DRSA", "ByRDiE")],
     ids=str,
 )
-def test_wrappers(name: str, options: dict[str, Any]) -> None:
+def test_rules_around_other_rules_equal_their_oracles(name: str, options: dict[str, Any]) -> None:
     random = np.random.default_rng(5)
     own, received = random.normal(size=6), random.normal(size=(9, 6))
     weights = random_weights(random, 10)

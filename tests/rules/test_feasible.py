@@ -1,4 +1,4 @@
-"""How many lies a rule resists, as it declares, and who is warned of a bound beyond that."""
+"""How many lies a rule declares to resist, and the warning for an f beyond that."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_any_rule_can_be_the_base(name: str, r: float) -> None:
     np.testing.assert_allclose(bm.aggregate(spec, own, received, weights, 2), want, atol=1e-9)
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_mistakes_in_the_generic_form_are_named() -> None:
     with pytest.raises(ConfigError, match=r"rule generic: r must be a number in \[0, 1\), got 1.0"):
         bm.generic("ios", 1.0)
     with pytest.raises(UnknownName, match="the appendix has no algorithm 'Trimean': did you mean 'TriMean'"):

@@ -1,4 +1,4 @@
-"""GeoMed is the argmin: held against the dual of its convex programme, which proves how far from the least it is."""
+"""GeoMed is the argmin: checked against the dual of its convex programme, which bounds the distance to the optimum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byzmesh.studies.paper.cells import cells
 
 
 def excess(point: np.ndarray, vectors: np.ndarray, rounding: float = 1e-9) -> float:
-    """By what share of itself the sum of distances may exceed the least, at most.
+    """An upper bound on the relative excess of the sum of distances over the optimum.
 
     min_z sum_i ||z - y_i|| = max { -sum_i <u_i, y_i> : sum_i u_i = 0, ||u_i|| <= 1 }: any such u bounds the least from
     below. Here the unit vectors from the y_i to the point, shifted and shrunk to meet the conditions.
@@ -32,7 +32,7 @@ def excess(point: np.ndarray, vectors: np.ndarray, rounding: float = 1e-9) -> fl
 
 
 def points(shape: str, seed: int, count: int, dimension: int) -> np.ndarray:
-    """Points in general position, or where iterations have stopped short."""
+    """Points in general position, and points on which iterations stopped too early."""
     random = np.random.default_rng(seed)
     vectors = random.normal(size=(count, dimension))
     if shape == "outlier":

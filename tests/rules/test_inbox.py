@@ -1,4 +1,4 @@
-"""Inboxes of whole networks: what is too far counts as far, whoever sent it and however the products are computed."""
+"""Inboxes of whole networks: what is too far away is treated alike, whoever sent it and however it is computed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_lies_that_combine_honest_models_may_be_far_too(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["CC", "SCC", "CS+", "ClippedGossip", "GeoMed", "IOS", "WeiMean"])
-def test_an_honest_worker_lost_in_the_distance_takes_nobody_along(name: str) -> None:
+def test_an_honest_worker_that_diverges_does_not_take_others_along(name: str) -> None:
     network = bm.network("paper/two-castle", byzantine=[])
     models = np.random.default_rng(7).normal(size=(12, 40))
     results = []

@@ -82,7 +82,7 @@ def test_a_registered_function_has_options_and_a_name() -> None:
     assert lean(np.zeros(1), np.ones((1, 1)), None, 0).tolist() == [0.5], "the function stays a function"
 
 
-def test_silence_and_bounds_as_fast_rules_see_them() -> None:
+def test_a_plain_rule_sees_silence_and_f_like_a_fast_rule() -> None:
     seen: list[tuple[Any, ...]] = []
 
     def note(own: Any, received: Any, weights: Any, f: int) -> Any:

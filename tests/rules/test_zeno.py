@@ -1,4 +1,4 @@
-"""Zeno's scores: what the loss decides, what the distance decides, and losses that are no numbers."""
+"""Zeno's scores: what the loss decides, what the distance decides, and losses that are not finite."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_edges_tell_who_was_cut(data: Path) -> None:
     assert len(run.edges.sender) == int(bm.network("paper/two-castle").layout.degree.sum())
 
 
-def test_driving_by_hand(data: Path) -> None:
+def test_a_simulation_can_be_stepped_by_hand(data: Path) -> None:
     seen = [record["round"] for record in bm.prepare(**config(data, rounds=10))]
     assert seen == [0.0, 4.0, 8.0, 10.0]
 

@@ -1,4 +1,4 @@
-"""What a run records: unasked, on request, and against numbers computed by hand from the final models."""
+"""What a run records by default and on request, against numbers computed by hand from the final models."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_classes_of_two(data: Path, problem: str) -> None:
     assert "class_accuracy_2" not in run.metrics
 
 
-def test_what_has_no_value_is_said_before_the_first_round() -> None:
+def test_a_metric_without_a_value_is_reported_before_the_first_round() -> None:
     plain: dict[str, Any] = {
         "problem": "quadratic",
         "network": {"name": "ring", "n": 5},

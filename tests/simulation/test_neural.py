@@ -74,7 +74,7 @@ def test_a_checkpoint_pins_the_way_of_the_gradients(tmp_path: Path) -> None:
     ],
 )
 def test_models_that_stay_on_a_device(rule: Any, attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a GPU runs, here with tensors of the CPU that are never turned into NumPy arrays."""
+    """What a GPU would run, here with CPU tensors that never become NumPy arrays."""
     here = prepared(rule=rule, attack=attack, dtype="float64", measure=["gradient"]).run()
     monkeypatch.setattr(TorchTask, "_out", lambda self, tensor: tensor)
     there = prepared(rule=rule, attack=attack, dtype="float64", measure=["gradient"])

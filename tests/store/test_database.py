@@ -1,4 +1,4 @@
-"""Files as they are found: old, new, damaged, foreign, read-only, on a full disk."""
+"""Stores in any state: old, new, damaged, foreign, read-only, on a full disk."""
 
 import contextlib
 import os

@@ -29,7 +29,7 @@ configs = st.dictionaries(names, values, min_size=1, max_size=6)
 
 
 def same(first: Any, second: Any) -> bool:
-    """Equality that tells 1, 1.0, True and -0.0, 0.0 apart."""
+    """Equality that distinguishes 1, 1.0 and True, and -0.0 and 0.0."""
     if type(first) is not type(second):
         return False
     if isinstance(first, dict):

@@ -63,7 +63,7 @@ def test_a_result_is_never_overwritten(store: Store) -> None:
     assert (store.get(key).status, store.get(key).final) == ("diverged", {"loss": np.inf})
 
 
-def test_an_interrupted_run_goes_on_and_a_failed_one_only_on_request(store: Store) -> None:
+def test_an_interrupted_run_continues_and_a_failed_one_only_on_request(store: Store) -> None:
     key = store.plan(CONFIG)
     store.claim(key, this_process())
     assert store.finish(key, "interrupted", {"loss": [3.0]}, rounds=10, owner=this_process())
@@ -130,7 +130,7 @@ def test_a_result_asked_for_again_stays_until_there_is_a_new_one(store: Store) -
         store.plan_all([CONFIG], again=["planned"])
 
 
-def test_facts_and_kinds_that_there_are_not_are_refused(store: Store) -> None:
+def test_unknown_facts_and_kinds_are_refused(store: Store) -> None:
     key = store.plan(CONFIG)
     with pytest.raises(UnknownOption, match="'round': did you mean 'rounds'"):
         store.finish(key, "finished", {}, round=3)

@@ -1,4 +1,4 @@
-"""Certificates attacked: hundreds of random networks, and mutants of every condition that the attack must catch."""
+"""Certificates under attack: hundreds of random networks, and mutants of every condition that must be caught."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ready-made parts in `simulate` and `prepare`: a profile applies to them, or is refused; and nothing changes later."""
+"""Ready-made parts in `simulate` and `prepare`: a profile applies to them or is refused; nothing can be reassigned."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def test_an_attack_where_nobody_lies_is_refused(way: Ways, network: Any, attack:
         way(problem="quadratic", network=network, attack=attack)
 
 
-def test_simulations_refuse_it_too(data: Path) -> None:
+def test_simulations_refuse_an_attack_without_liars_too(data: Path) -> None:
     made = bm.prepare(**paper(data))
     parts = {field.name: getattr(made, field.name) for field in fields(made)}
     with pytest.raises(NoLiars, match="attack sign-flipping: nobody lies here"):
         Simulation(**{**parts, "network": made.network.honest_only()})
 
 
-def test_a_stored_config_from_before_that_can_still_be_built() -> None:
+def test_a_stored_config_with_an_attack_and_no_liars_can_still_be_built() -> None:
     config = bm.prepare(problem="quadratic", network={"name": "ring", "n": 5}, rounds=3).config
     before = build({**config, "attack": {"name": "IPM", "eps": 0.5}}).run()
     assert np.array_equal(before.models, build(config).run().models)

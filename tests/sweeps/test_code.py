@@ -68,7 +68,7 @@ if __name__ == "__main__":
 
 
 def started(folder: Path, text: str) -> Any:
-    """What the script, started as a new process, printed."""
+    """What the script prints in a new process."""
     (folder / "mine.py").write_text(text)
     told = subprocess.run([sys.executable, "mine.py"], cwd=folder, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
@@ -148,7 +148,7 @@ def test_a_file_is_read_once_for_many_cells(grid: Path, monkeypatch: pytest.Monk
     assert sum(str(path).endswith("flowers.csv") for path in opened) == 1
 
 
-def test_data_that_change_under_way_fail_the_run_with_a_kind(grid: Path, tmp_path: Path) -> None:
+def test_data_that_change_during_a_sweep_fail_the_run_with_a_kind(grid: Path, tmp_path: Path) -> None:
     (cell, _) = read_grid(grid)
     check_code(cell.config, cell.code)
     flowers(tmp_path / "flowers.csv", 1)
@@ -245,7 +245,7 @@ def test_an_edited_plugin_is_computed_again(plugin_grid: Path, tmp_path: Path) -
     assert "superseded" not in run("runs", "list", *store, "--limit", 2).stdout
 
 
-def test_a_sweep_goes_on_with_the_code_that_it_began_with(plugin_grid: Path, tmp_path: Path) -> None:
+def test_a_sweep_keeps_the_code_it_started_with(plugin_grid: Path, tmp_path: Path) -> None:
     cells = read_grid(plugin_grid)
 
     def edit(backlog: Any, record: RunRecord | None) -> None:
@@ -297,7 +297,7 @@ bm.register_rule("from-plugin")(make(LIBRARY))
 """
 
 
-def test_code_that_cannot_be_seen_is_computed_again_and_said(plugin_grid: Path, tmp_path: Path) -> None:
+def test_code_that_cannot_be_inspected_is_computed_again_with_a_note(plugin_grid: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(UNSEEN)
     store = ("--store", tmp_path / "runs.db")
     for again in (False, True):

@@ -117,7 +117,7 @@ def test_ctrl_c_gives_the_runs_back(cluster: Cluster, grid_file: GridFile, tmp_p
     assert statuses(store) == ["interrupted"] * 2
 
 
-def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(
+def test_a_lost_scheduler_is_reported_and_results_are_kept(
     cluster: Cluster, grid_file: GridFile, tmp_path: Path
 ) -> None:
     cluster.worker()
@@ -137,7 +137,7 @@ def test_a_scheduler_that_goes_away_is_said_and_what_came_back_is_kept(
     assert len(ended) == 1
 
 
-def test_an_address_where_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_does_not_answer_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("byzmesh.sweeps.dask.CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(ConfigError, match=f"no Dask scheduler answers at {address}"):
@@ -185,7 +185,7 @@ def test_an_encrypted_cluster(grid_file: GridFile, tmp_path: Path) -> None:
         cluster.close()
 
 
-def test_a_script_that_only_the_client_has(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_script_that_only_the_client_has_runs_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     cluster.worker()
     (tmp_path / "mine.py").write_text(
         "import byzmesh as bm\n\n@bm.register_rule('from-afar')\ndef from_afar(own, received, weights, f):\n"

@@ -19,7 +19,7 @@ from tests.processes import alone, configs, results
 GridFile = Callable[..., Path]
 
 
-def test_the_same_as_by_processes_and_told_how_far(grid_file: GridFile, tmp_path: Path) -> None:
+def test_runs_here_equal_those_of_processes_and_report_progress(grid_file: GridFile, tmp_path: Path) -> None:
     written = configs(grid_file(rounds=400, axes={"rule": ["ios", "coomed"]}))
     ended: list[str] = []
     metrics: list[str] = []
@@ -38,7 +38,7 @@ def test_the_same_as_by_processes_and_told_how_far(grid_file: GridFile, tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_comes_between_rounds_and_the_next_call_goes_on(
+def test_a_stop_waits_for_the_round_to_end_and_the_next_call_continues(
     grid_file: GridFile, tmp_path: Path, number: signal.Signals
 ) -> None:
     written = configs(grid_file(rounds=300, axes={"seed": [0, 1]}))
@@ -69,7 +69,7 @@ def test_a_stop_comes_between_rounds_and_the_next_call_goes_on(
     assert not (tmp_path / "runs.db.checkpoints").exists()
 
 
-def test_a_stop_before_the_first_round_is_at_once_and_true(
+def test_a_stop_before_the_first_round_is_immediate(
     grid_file: GridFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*arguments: Any) -> None:

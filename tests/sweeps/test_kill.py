@@ -14,7 +14,7 @@ from tests.processes import command, results, start, wait_for
 KILLS = 3
 
 
-def test_a_sweep_killed_three_times_ends_as_an_undisturbed_one(grid_file: GridFile, tmp_path: Path) -> None:
+def test_a_sweep_killed_three_times_ends_like_an_undisturbed_one(grid_file: GridFile, tmp_path: Path) -> None:
     axes = {"rule": ["ios", "cc"], "attack": ["gaussian", "alie"], "seed": [0, 1]}
     grid = grid_file(rounds=3000, axes=axes)
     calm, store = tmp_path / "calm.db", tmp_path / "runs.db"

@@ -1,4 +1,4 @@
-"""More rounds of a stored run: the same bits as the long run from the start, or from round 0 with the reason."""
+"""More rounds of a stored run: bit for bit the long run, or computed from round 0 with the reason said."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config(samples: Path, rounds: int, **more: Any) -> dict[str, Any]:
 
 
 def computed(store: Path, config: dict[str, Any], **options: Any) -> tuple[str, list[str]]:
-    """The key, and what was said."""
+    """The key of the computed run, and the notes printed."""
     said: list[str] = []
 
     def show(backlog: Backlog, record: RunRecord | None) -> None:
@@ -42,7 +42,7 @@ def computed(store: Path, config: dict[str, Any], **options: Any) -> tuple[str, 
     ],
     ids=str,
 )
-def test_a_longer_run_goes_on_bit_for_bit(samples: Path, tmp_path: Path, more: dict[str, Any]) -> None:
+def test_a_longer_run_continues_bit_for_bit(samples: Path, tmp_path: Path, more: dict[str, Any]) -> None:
     """30 is no multiple of 7: the short run has an evaluation that the long one has not."""
     computed(tmp_path / "a.db", config(samples, 30, **more), keep_models="final")
     long = config(samples, 60, **more)
@@ -53,7 +53,7 @@ def test_a_longer_run_goes_on_bit_for_bit(samples: Path, tmp_path: Path, more: d
     assert models_file(tmp_path / "a.db", key).read_bytes() == models_file(tmp_path / "b.db", key).read_bytes()
 
 
-def test_where_that_is_not_honest_it_starts_again_and_says_why(samples: Path, tmp_path: Path) -> None:
+def test_a_run_that_cannot_continue_exactly_starts_again_and_says_why(samples: Path, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     computed(store, config(samples, 10, rule="balance"), keep_models="final")
     _, said = computed(store, config(samples, 20, rule="balance"))

@@ -49,7 +49,7 @@ def same(one: Run, other: Run) -> None:
 
 
 @pytest.mark.parametrize("parts", HARD, ids=lambda parts: str(parts["attack"]))
-def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples: Path, tmp_path: Path, parts: dict[str, Any]) -> None:
+def test_a_run_stopped_at_any_round_continues_bit_for_bit(samples: Path, tmp_path: Path, parts: dict[str, Any]) -> None:
     written = config(samples, **parts)
     whole = compute(written)
     assert whole.status == "finished"
@@ -69,7 +69,7 @@ def test_a_run_stopped_at_any_round_goes_on_bit_for_bit(samples: Path, tmp_path:
     assert warnings == []
 
 
-def test_checkpoints_are_written_while_the_run_goes_on(samples: Path, tmp_path: Path) -> None:
+def test_checkpoints_are_written_during_the_run(samples: Path, tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "run", 1e-9, pytest.fail)
     rounds: list[int] = []
 

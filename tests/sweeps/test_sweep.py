@@ -1,4 +1,4 @@
-"""Sweeps on this machine: results, failures, stops, deaths, company."""
+"""Sweeps on this machine: results, failures, interruptions, killed workers, concurrent sweeps."""
 
 import json
 import os
@@ -118,7 +118,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_sweep_says_how_to_go_on_and_does(grid_file: GridFile, tmp_path: Path, number: int) -> None:
+def test_a_stopped_sweep_says_how_to_continue_and_continues(grid_file: GridFile, tmp_path: Path, number: int) -> None:
     grid = grid_file(rounds=4000, axes={"rule": ["ios", "cc"]})
     store = tmp_path / "runs.db"
     process = start("sweep", grid, "--store", store, "--workers", 2, "--checkpoint-seconds", 1000)
@@ -188,7 +188,7 @@ def test_a_killed_worker_is_replaced_and_a_run_that_always_dies_fails(grid_file:
     assert first[2] == {name: values.tobytes() for name, values in alone.metrics.items()}
 
 
-def test_a_sweep_whose_reader_went_away_ends(grid_file: GridFile, tmp_path: Path) -> None:
+def test_a_sweep_ends_when_nobody_reads_its_output(grid_file: GridFile, tmp_path: Path) -> None:
     grid = grid_file(rounds=200, axes={"seed": {"from": 0, "to": 5}})
     process = start("sweep", grid, "--store", tmp_path / "runs.db", "--workers", 1)
     assert process.stdout is not None and process.stderr is not None
@@ -275,7 +275,7 @@ def test_stores_that_cannot_be_used_are_refused_before_anything_is_computed(
     assert told.returncode == 2 and "create" in told.stderr
 
 
-def test_a_script_without_the_guard_is_told(grid_file: GridFile, tmp_path: Path) -> None:
+def test_a_script_without_the_main_guard_gets_a_clear_error(grid_file: GridFile, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from byzmesh.config.grid import read_grid\n"

@@ -41,7 +41,9 @@ def test_event_files_of_earlier_runs_are_written_too_and_only_once(filled: Path,
         assert len(files) == 2
 
 
-def test_what_is_missing_or_in_the_way_is_said(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_folders_and_missing_extras_are_named(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be created"):
         sweep([], tmp_path / "runs.db", tensorboard=tmp_path / "file")

@@ -90,7 +90,7 @@ def test_disconnected_honest_workers() -> None:
     assert "do not reach each other" in str(told)
 
 
-def test_a_number_means_liars_anywhere() -> None:
+def test_a_number_f_means_that_liars_may_be_anywhere() -> None:
     told = certify(network("two-castle", k=6), "ios", 2)
     assert told.question.anywhere
     assert [worker.worker for worker in told.workers] == list(range(12))

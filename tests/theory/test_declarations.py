@@ -26,7 +26,7 @@ FILES = re.findall(r"```python\n(# \S*closest\.py\n.*?)```", CONTRIBUTING.read_t
 
 @pytest.fixture
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is gone after it."""
+    """Forgets what a test registers."""
     rules.load()
     monkeypatch.setattr(rules, "_entries", dict(rules._entries))
     monkeypatch.setattr(rules, "_names", dict(rules._names))
@@ -70,7 +70,7 @@ def test_a_false_declaration_is_contradicted() -> None:
         certify(bm.network("paper/two-castle"), mean)
 
 
-def test_a_third_party_rule_that_cuts_is_told_what_it_bears() -> None:
+def test_a_third_party_rule_that_cuts_learns_how_many_liars_it_tolerates() -> None:
     halved = replace(bm.rule("ios"), name="halved", contraction=cutting(6.0, "half of Theorem 3"))
     net = bm.network("paper/two-castle")
     told, of_ios = certify(net, halved, search=0), certify(net, "ios", search=0)
@@ -91,7 +91,7 @@ def test_a_third_party_gossip_rule_is_held_against_its_factor() -> None:
     assert answers == [[], [True], [False]]
 
 
-def test_mistaken_declarations() -> None:
+def test_malformed_declarations_are_refused() -> None:
     net = bm.network("complete", n=5)
     mixing = bm.gram_rule("mine", lambda block: block.weight, virtual_mixing="mean")
     with pytest.raises(ConfigError, match="rule mine: virtual_mixing must be to-own, equal or own, got 'mean'"):

@@ -30,7 +30,7 @@ NETWORKS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every network counts as large."""
+    """Makes every network count as large."""
     for module in (spectrum, mixing, consensus):
         monkeypatch.setattr(module, "DIRECT", 1)
 

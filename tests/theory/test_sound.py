@@ -1,4 +1,4 @@
-"""Certificates that were wrong once: each of these said "holds", crashed or refuted too much."""
+"""Certificates that used to be wrong: each said "holds", crashed or refuted too much."""
 
 from __future__ import annotations
 
@@ -225,6 +225,6 @@ def test_a_total_does_not_change_what_the_rule_is_given(tmp_path: Path) -> None:
         assert ({worker["f"] for worker in shown["workers"]}, shown["rho_bound"]) == ({3}, pytest.approx(3.0))
 
 
-def test_a_rule_that_cannot_run_does_not_hold() -> None:
+def test_a_rule_that_cannot_run_is_refuted() -> None:
     told = certify(network("star", n=5), replace(rule("ios")), 1, search=0)
     assert (told.bounded.status, told.agrees.status) == ("refuted", "refuted")

@@ -58,7 +58,7 @@ def test_any_array_of_numbers_comes_back(
     assert metadata == {"number": number, text: text}
 
 
-def test_torn_and_changed_files_are_refused(tmp_path: Path) -> None:
+def test_truncated_and_changed_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
     save_checkpoint(path, ARRAYS, METADATA)
     whole = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Which evaluations a run's value is the mean of."""
+"""The evaluations that a run's value averages."""
 
 from __future__ import annotations
 

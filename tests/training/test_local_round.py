@@ -1,4 +1,4 @@
-"""The local part of a round: all workers at once are the workers one by one, and a checkpoint has all of its memory."""
+"""The local part of a round: all workers at once equal one at a time, and a checkpoint has its whole state."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_every_variant_is_another_training(task: Task) -> None:
 
 
 @pytest.mark.parametrize("variant", ["plain", "several steps"])
-def test_models_that_lie_in_the_buffer_are_copied(task: Task, variant: str) -> None:
+def test_models_that_share_the_buffer_are_copied(task: Task, variant: str) -> None:
     local = local_round(task, np.arange(WORKERS), variant)
     half = local.half_steps(task.initial(), 0)
     assert not np.may_share_memory(local.apart(half), half)

@@ -97,7 +97,7 @@ def test_the_code_of_a_metric_is_its_function() -> None:
 
         @register_metric("mine")
         def mine(at: Evaluation) -> float:
-            """What is mine."""
+            """A metric for this test."""
             return 1.0
 
         entry = metrics.entry("mine")

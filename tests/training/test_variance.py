@@ -129,7 +129,7 @@ def config(data: Path, **local: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", VARIANCES[1:])
-def test_training_comes_to_rest_with_it(data: Path, method: str) -> None:
+def test_training_settles_with_variance_reduction(data: Path, method: str) -> None:
     """With a constant step plain SGD keeps jumping around the optimum, the reduced estimates settle."""
 
     def last_move(variance: str) -> float:
@@ -162,7 +162,7 @@ def test_label_flipping_liars_reduce_too(data: Path) -> None:
     assert bm.simulate(**settings).status == "finished"
 
 
-def test_configs_without_it_are_what_they_were(data: Path) -> None:
+def test_configs_without_variance_reduction_are_unchanged(data: Path) -> None:
     plain = resolve(config(data))
     assert plain["local"] == {"decay": 0.05, "momentum": "none", "beta": 0.9}
     assert resolve(config(data, variance="none")) == plain

@@ -186,7 +186,7 @@ def test_download_checks_and_unpacks(tmp_path: Path, empty_cache: Path, monkeypa
     assert len(fetched) == 4
 
 
-def test_no_network_is_one_line(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_is_one_line(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(url: str, output_file: str, downloader: Any) -> None:
         raise OSError("no route\nto host")
 

@@ -147,7 +147,7 @@ def test_honest_shares_do_not_depend_on_liars_and_liars_flip() -> None:
 @settings(max_examples=20, deadline=None)
 @given(workers=st.integers(1, 12), round=st.integers(0, 10**6), batching=st.sampled_from(["uniform", "consecutive"]))
 def test_a_batch_depends_on_its_row_alone(workers: int, round: int, batching: str) -> None:
-    """Same share, same batch, whatever the number of rows in the network or in the call."""
+    """The same data give the same batch, however many rows the network or the call has."""
     order = np.arange(1200, dtype=np.int32)[::-1].copy()
     target = np.arange(1200) % 7
     full = Split(order=order, start=np.arange(13) * 100, honest=12, mirror=6, key=np.uint64(99))

@@ -35,7 +35,7 @@ SMALL = {
 
 
 def slow_gradients(task: TorchTask, models: Any, round: int) -> Any:
-    """One fresh module per worker, `backward()`, parameters by name."""
+    """Gradients from a fresh module per worker, by `backward()` and parameter name."""
     out = np.zeros_like(models)
     x, y = task.batches(round, np.arange(len(models)))
     for row in range(len(models)):
@@ -128,7 +128,7 @@ def test_the_choice_is_measured_once_and_kept(tmp_path: Path, monkeypatch: pytes
     assert damaged.chosen == {3: "loop"}
 
 
-def test_who_writes_first_decides(tmp_path: Path) -> None:
+def test_the_first_writer_decides(tmp_path: Path) -> None:
     assert ways._agree(tmp_path / "ways" / "x", "loop") == "loop"
     assert ways._agree(tmp_path / "ways" / "x", "batched") == "loop"
     (tmp_path / "file").write_text("")
@@ -154,8 +154,10 @@ def test_a_module_that_vmap_refuses_goes_row_by_row(tmp_path: Path, monkeypatch:
     assert task.chosen == {3: "loop"}
 
 
-def test_a_choice_made_for_another_module_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user edited the module since: what vmap refuses now goes row by row, unless asked for."""
+def test_a_choice_made_for_an_older_module_of_that_name_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user has since edited the module: if vmap now refuses it, it goes row by row unless batching is forced."""
     monkeypatch.setenv("BYZMESH_CACHE", str(tmp_path))
     task = bound(Odd)
     task.chosen[3] = "batched"

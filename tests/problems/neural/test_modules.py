@@ -106,7 +106,7 @@ def test_modules_that_cannot_be_trained() -> None:
 
 
 class Scaled(nn.Module):
-    """A parameter without any axis."""
+    """A module with a scalar parameter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ def test_parameters_without_an_axis() -> None:
         (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(10)), "'1.weight' of Sequential has no shape yet"),
     ],
 )
-def test_factories_that_make_nothing(module: Any, words: str) -> None:
+def test_factories_that_return_no_module_are_refused(module: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         bound(module)
     assert "\n" not in str(caught.value)

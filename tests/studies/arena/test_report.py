@@ -111,7 +111,7 @@ def test_an_arena_leaves_its_files(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "arena.csv").read_text().count("\n") == 1 + len(readings)
 
 
-def test_an_empty_arena_is_no_crash(tmp_path: Path) -> None:
+def test_an_empty_arena_does_not_crash(tmp_path: Path) -> None:
     with open_store(tmp_path / "runs.db") as store:
         written = write_arena(store, [reading("IOS", "alie", math.nan, status="not run")], tmp_path / "out")
     assert written[-1].name == "report.html"
