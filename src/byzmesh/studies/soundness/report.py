@@ -17,7 +17,7 @@ from byzmesh.studies.soundness.attack import Broken, challenge
 from byzmesh.studies.soundness.cases import declaring, draw_case
 
 PART = 250
-BUDGET = 2000
+BUDGET = 400
 LEVELS = ("bounded", "fair", "agrees", "connected")
 STATUSES = ("proved", "refuted", "unknown")
 
