@@ -14,6 +14,7 @@ import byzmesh as bm
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, network
 from byzmesh.rules.aggregate import rule
+from byzmesh.studies.paper import table1
 from byzmesh.studies.paper.table1 import table_1
 from byzmesh.theory.certify import certify
 from byzmesh.theory.contraction import proved_contraction
@@ -168,10 +169,13 @@ def test_another_mixing_matrix_is_not_refuted() -> None:
         share[:, 0] = 1.0 - share.sum(axis=1)
         return share
 
-    told = certify(network("complete", n=6), bm.gram_rule("fixed", fixed), 0)
+    mean = bm.gram_rule("fixed", fixed)
+    told = certify(network("complete", n=6), mean, 0)
     assert told.search is not None and told.search.rho > (told.rho_star or 0.0)
     assert told.rca.status == "unknown"
     assert certify(network("complete", n=6), "coomed", 0).rca.status == "refuted"
+    assert table1.decide_rca(mean, table1.PUBLISHED["TriMean"], 6).status == "unknown"
+    assert table1.decide_rca(rule("coomed"), table1.PUBLISHED["CooMed"], 6).status == "refuted"
 
 
 def test_scc_is_one_thing_in_certificates_tables_and_docs() -> None:

@@ -3,8 +3,9 @@
 rho is searched on complete graphs of n nodes for several numbers B of liars, mu = B/n, and compared with the published
 order. The columns RCA and RDSA are not copied but decided, with reasons:
 
-    RCA    refuted if even without liars some input has ratio >= rho*; proved if a bound with constants is below rho*
-           for one liar on a large enough complete graph (whose size is given); otherwise unknown
+    RCA    refuted if even without liars there are inputs on which no W does well enough (the pair (rho, W) is not
+           unique: Remark 1); proved if a bound with constants is below rho* for one liar on a large enough complete
+           graph (whose size is given); otherwise unknown
     RDSA   W of the rule on an incomplete graph (the octopus): is it doubly stochastic?
 
 CC and SCC have a fixed radius and therefore no contraction constant: even where all honest models agree, a liar moves a
@@ -29,7 +30,10 @@ from byzmesh.rules.ios import theorem_3
 from byzmesh.theory.contraction import first_size, proved_contraction
 from byzmesh.theory.mixing import chi2, doubly_stochastic, mixing_rate, rho_star, virtual_mixing
 from byzmesh.theory.search.climb import search_contraction
+from byzmesh.theory.search.every_mixing import best_row
+from byzmesh.theory.search.game import games_of
 from byzmesh.theory.verdict import Verdict
+from byzmesh.theory.verdicts import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -116,14 +120,18 @@ def _row(name: str, nodes: int, liars: Sequence[int], budget: int, seed: int, di
         rho=tuple(rho),
         order=tuple(published.value(mu, nodes - count) for mu, count in zip(share, liars)),
         rho_star=tuple(star),
-        rca=_rca(rule, published, rho[0], star[0]),
+        rca=decide_rca(rule, published, nodes, seed),
         rdsa=_rdsa(rule, published),
     )
 
 
-def _rca(rule: Rule, published: Published, without_liars: float, star: float) -> Verdict:
-    if without_liars >= star:
-        return Verdict("refuted", f"even without liars rho >= {without_liars:.3g}, rho* = {star:.3g}")
+def decide_rca(rule: Rule, published: Published, nodes: int, seed: int = 0) -> Verdict:
+    """Whether the rule is RCA: refuted on the complete graph of `nodes` without a liar, or proved on a large one."""
+    net = make_network("complete", n=nodes)
+    game = games_of(net, virtual_mixing(net, rule).matrix, net.bounds(0))[0]
+    least, most = best_row(rule, game, seed), rho_star(1.0, nodes)
+    if published.spread_factor is None and least > most * (1.0 + ROUNDING):
+        return Verdict("refuted", f"even without liars rho >= {least:.3g} whatever W, and rho* <= {most:.3g}")
     to_own = rule.virtual_mixing == "to-own"
     if published.spread_factor is not None:
         factor = published.spread_factor
