@@ -20,7 +20,7 @@ from byzmesh.peers.budget import BURST, FIRST_CUT, Budget
 from byzmesh.peers.doorkeeper import Doorkeeper
 from byzmesh.peers.identity import Keys, new_keys, zeromq
 from byzmesh.peers.peer import Peer, no_log
-from byzmesh.peers.rounds import Patience
+from byzmesh.peers.rounds import Patience, Rounds
 from byzmesh.peers.sockets import Sockets, split_address
 from byzmesh.peers.transport import Remote
 from byzmesh.peers.virtual import VirtualWorld
@@ -339,7 +339,6 @@ def sends(make: Callable[[Format, int], bytes | bytearray]) -> Script:
 @pytest.mark.parametrize(
     ("reason", "make"),
     [
-        ("magnitude", lambda form, round: form.encode(np.array([1.0, 3e6]), 3, round)),
         ("finite", lambda form, round: form.encode(np.array([1.0, np.inf]), 3, round)),
         ("round", lambda form, round: form.encode(np.ones(2), 3, 1000 + round)),
         ("run", lambda form, round: Format(5, 2, "float64").encode(np.ones(2), 3, round)),
@@ -352,6 +351,23 @@ def test_what_is_refused_is_silence_and_named(reason: str, make: Callable[[Forma
     for me, peer in beside(sends(make), 2.0, rounds=1000).items():
         assert set(peer.refused[3]) == {reason} and peer.suspects[0] == 3, me
         assert peer.used[peer.neighbours.index(3)] == 0 and 20 < peer.round < 1000
+
+
+def test_magnitudes_are_bounded_by_what_the_peer_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is larger is scaled down, and stays an outlier that the rule cuts."""
+    seen: list[float] = []
+    former = Rounds.offer
+
+    def offer(rounds: Rounds, sender: int, round: int, vector: Any, now: float) -> str:
+        seen.append(float(np.abs(vector).max()))
+        return former(rounds, sender, round, vector, now)
+
+    monkeypatch.setattr(Rounds, "offer", offer)
+    huge = sends(lambda form, round: form.encode(np.array([1e300, -1e308]), 3, round))
+    for peer in beside(huge, 2.0, rounds=1000).values():
+        place = peer.neighbours.index(3)
+        assert not peer.refused[3] and peer.ignored[place] == peer.used[place] > 20
+    assert max(seen) == pytest.approx(2e6)  # the largest coordinate that any honest peer holds is 2
 
 
 def test_nobody_moves_beyond_the_last_round() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.attacks.base import attacks
+from byzmesh.peers.drill.liars import Coalition
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile
-from byzmesh.peers.node import Node
+from byzmesh.peers.node import Node, bind_share
 from byzmesh.peers.virtual import Process, VirtualWorld
 
 PATIENT = {"round": 60.0, "start": 60.0, "grace": 30.0, "start_grace": 30.0}
@@ -44,6 +46,29 @@ class Nodes:
 
     def said(self, event: str, me: int | None = None) -> list[dict[str, Any]]:
         return [facts for _, peer, what, facts in self.log if what == event and me in (None, peer)]
+
+
+def drill(file: NetworkFile, keys: Path, out: Path, liars: list[int], attack: str) -> dict[int, Node]:
+    """The honest nodes after a run beside liars that forge, all in a virtual world."""
+    honest = [entry.id for entry in file.peers if entry.id not in liars]
+    dimension = bind_share(file, honest[0])[0].dimension
+    with VirtualWorld() as world:
+        nodes = Nodes(world, file, keys, out)
+
+        def lie() -> None:
+            secrets = {liar: load_keys(keys / f"peer{liar}.key") for liar in liars}
+            coalition = Coalition(file, secrets, attacks.build(attack), dimension, world=world)
+            while True:
+                for liar, transport in coalition.transports.items():
+                    coalition.take(liar, transport.receive(0.0))
+                coalition.lie()
+                world.sleep(0.001)
+
+        world.start(lie)
+        for peer in honest:
+            nodes.start(peer)
+        world.run(done=lambda: len(nodes.running) == len(honest) and all(p.ended for p in nodes.running.values()))
+    return nodes.latest
 
 
 def train(file: NetworkFile, keys: Path, out: Path, disturb: Callable[[Nodes], None] | None = None) -> Any:

@@ -38,7 +38,8 @@ garbled handshake, or after a frame above the size limit. Local work does not co
 
 
 LARGEST = 1e6
-"""A coordinate of a message may be this many times as large as the largest of the peer's own, or of 1."""
+"""A message's largest coordinate may be this many times that of the peer's own vector, or of 1; beyond, it is scaled
+down."""
 
 
 def no_log(event: str, **facts: Any) -> None:

@@ -44,7 +44,7 @@ class Process:
     def __init__(self, world: VirtualWorld, work: Callable[[], object]) -> None:
         self.error: BaseException | None = None
         self.ended = False
-        self.transport: VirtualTransport | None = None
+        self.transports: list[VirtualTransport] = []
         self._world, self._work, self._doomed = world, work, False
         self._go = threading.Semaphore(0)
         self._turn = 0
@@ -62,8 +62,7 @@ class Process:
         except BaseException as error:
             self.error = error
         self.ended = True
-        if self.transport is not None:
-            self.transport.close()
+        self._close()
         self._world._back.release()
 
     def wait(self, until: float, listening: bool) -> None:
@@ -91,10 +90,13 @@ class Process:
     def kill(self) -> None:
         """End at once, wherever it waits."""
         self._doomed = True
-        if self.transport is not None:
-            self.transport.close()
+        self._close()
         self.resume()
         self._thread.join()
+
+    def _close(self) -> None:
+        for transport in self.transports:
+            transport.close()
 
 
 class VirtualWorld:
@@ -196,7 +198,7 @@ class VirtualTransport:
         self._closed = False
         world.transports[me] = self
         if process is not None:
-            process.transport = self
+            process.transports.append(self)
         for neighbour in self.neighbours:
             self.connect(neighbour)
 

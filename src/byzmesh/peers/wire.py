@@ -121,7 +121,8 @@ class Format:
     def decode(self, data: bytes | bytearray | memoryview, sender: int, largest: float = np.inf) -> Message:
         """The message that `sender` sent; `WireError`, and no other error, if the bytes are not one.
 
-        largest  absolute value that a coordinate may have
+        largest  absolute value that a coordinate may have; a larger vector is scaled down to it, so that it stays what
+                 it is to a rule, an outlier, and no rule computes with numbers that a liar made huge
         """
         if len(data) != self.size:
             raise WireError("size", f"message has {len(data)} bytes, {self.size} expected")
@@ -145,7 +146,7 @@ class Format:
         if not np.isfinite(top):
             raise WireError("finite", "message contains NaN or infinity")
         if top > largest:
-            raise WireError("magnitude", f"message contains {top:.3g}, at most {largest:.3g} is believed")
+            vector = vector * vector.dtype.type(largest / top)
         return Message(sender, round, vector)
 
     def _decoded(self, payload: memoryview) -> Array:

@@ -13,18 +13,19 @@ from byzmesh.peers.node import bind_share
 from byzmesh.problems.linear.task import LinearTask
 from tests.peers.drill.simulated import final_models, simulation_of
 from tests.peers.networks import two_castle
+from tests.peers.worlds import PATIENT, train
 
-PATIENT = {"grace": 30.0, "round": 60.0}
+PROCESSES = {"grace": 30.0, "round": 60.0, "start_grace": 30.0}
 ALL = {"shares": 12, "share": {}}
 
 
-def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path: Path, nursery: Nursery) -> None:
-    file = two_castle(tmp_path, rounds=200, evaluate_every=100, dtype="float64", timeouts=PATIENT, **ALL)
+def test_twelve_processes_equal_the_simulator(tmp_path: Path, nursery: Nursery) -> None:
+    file = two_castle(tmp_path, rounds=60, evaluate_every=30, dtype="float64", timeouts=PROCESSES, **ALL)
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
         assert drill.wait(100)
         status = drill.status()
-    assert all(said["silent"] == 0 and said["moved_up"] == 0 and said["round"] == 200 for said in status.values())
+    assert all(said["silent"] == 0 and said["moved_up"] == 0 and said["round"] == 60 for said in status.values())
     simulated = simulation_of(file).run()
     models = final_models(tmp_path / "out", range(12))
     assert np.allclose(models, simulated.models, rtol=1e-9, atol=1e-10)
@@ -33,7 +34,7 @@ def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path: Path, nurse
 
 
 @pytest.mark.parametrize("rule", ["drsa", "simrew", "ubar", "cc", "bucketing"])
-def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, nursery: Nursery, rule: str) -> None:
+def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, rule: str) -> None:
     known: dict[str, dict[str, Any]] = {"drsa": {"at": "start"}, "bucketing": {"inner": {"name": "ios"}}}
     options = {**known, "cc": {"centre": "memory"}}.get(rule, {})
     file = two_castle(
@@ -46,20 +47,23 @@ def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, nursery: 
         timeouts=PATIENT,
         **ALL,
     )
-    with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
-        drill.start()
-        assert drill.wait(60)
     simulated = simulation_of(file).run().models
-    assert np.allclose(final_models(tmp_path / "out", range(12)), simulated, rtol=1e-8, atol=1e-9)
+    assert np.allclose(train(file, tmp_path, tmp_path / "out"), simulated, rtol=1e-8, atol=1e-9)
 
 
-def test_peers_train_a_convolutional_network(tmp_path: Path, nursery: Nursery) -> None:
+def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path: Path) -> None:
+    file = two_castle(tmp_path, rounds=200, evaluate_every=100, dtype="float64", timeouts=PATIENT, **ALL)
+    models = train(file, tmp_path, tmp_path / "out")
+    assert np.allclose(models, simulation_of(file).run().models, rtol=1e-9, atol=1e-10)
+
+
+def test_peers_train_a_convolutional_network(tmp_path: Path) -> None:
     module = {"name": "cnn", "channels": [3, 4]}
     problem = {"name": "torch", "module": module, "partition": "one-class", "batch": 4, "test_samples": 200}
     file = two_castle(
         tmp_path,
-        rounds=50,
-        evaluate_every=25,
+        rounds=20,
+        evaluate_every=10,
         problem=problem,
         dtype="float64",
         step=0.05,
@@ -67,11 +71,8 @@ def test_peers_train_a_convolutional_network(tmp_path: Path, nursery: Nursery) -
         timeouts=PATIENT,
         **ALL,
     )
-    with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
-        drill.start()
-        assert drill.wait(100)
-    simulated = simulation_of(file).run()
-    assert np.allclose(final_models(tmp_path / "out", range(12)), simulated.models, rtol=1e-7, atol=1e-8)
+    models = train(file, tmp_path, tmp_path / "out")
+    assert np.allclose(models, simulation_of(file).run().models, rtol=1e-7, atol=1e-8)
 
 
 def test_a_peer_draws_the_batches_that_the_simulator_draws_for_it(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def _child(job: dict[str, Any], log: str) -> int:
         run_job(job)
     except ByzmeshError as error:
         json_log(job["peers"][0])("failed", error=str(error))
-        return 2
+        return error.exit_code
     except BaseException:
         traceback.print_exc()
         return 1

@@ -7,7 +7,6 @@ it. Honest peers that are linked to no liar are unknown to them, and so not in t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +21,8 @@ from byzmesh.peers.identity import Keys
 from byzmesh.peers.logs import Log
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import no_log
-from byzmesh.peers.sockets import Sockets
+from byzmesh.peers.sockets import MACHINE
+from byzmesh.peers.transport import Received, World
 from byzmesh.peers.wire import Format, WireError
 from byzmesh.round import Round
 from byzmesh.types import Array
@@ -62,11 +62,17 @@ class Coalition:
     """The liars of a drill."""
 
     def __init__(
-        self, file: NetworkFile, keys: Mapping[int, Keys], attack: Attack, dimension: int, log: Log = no_log
+        self,
+        file: NetworkFile,
+        keys: Mapping[int, Keys],
+        attack: Attack,
+        dimension: int,
+        log: Log = no_log,
+        world: World = MACHINE,
     ) -> None:
         if attack.poisons_data:
             raise PeerError(f"attack {attack.name} does not forge messages from what liars hear; choose another")
-        self.file, self.attack, self.log = file, attack, log
+        self.file, self.attack, self.log, self.world = file, attack, log, world
         self.liars = sorted(keys)
         self.patience = max(_PATIENCE, file.timeouts.grace / 2)
         self.form = Format(file.run, dimension, file.dtype, file.wire)
@@ -82,12 +88,12 @@ class Coalition:
         self.forged = -1
         self.sent: dict[tuple[int, int], bytearray] = {}
         self.stop = False
-        self.transports: dict[int, Sockets] = {}
+        self.transports: dict[int, Any] = {}
         self._rehearse(dimension)
         try:
             for liar in self.liars:
                 remotes = {j: remote for j, remote in file.remotes(liar).items() if j not in keys}
-                self.transports[liar] = Sockets(
+                self.transports[liar] = world.open(
                     liar, file.entry(liar).address, keys[liar], remotes, self.form.size, log
                 )
         except BaseException:
@@ -118,13 +124,17 @@ class Coalition:
         while not self.stop:
             ready = poller.poll(5 if self.waiting else 200)
             for liar, transport in self.transports.items():
-                messages, joined = transport.take(ready)
-                for neighbour, data in messages:
-                    self._hear(neighbour, data)
-                for victim in joined:
-                    if (liar, victim) in self.sent:
-                        transport.send(self.sent[liar, victim])
-            self._lie()
+                self.take(liar, transport.take(ready))
+            self.lie()
+
+    def take(self, liar: int, received: Received) -> None:
+        """Hear what a liar received, and send its last lies again to victims that joined."""
+        messages, joined = received
+        for neighbour, data in messages:
+            self._hear(neighbour, data)
+        for victim in joined:
+            if (liar, victim) in self.sent:
+                self.transports[liar].send(self.sent[liar, victim])
 
     def _hear(self, neighbour: int, data: Any) -> None:
         try:
@@ -132,15 +142,15 @@ class Coalition:
         except WireError:
             return
         row = self.row[neighbour]
-        self.heard[row] = time.monotonic()
+        self.heard[row] = self.world.now()
         self.newest[row], self.known[row] = message.vector, True
         if message.round > self.forged:
             self.waiting.setdefault(message.round, {})[row] = message.vector
             self.since.setdefault(message.round, self.heard[row])
 
-    def _lie(self) -> None:
+    def lie(self) -> None:
         """Send the lies of every round that is complete, or has waited long enough; the newest such round last."""
-        now = time.monotonic()
+        now = self.world.now()
         alive = set(np.flatnonzero(now - self.heard < self.patience).tolist())
         patience = self.patience if self.known.all() else 2 * self.patience
         for round in sorted(self.waiting):
