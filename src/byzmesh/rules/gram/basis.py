@@ -132,7 +132,7 @@ class Basis:
             for _, _, basis, _ in self.chunks():
                 total += to_host(basis @ basis.T)
             return total
-        own, messages, anchors = self.pool.own, self.messages, self.anchors
+        own, messages, anchors = self._contiguous()
 
         def work(part: slice) -> Floats:
             share = np.empty_like(total)
@@ -140,6 +140,11 @@ class Basis:
             return share
 
         return sum(over_parts(work, own.shape[1], strategy.COLUMNS), total)
+
+    def _contiguous(self) -> tuple[Any, Any, Any]:
+        """The dense rows as the fused kernels need them; they are rarely copied."""
+        own, messages, anchors = map(np.ascontiguousarray, (self.pool.own, self.messages, self.anchors))
+        return own, messages, anchors
 
     def lift(self, scale: Floats) -> Floats:
         """(P, M) with y_p - c = lift[p] @ basis, for the basis rows' scale."""
@@ -170,8 +175,10 @@ class Basis:
             out = np.empty((len(matrix), own.shape[1]), own.dtype)
             weights, sums = matrix.astype(own.dtype, copy=False), total.astype(own.dtype, copy=False)
 
+            rows = self._contiguous()
+
             def work(part: slice) -> None:
-                centred_mix(own, self.messages, self.anchors, weights, sums, part.start, part.stop, out)
+                centred_mix(*rows, weights, sums, part.start, part.stop, out)
 
             over_parts(work, own.shape[1], strategy.COLUMNS)
             return out

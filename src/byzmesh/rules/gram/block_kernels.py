@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import fast
-from byzmesh.rules.gram.small_kernels import add_products
 from byzmesh.types import Array
 
 _BLOCK = 512
@@ -115,6 +114,39 @@ def build_messages(own: Array, terms: Array, share: Array, out: Array) -> None:
         for left in range(0, out.shape[1], _BLOCK):
             size = min(_BLOCK, out.shape[1] - left)
             combine(own, terms, share, message, left, size, out[message, left : left + size])
+
+
+@fast
+def add_products(basis: Array, size: int, sums: Array) -> None:
+    """sums += basis basis^T over the first `size` columns, lower triangle; the number of rows is a multiple of four.
+
+    Two by four dot products at a time, so that each number read from the cache is used several times.
+    """
+    kind = basis.dtype.type
+    for i in range(0, basis.shape[0], 2):
+        one, two = basis[i, :size], basis[i + 1, :size]
+        for j in range(0, i + 2, 4):
+            b0, b1, b2, b3 = basis[j, :size], basis[j + 1, :size], basis[j + 2, :size], basis[j + 3, :size]
+            s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = kind(0.0)
+            for column in range(size):
+                x, y = one[column], two[column]
+                z0, z1, z2, z3 = b0[column], b1[column], b2[column], b3[column]
+                s0 += x * z0
+                s1 += x * z1
+                s2 += x * z2
+                s3 += x * z3
+                t0 += y * z0
+                t1 += y * z1
+                t2 += y * z2
+                t3 += y * z3
+            sums[i, j] += s0
+            sums[i, j + 1] += s1
+            sums[i, j + 2] += s2
+            sums[i, j + 3] += s3
+            sums[i + 1, j] += t0
+            sums[i + 1, j + 1] += t1
+            sums[i + 1, j + 2] += t2
+            sums[i + 1, j + 3] += t3
 
 
 @fast

@@ -1,16 +1,29 @@
-"""Gram and mixing products of small pools, centred on the fly: no array of the pool's size is built."""
+"""Gram and mixing products of small pools, centred on the fly: no array of the pool's size is built.
+
+Both work on blocks of columns that stay in the cache, with the sums in vector registers (simd.py). The order of every
+sum is written here and is the same on every processor:
+
+    centre    c = sum over the rows, one after the other
+    mixture   out = sums c + sum over the rows, one after the other
+    product   over a block of columns, 32 bytes of partial sums, halved until one is left, then the last columns one by
+              one; the blocks are added in float64
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from byzmesh.compiled import fast
+from byzmesh.compiled import exact
+from byzmesh.simd import VECTOR, chunk, fma, fused, half_sums, halves, minus, spread, store, times, twice
 from byzmesh.types import Array
 
-_BLOCK = 512
+_U = np.uint64
+_HALF, _PAIR = 32, 64  # bytes of the partial sums of one product, and of two
 
 
-@fast
+@exact
 def pool_row(own: Array, messages: Array, anchors: Array, row: int, left: int, size: int) -> Array:
     """Columns left .. left + size of a dense row, in basis numbering."""
     count, received = own.shape[0], messages.shape[0]
@@ -21,126 +34,238 @@ def pool_row(own: Array, messages: Array, anchors: Array, row: int, left: int, s
     return anchors[row - count - received, left : left + size]
 
 
-@fast
-def _centre_block(
-    own: Array, messages: Array, anchors: Array, left: int, size: int, basis: Array, centre: Array
+@exact
+def _aligned(count: int, like: Array) -> Array:
+    """(count,) zeros of the type of `like` that begin with a cache line: no load of a register then reads two."""
+    line = 64 // like.itemsize
+    zeros = np.zeros(count + line, like.dtype)
+    start = line - zeros.ctypes.data // like.itemsize % line
+    return zeros[start : start + count]
+
+
+@exact
+def _store_four(target: Array, at: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+    lanes = _U(VECTOR // target.itemsize)
+    store(target, at, a)
+    store(target, at + lanes, b)
+    store(target, at + _U(2) * lanes, c)
+    store(target, at + _U(3) * lanes, d)
+
+
+@exact
+def _centre(own: Array, rows: int, width: Any, left: Any, size: Any, centre: Array) -> None:
+    """centre[:size] = mean of the rows of `own`, which is flat, over the columns left .. left + size."""
+    share = own.dtype.type(1.0 / rows)
+    block = _U(4 * VECTOR // own.itemsize)
+    if size < block:
+        for column in range(size):
+            total = own.dtype.type(0.0)
+            for row in range(rows):
+                total = fma(share, own[_U(row) * width + left + column], total)
+            centre[column] = total
+        return
+    for start in range(_U(0), size, block):
+        at = min(start, size - block)  # the last block ends with the columns: it may overlap the one before
+        _centre_block(own, rows, width, left + at, share, centre, at)
+
+
+@exact
+def _centre_block(own: Array, rows: int, width: Any, left: Any, share: Any, centre: Array, at: Any) -> None:
+    lanes = _U(VECTOR // own.itemsize)
+    a = b = c = d = spread(own.dtype.type(0.0), chunk(centre, _U(0), VECTOR))
+    part = spread(share, a)
+    for row in range(rows):
+        place = _U(row) * width + left
+        a = fused(part, chunk(own, place, VECTOR), a)
+        b = fused(part, chunk(own, place + lanes, VECTOR), b)
+        c = fused(part, chunk(own, place + _U(2) * lanes, VECTOR), c)
+        d = fused(part, chunk(own, place + _U(3) * lanes, VECTOR), d)
+    _store_four(centre, at, a, b, c, d)
+
+
+@exact
+def _put(rows: Array, start: Any, centre: Array, size: Any, row: Any, z: Array) -> None:
+    """Row `row` of z = rows[start : start + size] - centre; in z two rows lie side by side, `_HALF` bytes of each."""
+    half = _U(_HALF // z.itemsize)
+    target = row // _U(2) * _U(2 * centre.size) + row % _U(2) * half
+    whole = size // (_U(2) * half) * _U(2) * half
+    for at in range(_U(0), whole, _U(2) * half):
+        low, high = halves(minus(chunk(rows, start + at, _PAIR), chunk(centre, at, _PAIR)))
+        store(z, target + _U(2) * at, low)
+        store(z, target + _U(2) * at + _U(2) * half, high)
+    for at in range(whole, size):
+        z[target + at // half * _U(2) * half + at % half] = rows[start + at] - centre[at]
+
+
+@exact
+def _store_sums(
+    z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, low: Any, high: Any, sums: Any
 ) -> None:
-    """One block of columns: the mean of the receivers' own rows, and every dense row minus it."""
-    count = own.shape[0]
-    kind = own.dtype.type
-    share = kind(1.0 / count)
-    middle = centre[:size]
-    middle[:] = kind(0.0)
-    for row in range(count):
-        line = own[row, left : left + size]
-        for column in range(size):
-            middle[column] += share * line[column]
-    for row in range(count + messages.shape[0] + anchors.shape[0]):
-        line = pool_row(own, messages, anchors, row, left, size)
-        target = basis[row, :size]
-        for column in range(size):
-            target[column] = line[column] - middle[column]
+    """Add the products of `row` with the rows left .. left + 3: the partial sums, then the last `rest` columns."""
+    half = _U(_HALF // z.itemsize)
+    a, b = half_sums(low)
+    c, d = half_sums(high)
+    mine = _U(row // 2) * stride + _U(row % 2) * half + whole
+    others = _U(left // 2) * stride + whole
+    for column in range(rest):
+        x = z[mine + column]
+        a = fma(x, z[others + column], a)
+        b = fma(x, z[others + half + column], b)
+        c = fma(x, z[others + stride + column], c)
+        d = fma(x, z[others + stride + half + column], d)
+    sums[row, left] += a
+    sums[row, left + 1] += b
+    sums[row, left + 2] += c
+    sums[row, left + 3] += d
 
 
-@fast
-def add_products(basis: Array, size: int, sums: Array) -> None:
-    """sums += basis basis^T over the first `size` columns, lower triangle; the number of rows is a multiple of four.
-
-    Two by four dot products at a time, so that each number read from the cache is used several times.
-    """
-    kind = basis.dtype.type
-    for i in range(0, basis.shape[0], 2):
-        one, two = basis[i, :size], basis[i + 1, :size]
-        for j in range(0, i + 2, 4):
-            b0, b1, b2, b3 = basis[j, :size], basis[j + 1, :size], basis[j + 2, :size], basis[j + 3, :size]
-            s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = kind(0.0)
-            for column in range(size):
-                x, y = one[column], two[column]
-                z0, z1, z2, z3 = b0[column], b1[column], b2[column], b3[column]
-                s0 += x * z0
-                s1 += x * z1
-                s2 += x * z2
-                s3 += x * z3
-                t0 += y * z0
-                t1 += y * z1
-                t2 += y * z2
-                t3 += y * z3
-            sums[i, j] += s0
-            sums[i, j + 1] += s1
-            sums[i, j + 2] += s2
-            sums[i, j + 3] += s3
-            sums[i + 1, j] += t0
-            sums[i + 1, j + 1] += t1
-            sums[i + 1, j + 2] += t2
-            sums[i + 1, j + 3] += t3
+@exact
+def _two_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, sums: Any) -> None:
+    """Add the products of two rows with the rows left .. left + 3: what the registers of AVX2 hold."""
+    half = _U(_HALF // z.itemsize)
+    first, others = _U(row // 2) * stride, _U(left // 2) * stride
+    a = b = c = d = spread(z.dtype.type(0.0), chunk(z, _U(0), _PAIR))
+    for at in range(_U(0), whole, _U(2) * half):
+        low, high = chunk(z, others + at, _PAIR), chunk(z, others + stride + at, _PAIR)
+        x = twice(chunk(z, first + at, _HALF))
+        a, b = fused(x, low, a), fused(x, high, b)
+        x = twice(chunk(z, first + half + at, _HALF))
+        c, d = fused(x, low, c), fused(x, high, d)
+    _store_sums(z, stride, row, left, whole, rest, a, b, sums)
+    _store_sums(z, stride, row + 1, left, whole, rest, c, d, sums)
 
 
-@fast
+@exact
+def _four_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, sums: Any) -> None:
+    """Add the products of four rows with the rows left .. left + 3, for AVX-512."""
+    half = _U(_HALF // z.itemsize)
+    first, others = _U(row // 2) * stride, _U(left // 2) * stride
+    a = b = c = d = e = f = g = h = spread(z.dtype.type(0.0), chunk(z, _U(0), _PAIR))
+    for at in range(_U(0), whole, _U(2) * half):
+        low, high = chunk(z, others + at, _PAIR), chunk(z, others + stride + at, _PAIR)
+        x = twice(chunk(z, first + at, _HALF))
+        a, b = fused(x, low, a), fused(x, high, b)
+        x = twice(chunk(z, first + half + at, _HALF))
+        c, d = fused(x, low, c), fused(x, high, d)
+        x = twice(chunk(z, first + stride + at, _HALF))
+        e, f = fused(x, low, e), fused(x, high, f)
+        x = twice(chunk(z, first + stride + half + at, _HALF))
+        g, h = fused(x, low, g), fused(x, high, h)
+    _store_sums(z, stride, row, left, whole, rest, a, b, sums)
+    _store_sums(z, stride, row + 1, left, whole, rest, c, d, sums)
+    _store_sums(z, stride, row + 2, left, whole, rest, e, f, sums)
+    _store_sums(z, stride, row + 3, left, whole, rest, g, h, sums)
+
+
+@exact
 def centred_products(
     own: Array, messages: Array, anchors: Array, centre_row: bool, first: int, last: int, total: Array
 ) -> None:
     """total = Z Z^T over the columns first .. last, Z the basis of finite, not huge rows (centre last if asked).
 
-    Z is never built as a whole: one block of columns at a time stays in the cache; blocks are added in float64.
+    Z is never built as a whole: one block of columns at a time stays in the cache.
     """
-    height = total.shape[0]
-    block = _BLOCK if height <= 12 else _BLOCK // 2
+    height, width = total.shape[0], _U(own.shape[1])
+    block = 512 if height <= 12 else 256
     padded = (height + 3) // 4 * 4  # with rows of zeros, so that there is no remainder
-    basis = np.zeros((padded, block), own.dtype)
-    centre = np.empty(block, own.dtype)
+    half, stride = _U(_HALF // own.itemsize), _U(2 * block)
+    z, centre, nothing = _aligned(padded * block, own), _aligned(block, own), np.zeros(block, own.dtype)
     sums = np.zeros((padded, padded))
-    for left in range(first, last, block):
-        size = min(block, last - left)
-        _centre_block(own, messages, anchors, left, size, basis, centre)
+    flat, received, fixed = own.ravel(), messages.ravel(), anchors.ravel()
+    count, past = _U(own.shape[0]), _U(own.shape[0] + messages.shape[0])
+    for start in range(first, last, block):
+        left, size = _U(start), _U(min(block, last - start))
+        _centre(flat, own.shape[0], width, left, size, centre)
+        for row in range(count):
+            _put(flat, row * width + left, centre, size, row, z)
+        for row in range(_U(messages.shape[0])):
+            _put(received, row * width + left, centre, size, count + row, z)
+        for row in range(_U(anchors.shape[0])):
+            _put(fixed, row * width + left, centre, size, past + row, z)
         if centre_row:
-            basis[height - 1, :size] = centre[:size]
-        add_products(basis, size, sums)
+            _put(centre, _U(0), nothing, size, _U(height - 1), z)
+        whole, rest = size // half * half * _U(2), size % half
+        for row in range(0, padded, 4):
+            for other in range(0, row + 1, 4):
+                if VECTOR == 64:
+                    _four_by_four(z, stride, row, other, whole, rest, sums)
+                else:
+                    _two_by_four(z, stride, row, other, whole, rest, sums)
+                    _two_by_four(z, stride, row + 2, other, whole, rest, sums)
     for i in range(height):
         for j in range(i + 1):
             total[i, j] = sums[i, j]
             total[j, i] = sums[i, j]
 
 
-@fast
+@exact
+def _mix_narrow(
+    own: Array, messages: Array, anchors: Array, weights: Array, sums: Array, first: int, last: int, out: Array
+) -> None:
+    """`centred_mix` of fewer columns than the registers hold, one by one."""
+    share = own.dtype.type(1.0 / own.shape[0])
+    for column in range(first, last):
+        centre = own.dtype.type(0.0)
+        for row in range(own.shape[0]):
+            centre = fma(share, own[row, column], centre)
+        for receiver in range(out.shape[0]):
+            mixed = sums[receiver] * centre
+            for row in range(own.shape[0] + messages.shape[0] + anchors.shape[0]):
+                line = pool_row(own, messages, anchors, row, column, 1)
+                mixed = fma(weights[receiver, row], line[0] - centre, mixed)
+            out[receiver, column] = mixed
+
+
+@exact
+def _less(rows: Array, start: Any, centre: Array, z: Array, at: Any) -> None:
+    """Four registers of z at `at` = those of the rows at `start` - centre."""
+    lanes = _U(VECTOR // z.itemsize)
+    for part in range(4):
+        place = _U(part) * lanes
+        store(z, at + place, minus(chunk(rows, start + place, VECTOR), chunk(centre, place, VECTOR)))
+
+
+@exact
 def centred_mix(
     own: Array, messages: Array, anchors: Array, weights: Array, sums: Array, first: int, last: int, out: Array
 ) -> None:
     """out[r] = sums[r] c + sum_m weights[r, m] (row_m - c) over the columns first .. last, c the receivers' own mean.
 
-    Two receivers and four rows at a time, so that most of the traffic stays in registers.
+    Two receivers and four registers of columns at a time: the sums stay in registers.
     """
-    receivers = out.shape[0]
-    dense = own.shape[0] + messages.shape[0] + anchors.shape[0]
-    block = _BLOCK // 2
-    basis = np.empty((dense, block), own.dtype)
-    centre, spare = np.empty(block, own.dtype), np.empty(block, own.dtype)
-    for left in range(first, last, block):
-        size = min(block, last - left)
-        _centre_block(own, messages, anchors, left, size, basis, centre)
-        middle = centre[:size]
+    lanes = _U(VECTOR // own.itemsize)
+    columns = 4 * (VECTOR // own.itemsize)
+    if last - first < columns:
+        _mix_narrow(own, messages, anchors, weights, sums, first, last, out)
+        return
+    dense, receivers = own.shape[0] + messages.shape[0] + anchors.shape[0], out.shape[0]
+    block, width = _U(columns), _U(out.shape[1])
+    z, centre, target = _aligned(dense * columns, own), _aligned(columns, own), out.ravel()
+    flat, received, fixed = own.ravel(), messages.ravel(), anchors.ravel()
+    count, past = _U(own.shape[0]), _U(own.shape[0] + messages.shape[0])
+    share = own.dtype.type(1.0 / own.shape[0])
+    for start in range(first, last, columns):
+        left = _U(min(start, last - columns))  # the last block ends with the columns: it may overlap the one before
+        _centre_block(flat, own.shape[0], width, left, share, centre, _U(0))
+        for row in range(count):
+            _less(flat, row * width + left, centre, z, row * block)
+        for row in range(_U(messages.shape[0])):
+            _less(received, row * width + left, centre, z, (count + row) * block)
+        for row in range(_U(anchors.shape[0])):
+            _less(fixed, row * width + left, centre, z, (past + row) * block)
+        a, b = chunk(centre, _U(0), VECTOR), chunk(centre, lanes, VECTOR)
+        c, d = chunk(centre, _U(2) * lanes, VECTOR), chunk(centre, _U(3) * lanes, VECTOR)
         for even in range(0, receivers, 2):
-            odd = min(even + 1, receivers - 1)
-            one = out[even, left : left + size]
-            two = (
-                out[odd, left : left + size] if odd > even else spare[:size]
-            )  # the last one has no partner if the number is odd
-            lead_one, lead_two = sums[even], sums[odd]
-            for column in range(size):
-                one[column] = lead_one * middle[column]
-                two[column] = lead_two * middle[column]
-            for row in range(0, dense - 3, 4):
-                b0, b1, b2, b3 = basis[row, :size], basis[row + 1, :size], basis[row + 2, :size], basis[row + 3, :size]
-                w0, w1 = weights[even, row], weights[even, row + 1]
-                w2, w3 = weights[even, row + 2], weights[even, row + 3]
-                v0, v1 = weights[odd, row], weights[odd, row + 1]
-                v2, v3 = weights[odd, row + 2], weights[odd, row + 3]
-                for column in range(size):
-                    x0, x1, x2, x3 = b0[column], b1[column], b2[column], b3[column]
-                    one[column] += (w0 * x0 + w1 * x1) + (w2 * x2 + w3 * x3)
-                    two[column] += (v0 * x0 + v1 * x1) + (v2 * x2 + v3 * x3)
-            for row in range(dense // 4 * 4, dense):
-                line = basis[row, :size]
-                w0, v0 = weights[even, row], weights[odd, row]
-                for column in range(size):
-                    one[column] += w0 * line[column]
-                    two[column] += v0 * line[column]
+            odd = min(even + 1, receivers - 1)  # the last one has no partner if the number is odd
+            w, v = spread(sums[even], a), spread(sums[odd], a)
+            p, q, r, s = times(w, a), times(w, b), times(w, c), times(w, d)
+            e, f, g, h = times(v, a), times(v, b), times(v, c), times(v, d)
+            for row in range(dense):
+                at = _U(row) * block
+                x, y = chunk(z, at, VECTOR), chunk(z, at + lanes, VECTOR)
+                t, u = chunk(z, at + _U(2) * lanes, VECTOR), chunk(z, at + _U(3) * lanes, VECTOR)
+                w, v = spread(weights[even, row], a), spread(weights[odd, row], a)
+                p, q, r, s = fused(w, x, p), fused(w, y, q), fused(w, t, r), fused(w, u, s)
+                e, f, g, h = fused(v, x, e), fused(v, y, f), fused(v, t, g), fused(v, u, h)
+            _store_four(target, _U(odd) * width + left, e, f, g, h)
+            _store_four(target, _U(even) * width + left, p, q, r, s)
