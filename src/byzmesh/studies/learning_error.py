@@ -153,8 +153,8 @@ def exponent(rows: Sequence[Mapping[str, Any]], panel: str, series: str) -> tupl
     return float(np.mean(slopes)), half
 
 
-SMALLEST = 1e-8
-"""Errors below this are drawn at the lower edge: there is only rounding left."""
+SMALLEST = 5e-5
+"""Errors below this are drawn at the lower edge of the figure."""
 
 
 def draw(told: Sequence[Point], path: Path) -> Path:
