@@ -153,8 +153,10 @@ def suggest(
     priced = prices(start, cost, forbid, most_links)
     tell("certifying the network as it is")
     before = wanted.certificate(start)
-    options = [Option("its own", before)] if before.holds and start.weights not in schemes else []
-    options += _options(start, wanted, schemes)
+    options: list[Option] = []
+    if guarantee == "bounded" or before.connectivity.verdict:  # weights alone do not connect anybody
+        options += [Option("its own", before)] if before.holds and start.weights not in schemes else []
+        options += _options(start, wanted, schemes, tell)
     lonely = bool((wanted.danger(start) >= 1.0).any())  # a worker without neighbours holds, but is no use
     added: tuple[Edge, ...] = ()
     reason: str | None = None
@@ -162,9 +164,8 @@ def suggest(
         reason = wanted.impossible(start.n)
         if reason is None:
             added, reason = _cheapest(start, wanted, priced, schemes, tell)
-    if added:
-        tell(f"{len(added)} links added, certifying the result")
-        options = _options(with_links(start, added), wanted, schemes)
+    if added or not options:
+        options = _options(with_links(start, added), wanted, schemes, tell)
     options.sort(key=_preference)
     if reason is None and not options[0].certificate.holds:
         reason = "no such links were found; the rule's certificate still fails"
@@ -179,11 +180,15 @@ def suggest(
     )
 
 
-def _options(network: Network, wanted: Wanted, schemes: tuple[str, ...]) -> list[Option]:
+def _options(network: Network, wanted: Wanted, schemes: tuple[str, ...], tell: Tell) -> list[Option]:
     """The schemes on a network; one that changes nothing about Metropolis-Hastings weights is left out."""
     made = dict(weighted(network, scheme, wanted) for scheme in schemes)
     made.pop("metropolis-hastings times 1", None)
-    return [Option(name, wanted.certificate(each)) for name, each in made.items()]
+    options = []
+    for name, each in made.items():
+        tell(f"certifying with {name} weights")
+        options.append(Option(name, wanted.certificate(each)))
+    return options
 
 
 def _cheapest(
