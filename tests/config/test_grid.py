@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from byzmesh.config.grid import expand, read_grid
 from byzmesh.config.schema import resolve
 from byzmesh.config.yaml import read_yaml
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, UnknownOption
 from byzmesh.store import config_key
 from byzmesh.store.keys import flatten
 
@@ -42,6 +42,9 @@ def test_a_grid_without_axes_is_its_base() -> None:
     assert point.config == resolve(BASE)
     assert point.key == config_key(resolve(BASE))
     assert point.labels == {}
+    assert expand(BASE) == [point], "the config of one run is a grid of one point"
+    with pytest.raises(UnknownOption, match="grid has no key 'rule': write it under base"):
+        expand({"rule": "ios", "axes": {"seed": [0, 1]}})
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,15 @@ def expand(grid: Values, folder: str | Path = ".") -> list[Cell]:
     ... })
     >>> [cell.labels for cell in cells]
     [{'rule': 'ios', 'seed': 0}, {'rule': 'ios', 'seed': 1}, {'rule': 'weimean', 'seed': 0}]
+
+    The config of one run is a grid of one point.
     """
+    if grid and not set(grid) & (set(PARTS) - {"plugins"}) and set(grid) <= set(KEYS):
+        grid = {"base": grid}  # the config of one run
     for key in grid:
         if key not in PARTS:
-            raise UnknownOption(f"grid has no key {key!r}: {nearest(str(key), PARTS)}")
+            hint = "write it under base" if key in KEYS else nearest(str(key), PARTS)
+            raise UnknownOption(f"grid has no key {key!r}: {hint}")
     base = with_plugins(_mapping("base", grid.get("base")), _names("plugins", grid.get("plugins")))
     # loaded here, because excludes use names and aliases too
     load_plugins(_names("plugins", base.get("plugins")), folder)
