@@ -22,7 +22,7 @@ def fold(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
-IID = ("iid", "stratified")
+IID = ("iid", "stratified", "drawn")
 """Partitions in which all workers' data look alike."""
 
 

@@ -25,6 +25,8 @@ from byzmesh.rng import PARTITION, key, normals
 from byzmesh.types import Array, Floats, Integers
 
 _TARGETS = ("halves", "normal")
+_BUFFER = 1 << 23
+"""Numbers in a block of differences, when many models are evaluated."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,19 +51,29 @@ class QuadraticTask:
 
     def gradients(self, models: Array, round: int, out: Array | None = None, rows: Integers | None = None) -> Array:
         """(R, D) gradients s (x - z_n)."""
-        out = np.subtract(models, self.targets[: len(models)] if rows is None else self.targets[rows], out=out)
+        out = np.subtract(models, self._centres(len(models), rows), out=out)
         out *= self.dtype.type(self.curvature)
         return out
 
     def losses(self, models: Array, round: int, rows: Integers | None = None) -> Floats:
         """(R, K) losses f_n of candidates (R, K, D)."""
-        centres = self.targets[: len(models)] if rows is None else self.targets[rows]
-        return self._loss(models - centres[:, None])
+        return self._loss(models - self._centres(len(models), rows)[:, None])
 
     def evaluate(self, models: Array) -> dict[str, Floats]:
         """`loss` (K,): the average of the honest workers' f_n at each model (K, D)."""
-        gaps = np.asarray(models)[:, None] - self.targets[None, : self.workers]
-        return {"loss": self._loss(gaps).mean(axis=1)}
+        given, loss = np.asarray(models), np.empty((len(models), self.workers))
+        some = max(1, _BUFFER // self.dimension)
+        few = max(1, some // self.workers)
+        for k in range(0, len(given), few):
+            for n in range(0, self.workers, some):
+                centres = self.targets[n : min(n + some, self.workers)]
+                loss[k : k + few, n : n + some] = self._loss(given[k : k + few, None] - centres[None])
+        return {"loss": loss.mean(axis=1)}
+
+    def _centres(self, count: int, rows: Integers | None) -> Array:
+        """(R, D) the centres of these rows, without a copy if they are the first ones."""
+        first = rows is None or np.array_equal(rows, np.arange(count))
+        return self.targets[:count] if first else self.targets[rows]
 
     def local_gradients(self, model: Array) -> Floats:
         """(N, D) gradients of the honest workers' f_n at one model."""
@@ -131,18 +143,20 @@ def quadratic(
             raise ConfigError(f"targets must be one list of finite numbers per worker, got shape {given.shape}")
 
     def bind(*, workers: int, seed: int, dtype: np.dtype[Any], liars: int, threads: int) -> QuadraticTask:
+        if given is not None and len(given) != workers:
+            raise ConfigError(f"targets has {len(given)} rows for {workers} workers; give one per worker")
+        size = dimension if given is None else given.shape[1]
+        rows = workers + liars
+        centres = np.empty((rows, size), dtype)
         if given is not None:
-            centres = given
-            if len(centres) != workers:
-                raise ConfigError(f"targets has {len(centres)} rows for {workers} workers; give one per worker")
+            centres[:workers] = given
         elif targets == "halves":
-            sign = np.where(np.arange(workers) < workers // 2, -1.0, 1.0)
-            centres = np.repeat(sign[:, None], dimension, axis=1)
+            centres[:workers] = np.where(np.arange(workers) < workers // 2, -1.0, 1.0)[:, None]
         else:
-            centres = normals(key(seed, PARTITION), np.arange(workers), 0, dimension, np.float64)
+            for row in range(workers):  # one row of float64 at a time
+                centres[row] = normals(key(seed, PARTITION), [row], 0, dimension, np.float64)[0]
         # a liar that flips its labels pulls towards the mirror image of an honest centre
-        centres = np.concatenate([centres, -centres[np.arange(liars) % workers]]).astype(dtype)
-        rows, size = centres.shape
+        np.negative(centres[np.arange(liars) % workers], out=centres[workers:])
         return QuadraticTask(
             dimension=size,
             workers=workers,

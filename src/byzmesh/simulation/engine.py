@@ -155,7 +155,8 @@ class Simulation:
 
     def start(self) -> None:
         """Go back to round 0."""
-        self.models = self.task.initial()[self.task_row]
+        first = self.task.initial()
+        self.models = first[self.task_row] if self.attack.poisons_data or len(first) > len(self.task_row) else first
         self.local_round.start(self.models)
         self.round = 0
         self.status = RUNNING
@@ -231,7 +232,7 @@ class Simulation:
 
     def evaluate(self) -> dict[str, float]:
         """Measure the current honest models and append the metrics to the series."""
-        honest = self.models[self.honest_row]
+        honest = self._honest(self.models)
         measures = self.task.evaluate(honest)
         at = Evaluation(
             round=self.round,
@@ -254,8 +255,12 @@ class Simulation:
 
     def _exchanged(self) -> tuple[Any, Any]:
         """The models that honest workers sent in the last round, and how much each slot of their inboxes counted."""
-        sent, coefficients = (part if part is None else to_host(part)[self.honest_row] for part in self.last)
+        sent, coefficients = (part if part is None else self._honest(to_host(part)) for part in self.last)
         return sent, coefficients
+
+    def _honest(self, rows: Any) -> Any:
+        """The rows of the honest workers; a copy only if there are others."""
+        return rows[self.honest_row] if self.attack.poisons_data else rows
 
     def advance(self) -> dict[str, float]:
         """Evaluate at round 0, or compute one round and evaluate if due; the metrics, or an empty dict."""

@@ -124,7 +124,7 @@ def test_partition_mistakes_are_named() -> None:
             partitions.build(spec)
     with pytest.raises(ConfigError, match="needs class labels"):
         partitions.build("one-class")(np.linspace(0, 1, 9), 3, np.random.default_rng(0))
-    assert partitions.names() == ["dirichlet", "iid", "one-class", "quantity", "shards", "stratified"]
+    assert partitions.names() == ["dirichlet", "drawn", "iid", "one-class", "quantity", "shards", "stratified"]
 
 
 def test_honest_shares_do_not_depend_on_liars_and_liars_flip() -> None:
@@ -187,3 +187,15 @@ def test_consecutive_batches_wrap_within_the_share() -> None:
             np.testing.assert_array_equal(where, (where[0] + np.arange(32)) % size)
             starts.add((row, int(where[0])))
     assert len(starts) == 50
+
+
+def test_drawn_shares_serve_more_workers_than_samples() -> None:
+    labels = np.random.default_rng(0).integers(0, 4, 30)
+    given = {"mirror": 3, "liars": 0, "seed": 1}
+    split = split_samples({"name": "drawn", "size": 5}, labels, np.arange(100, 130), workers=200, **given)
+    assert np.diff(split.start).tolist() == [5] * 200
+    assert split.order.min() >= 100 and split.order.max() < 130 and len(np.unique(split.order)) == 30
+    with pytest.raises(
+        ConfigError, match="30 samples cannot be shared among 200 workers; use fewer, or partition drawn"
+    ):
+        split_samples("iid", labels, np.arange(30), workers=200, **given)

@@ -1,7 +1,8 @@
 """Which worker gets which training samples.
 
 A partition is a function (labels (M,), workers, generator) -> one array of sample numbers per worker. Every sample goes
-to one worker, and every worker gets at least one. In a config it is a name or a mapping:
+to one worker (only `drawn` gives it to several or to nobody), and every worker gets at least one. In a config it is a
+name or a mapping:
 
     partition: iid
     partition: {name: dirichlet, alpha: 0.1}
@@ -33,6 +34,22 @@ def iid() -> Partition:
     def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
         return np.array_split(generator.permutation(len(labels)), workers)
 
+    return split
+
+
+@partitions.register("drawn")
+def drawn(size: int = 60) -> Partition:
+    """Every worker draws `size` samples at random, with replacement: for more workers than samples.
+
+    >>> [len(share) for share in drawn(size=2)(np.zeros(3), 5, np.random.default_rng(0))]
+    [2, 2, 2, 2, 2]
+    """
+    whole("partition drawn: size", size, 1)
+
+    def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
+        return list(generator.integers(len(labels), size=(workers, size)))
+
+    setattr(split, "overlapping", True)  # noqa: B010 (no attribute of functions): `split_samples` asks for it
     return split
 
 

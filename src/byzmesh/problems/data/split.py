@@ -57,9 +57,11 @@ def split_samples(
     """Divide the samples `subset` with these labels among the honest workers, then among the liars."""
     if workers < 1 or liars < 0:
         raise ConfigError(f"workers must be at least 1 and liars at least 0, got {workers} and {liars}")
-    if len(subset) < max(workers, liars):
-        raise ConfigError(f"{len(subset)} samples cannot be shared among {max(workers, liars)} workers; use fewer")
     divide = partitions.build(spec)
+    if len(subset) < max(workers, liars) and not getattr(divide, "overlapping", False):
+        raise ConfigError(
+            f"{len(subset)} samples cannot be shared among {max(workers, liars)} workers; use fewer, or partition drawn"
+        )
     shares = divide(labels, workers, generator(seed, PARTITION))
     if liars:
         shares = shares + divide(labels, max(workers, liars), generator(seed, PARTITION, 1))[:liars]
