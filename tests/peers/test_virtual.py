@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from byzmesh.peers.identity import new_keys
+from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.transport import QUEUE, Remote
 from byzmesh.peers.virtual import VirtualTransport, VirtualWorld
 from byzmesh.peers.wire import EVERYONE
+from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import make_network
 from tests.peers.worlds import Nodes
 
@@ -123,33 +125,72 @@ def test_errors_of_processes_and_checks_surface() -> None:
             world.run()
 
 
+def four(folder: Path, **more: Any) -> NetworkFile:
+    usual: dict[str, Any] = {
+        "topology": {"name": "complete", "n": 4},
+        "rule": "ios",
+        "f": 1,
+        "problem": {"name": "quadratic", "dimension": 5, "targets": "normal"},
+        "rounds": 200,
+        "evaluate_every": 100,
+        "checkpoint_seconds": 0.1,
+        "timeouts": {"round": 0.2, "start": 1.0, "start_grace": 0.05},
+    }
+    return make_network(folder, 4, **{**usual, **more})
+
+
 def test_killed_nodes_continue_from_their_checkpoint(tmp_path: Path) -> None:
-    """The real checkpoints, on disk: what was trained before the last one is kept, and the peer moves up."""
-    file = make_network(
-        tmp_path,
-        4,
-        topology={"name": "complete", "n": 4},
-        rule="ios",
-        f=1,
-        problem={"name": "quadratic", "dimension": 5, "targets": "normal"},
-        rounds=300,
-        evaluate_every=100,
-        checkpoint_seconds=0.1,
-        timeouts={"round": 0.2, "start": 1.0, "start_grace": 0.05},
-    )
+    """The real checkpoints, on disk: what was trained before the last one is kept, and each peer moves up."""
+    file = four(tmp_path)
     with VirtualWorld(3, jitter) as world:
         nodes = Nodes(world, file, tmp_path, tmp_path / "out")
         for peer in range(4):
             nodes.start(peer)
-        world.run(done=lambda: 3 in nodes.latest and nodes.latest[3].peer.round >= 100)
-        nodes.kill(3)
-        reached = nodes.latest[3].peer.round
-        world.run(world.time + 1.0)
-        nodes.start(3)
+        for place, victim in enumerate((3, 0)):
+            goal = 40 + 60 * place
+            world.run(done=lambda: len(nodes.latest) == 4 and min(n.peer.round for n in nodes.latest.values()) >= goal)
+            nodes.kill(victim)
+            reached = nodes.latest[victim].peer.round
+            world.run(world.time + 0.5)
+            nodes.start(victim)
+            world.run(done=lambda: bool(nodes.said("resumed", victim)))
+            assert 0 <= reached - nodes.said("resumed", victim)[0]["round"] <= 40
         world.run()
-    (resumed,) = nodes.said("resumed", 3)
-    assert 0 < reached - resumed["round"] <= 40
-    assert all(node.peer.round == 300 for node in nodes.latest.values())
-    assert nodes.latest[3].peer.jumps > 0
+    assert all(node.peer.round == 200 for node in nodes.latest.values())
+    assert nodes.latest[3].peer.jumps > 0 and nodes.latest[0].peer.jumps > 0
     models = np.concatenate([node.model for node in nodes.latest.values()])
     assert np.ptp(models, axis=0).max() < 0.2 * np.abs(models).max()
+
+
+def test_all_killed_at_once_resume_where_they_were(tmp_path: Path) -> None:
+    file = four(tmp_path, rounds=80)
+    with VirtualWorld(4, jitter) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out")
+        for peer in range(4):
+            nodes.start(peer)
+        world.run(done=lambda: all((tmp_path / "out" / f"peer{peer}.ckpt").exists() for peer in range(4)))
+        for peer in range(4):
+            nodes.kill(peer)
+        saved = {peer: load_checkpoint(tmp_path / "out" / f"peer{peer}.ckpt")[1]["round"] for peer in range(4)}
+        for peer in range(4):
+            nodes.start(peer)
+        world.run()
+    assert all(node.peer.round == 80 for node in nodes.latest.values())
+    assert {peer: nodes.said("resumed", peer)[0]["round"] for peer in range(4)} == saved
+
+
+def test_loss_and_delay_cost_no_message(tmp_path: Path) -> None:
+    """50 ms of delay, and one message in twenty is sent again after 200 ms, as TCP does."""
+
+    def link(random: random.Random, *_: object) -> float:
+        return 0.05 + (0.2 if random.random() < 0.05 else 0.0)
+
+    ring = {"topology": {"name": "ring", "n": 4}, "rule": "weimean", "f": 0, "rounds": 30}
+    file = four(tmp_path, **ring, timeouts={})
+    with VirtualWorld(5, link) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out")
+        for peer in range(4):
+            nodes.start(peer)
+        world.run()
+    for node in nodes.latest.values():
+        assert node.peer.round == 30 and node.peer.used.tolist() == [30, 30]

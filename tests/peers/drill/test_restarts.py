@@ -35,51 +35,6 @@ def events(out: Path, peer: int, name: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == name]
 
 
-def test_three_honest_peers_killed_in_turn_rejoin(tmp_path: Path, nursery: Nursery) -> None:
-    two_castle(
-        tmp_path, rounds=200, evaluate_every=100, checkpoint_seconds=0.05, timeouts={"start_grace": 0.5, "round": 2.0}
-    )
-    out = tmp_path / "out"
-    with Drill(
-        tmp_path / "network.yaml", out, byzantine=[7, 9], attack={"name": "isolation"}, nursery=nursery
-    ) as drill:
-        drill.start()
-        for place, victim in enumerate((0, 4, 11)):
-            others = [peer for peer in drill.honest if peer != victim]
-            start = 20 + 40 * place
-            assert drill.wait(60, lambda: min(rounds_of(drill).values()) >= start)
-            drill.signal(victim, signal.SIGKILL)
-            assert drill.wait(10, lambda: victim not in drill.running())
-            saved = load_checkpoint(out / f"peer{victim}.ckpt")[1]["round"]
-            before = max(rounds_of(drill).values())
-            assert drill.wait(30, lambda: min(rounds_of(drill)[peer] for peer in others) >= before + 10)
-            drill.start_peer(victim)
-            assert drill.wait(10, lambda: events(out, victim, "resumed") != [])
-            assert events(out, victim, "resumed")[-1]["round"] == saved
-        assert drill.wait(60)
-        status = drill.status()
-    assert all(said["round"] == 200 for said in status.values())
-    assert min(said["accuracy"] for said in status.values()) > 0.8
-    for victim in (0, 4, 11):
-        assert events(out, victim, "moved up"), victim
-
-
-def test_all_killed_and_restarted_resume(tmp_path: Path, nursery: Nursery) -> None:
-    file = two_castle(tmp_path, rounds=80, evaluate_every=80, checkpoint_seconds=0.05, timeouts={"start_grace": 0.5})
-    out = tmp_path / "out"
-    with Drill(tmp_path / "network.yaml", out, nursery=nursery) as drill:
-        drill.start()
-        assert drill.wait(60, lambda: all((out / f"peer{peer}.ckpt").exists() for peer in range(12)))
-    saved = {peer: load_checkpoint(out / f"peer{peer}.ckpt")[1]["round"] for peer in range(12)}
-    assert min(saved.values()) >= 1
-    with Drill(tmp_path / "network.yaml", out, nursery=nursery) as drill:
-        drill.start()
-        assert drill.wait(60)
-        assert all(said["round"] == file.rounds for said in drill.status().values())
-    for peer in range(12):
-        assert events(out, peer, "resumed")[-1]["round"] == saved[peer]
-
-
 def small(folder: Path, **more: Any) -> NetworkFile:
     usual: dict[str, Any] = {
         "edges": [[0, 1], [1, 2], [2, 0]],
