@@ -12,7 +12,7 @@ import pytest
 from byzmesh.peers.rounds import Rounds
 from tests.peers.schedules import Fault, broken, drawn, kept, shrunk
 
-SEEDS = range(5)
+SEEDS = range(3)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
