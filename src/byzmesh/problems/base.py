@@ -96,6 +96,7 @@ class Descends(Protocol):
         """out (R, D) = keep * models - step * gradients, and `peak` (R,) the largest |out| of each row.
 
         The gradients are those of `Task.gradients`; `out` is not `models`; a peak is infinite if its row is not finite.
+        `rows` are the task's: they are not checked in every round.
         """
         ...
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from byzmesh.compiled import exact
 from byzmesh.entries import as_call
 from byzmesh.registry import Registry
 from byzmesh.round import FIRST, Round
@@ -225,10 +226,19 @@ def settle(inbox: Inbox, feasible: Feasible | None) -> tuple[Integers, Booleans]
     """
     if feasible is None:
         return inbox.f, np.zeros(len(inbox.f), bool)
-    arrived = inbox.present.sum(axis=1) - 1
-    f = np.minimum(inbox.f, arrived)
-    kept: Booleans = f > _bounds(feasible, inbox.present.shape[1])[arrived]
+    f, kept = np.empty(len(inbox.f), np.int64), np.empty(len(inbox.f), bool)
+    _settle(inbox.present, inbox.f, _bounds(feasible, inbox.present.shape[1]), f, kept)
     return f, kept
+
+
+@exact
+def _settle(present: Any, bound: Any, largest: Any, f: Any, kept: Any) -> None:
+    for receiver in range(present.shape[0]):
+        arrived = -1
+        for slot in range(present.shape[1]):
+            arrived += present[receiver, slot]
+        f[receiver] = min(bound[receiver], arrived)
+        kept[receiver] = f[receiver] > largest[arrived]
 
 
 @lru_cache(maxsize=64)

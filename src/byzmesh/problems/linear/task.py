@@ -115,9 +115,10 @@ class LinearTask:
         self, models: Array, round: int, keep: float, step: float, out: Array, peak: Floats, rows: Integers
     ) -> None:
         """See `problems.base.Descends`: the gradients are never written."""
-        rows = self._rows(models, rows)
         models = np.ascontiguousarray(models, self.dtype)
         out = self._checked(out, models)
+        if not len(rows) == len(peak) == len(models):
+            raise ConfigError(f"rows and peak must be as many as the models, {len(models)}")
         kept, size = self.dtype.type(keep), self.dtype.type(step)
 
         def work(part: slice) -> None:

@@ -155,11 +155,16 @@ class Basis:
             lift_combinations(*self.pool.combination, scale, len(self.pool.own), self.centre_row, lift)
         return lift
 
+    @cached_property
+    def _plain_lift(self) -> Floats:
+        """The lift if no row is huge: all scales are 1."""
+        return self.lift(np.ones(self.dense))
+
     def inner(self) -> Floats:
         """(P, P) inner products of the centred pool rows; zero where a row is unusable."""
         if self.plain and self.pool.combination is None:
             return self.gram
-        lift = self.lift(np.minimum(self.scale, LARGEST))
+        lift = self._plain_lift if self.plain else self.lift(np.minimum(self.scale, LARGEST))
         product: Floats = lift @ self.gram @ lift.T
         return product
 
@@ -168,7 +173,7 @@ class Basis:
         own = self.pool.own
         total = matrix.sum(axis=1)
         if not (self.plain and self.pool.combination is None):
-            matrix = matrix @ self.lift(self.scale)
+            matrix = matrix @ (self._plain_lift if self.plain else self.lift(self.scale))
         if self.fused:
             if self.centre_row:
                 total = total + matrix[:, -1]

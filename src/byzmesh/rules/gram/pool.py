@@ -87,6 +87,9 @@ class Pool:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Precision of the vectors."""
+        if isinstance(self.own, np.ndarray):
+            held: np.dtype[Any] = self.own.dtype
+            return held
         return np.dtype(str(self.own.dtype).rsplit(".", 1)[-1])
 
     @cached_property
