@@ -76,3 +76,18 @@ def two_castle(folder: Path, **content: Any) -> NetworkFile:
         "evaluate_every": 50,
     }
     return make_network(folder, 12, **{**usual, **content})
+
+
+def four(folder: Path, **more: Any) -> NetworkFile:
+    """Four peers, each linked to all, with a small problem and little patience."""
+    usual: dict[str, Any] = {
+        "topology": {"name": "complete", "n": 4},
+        "rule": "ios",
+        "f": 1,
+        "problem": {"name": "quadratic", "dimension": 5, "targets": "normal"},
+        "rounds": 200,
+        "evaluate_every": 100,
+        "checkpoint_seconds": 0.1,
+        "timeouts": {"round": 0.2, "start": 1.0, "start_grace": 0.05},
+    }
+    return make_network(folder, 4, **{**usual, **more})

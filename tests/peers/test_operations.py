@@ -14,11 +14,10 @@ from byzmesh.errors import ConfigError, DataError, Isolated
 from byzmesh.peers.condition import trouble
 from byzmesh.peers.export import peer_model
 from byzmesh.peers.identity import load_keys
-from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.node import Node
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
-from tests.peers.networks import make_network
+from tests.peers.networks import four
 from tests.peers.worlds import Nodes, train
 from tests.processes import command
 
@@ -31,27 +30,13 @@ def fetch(port: int, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def four(folder: Path, **more: Any) -> NetworkFile:
-    usual: dict[str, Any] = {
-        "topology": {"name": "complete", "n": 4},
-        "rule": "ios",
-        "f": 1,
-        "problem": {"name": "quadratic", "dimension": 5, "targets": "normal"},
-        "rounds": 400,
-        "evaluate_every": 100,
-        "checkpoint_seconds": 0.2,
-        "timeouts": {"round": 0.5, "start": 1.0, "start_grace": 0.05, "linger": 0.5, "alone": 20.0},
-    }
-    return make_network(folder, 4, **{**usual, **more})
-
-
 def slow_link(*_: object) -> float:
     return 0.02
 
 
 def test_health_and_metrics_tell_the_truth(tmp_path: Path) -> None:
     """Friction 13: lost and back as events, as metrics, and in /health."""
-    file = four(tmp_path)
+    file = four(tmp_path, rounds=1000, timeouts={"round": 0.5, "start": 1.0, "start_grace": 0.05, "linger": 0.5})
     with VirtualWorld(link=slow_link) as world:
         nodes = Nodes(world, file, tmp_path, tmp_path / "out")
         for peer in range(4):
@@ -100,7 +85,8 @@ def test_a_peer_that_comes_back_after_the_others_left_does_not_train_alone(tmp_p
         with pytest.raises(Isolated, match="heard none") as failure:
             world.run(100.0)
     assert failure.value.exit_code == 4 and saved > 0
-    assert load_checkpoint(tmp_path / "out" / "peer3.ckpt")[1]["round"] == saved
+    kept = load_checkpoint(tmp_path / "out" / "peer3.ckpt")[1]["round"]
+    assert saved <= kept <= saved + 3  # of what it trains alone, no more than three timeouts are kept
     assert world.time < 40.0
 
 

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from byzmesh.peers.identity import new_keys
-from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.transport import QUEUE, Remote
 from byzmesh.peers.virtual import VirtualTransport, VirtualWorld
 from byzmesh.peers.wire import EVERYONE
 from byzmesh.training.checkpoint import load_checkpoint
-from tests.peers.networks import make_network
+from tests.peers.networks import four
 from tests.peers.worlds import Nodes
 
 KEYS = new_keys()
@@ -123,20 +122,6 @@ def test_errors_of_processes_and_checks_surface() -> None:
         world.checks.append(lambda: pytest.fail("checked"))
         with pytest.raises(pytest.fail.Exception, match="checked"):
             world.run()
-
-
-def four(folder: Path, **more: Any) -> NetworkFile:
-    usual: dict[str, Any] = {
-        "topology": {"name": "complete", "n": 4},
-        "rule": "ios",
-        "f": 1,
-        "problem": {"name": "quadratic", "dimension": 5, "targets": "normal"},
-        "rounds": 200,
-        "evaluate_every": 100,
-        "checkpoint_seconds": 0.1,
-        "timeouts": {"round": 0.2, "start": 1.0, "start_grace": 0.05},
-    }
-    return make_network(folder, 4, **{**usual, **more})
 
 
 def test_killed_nodes_continue_from_their_checkpoint(tmp_path: Path) -> None:

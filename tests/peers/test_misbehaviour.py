@@ -1,0 +1,147 @@
+"""Neighbours that misbehave, in virtual time: refused, scaled down, cut off for a while (rows 5 and 10 of issue 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byzmesh.peers.budget import FIRST_CUT
+from byzmesh.peers.identity import new_keys
+from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.rounds import Patience, Rounds
+from byzmesh.peers.transport import Remote
+from byzmesh.peers.virtual import VirtualWorld
+from byzmesh.peers.wire import EVERYONE, Format
+from tests.peers.networks import make_network
+
+KEYS = new_keys()
+PATIENCE = Patience(timeout=1.0, start=2.0, start_grace=0.05)
+Script = Callable[[VirtualWorld, Any, Format], None]
+
+
+def beside(script: Script, seconds: float, work: float = 0.01, delay: float = 0.001, **options: Any) -> dict[int, Peer]:
+    """Three honest peers beside a neighbour that follows a script, for some virtual seconds."""
+    peers: dict[int, Peer] = {}
+    form = Format(0, 2, "float64")
+    with VirtualWorld(link=lambda *_: delay) as world:
+
+        def act(me: int) -> None:
+            others = {i: ("", KEYS.public) for i in range(4) if i != me}
+            usual = {"me": me, "address": "", "keys": KEYS, "f": 1, "world": world, "patience": PATIENCE}
+            peer = peers[me] = Peer(np.ones(2), others, "ios", **{**usual, **options})
+            while not peer.total or peer.round < peer.total:
+                world.sleep(work)
+                peer.exchange(np.array([1.0, me]))
+            peer.leave()
+
+        def lie() -> None:
+            others = {i: Remote("", "") for i in range(3)}
+            script(world, world.open(3, "", KEYS, others, form.size, no_log), form)
+
+        world.start(lie)
+        for me in range(3):
+            world.start(lambda me=me: act(me))  # type: ignore[misc]
+        world.run(seconds)
+    return peers
+
+
+def flood(until: float) -> Script:
+    """Sixty messages for each that it hears, until a time; one for each from then on."""
+
+    def script(world: VirtualWorld, transport: Any, form: Format) -> None:
+        while True:
+            for sender, data in transport.receive(1.0)[0]:
+                for _ in range(60 if world.time < until else 1):
+                    transport.send(form.encode(np.ones(2), 3, form.decode(data, sender).round))
+
+    return script
+
+
+def test_a_flooder_is_cut_off_for_longer_each_time() -> None:
+    peers = beside(flood(100.0), 60.0, work=0.0, delay=0.2)
+    assert all(peer.cut_off.times == {3: 3} for peer in peers.values())  # 10, 20 and 40 seconds
+
+
+def test_a_neighbour_that_stops_flooding_is_heard_again() -> None:
+    for peer in beside(flood(1.0), 2 * FIRST_CUT, work=0.05).values():
+        assert peer.cut_off.times == {3: 1} and 3 not in peer.cut_off
+        assert peer.round - peer.rounds.seen[3] <= 2
+
+
+def quiet(world: VirtualWorld, transport: Any, form: Format) -> None:
+    world.sleep(1e9)
+
+
+def test_long_local_work_loses_no_message() -> None:
+    """Row 5: twelve seconds of work per round; connections are not taken for dead meanwhile."""
+    peers = beside(quiet, 300.0, work=12.0)
+    for me, peer in peers.items():
+        assert peer.round >= 20
+        for other in {0, 1, 2} - {me}:
+            assert peer.rounds.verdicts[other]["silent"] == 0
+
+
+def sends(make: Callable[[Format, int], bytes | bytearray]) -> Script:
+    def script(world: VirtualWorld, transport: Any, form: Format) -> None:
+        while True:
+            for sender, data in transport.receive(1.0)[0]:
+                if sender == 0:
+                    transport.send(make(form, form.decode(data, sender).round))
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("reason", "make"),
+    [
+        ("finite", lambda form, round: form.encode(np.array([1.0, np.inf]), 3, round)),
+        ("round", lambda form, round: form.encode(np.ones(2), 3, 1000 + round)),
+        ("run", lambda form, round: Format(5, 2, "float64").encode(np.ones(2), 3, round)),
+        ("sender", lambda form, round: form.encode(np.ones(2), 2, round)),
+        ("size", lambda form, round: form.encode(np.ones(2), 3, round)[:-1]),
+        ("checksum", lambda form, round: form.encode(np.ones(2), 3, round)[:-1] + b"!"),
+    ],
+)
+def test_what_is_refused_is_silence_and_named(reason: str, make: Callable[[Format, int], bytearray]) -> None:
+    for me, peer in beside(sends(make), 2.0, rounds=1000).items():
+        assert set(peer.refused[3]) == {reason} and peer.suspects[0] == 3, me
+        assert peer.used[peer.neighbours.index(3)] == 0 and 20 < peer.round < 1000
+
+
+def test_magnitudes_are_bounded_by_what_the_peer_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is larger is scaled down, and stays an outlier that the rule cuts."""
+    seen: list[float] = []
+    former = Rounds.offer
+
+    def offer(rounds: Rounds, sender: int, round: int, vector: Any, now: float) -> str:
+        seen.append(float(np.abs(vector).max()))
+        return former(rounds, sender, round, vector, now)
+
+    monkeypatch.setattr(Rounds, "offer", offer)
+    huge = sends(lambda form, round: form.encode(np.array([1e300, -1e308]), 3, round))
+    for peer in beside(huge, 2.0, rounds=1000).values():
+        place = peer.neighbours.index(3)
+        assert not peer.refused[3] and peer.ignored[place] == peer.used[place] > 20
+    assert max(seen) == pytest.approx(2e6)  # the largest coordinate that any honest peer holds is 2
+
+
+def test_nobody_moves_beyond_the_last_round() -> None:
+    """All but one honest peer say so: still nobody goes there."""
+
+    def beyond(world: VirtualWorld, transport: Any, form: Format) -> None:
+        while True:
+            transport.send(form.encode(np.ones(2), 3, 5000, EVERYONE))
+            transport.receive(0.05)
+
+    assert all(peer.round == 40 for peer in beside(beyond, 60.0, rounds=40).values())
+
+
+def test_two_runs_of_one_config_do_not_understand_each_other(tmp_path: Any) -> None:
+    """Row 10: a forgotten process of an earlier run."""
+    spec = {"edges": [[0, 1]], "rule": "weimean", "problem": "quadratic"}
+    file = make_network(tmp_path, 2, **spec)
+    first, second = (file.model_copy(update={"nonce": nonce}) for nonce in ("a", "b"))
+    assert len({file.run, first.run, second.run}) == 3
