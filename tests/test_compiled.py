@@ -16,7 +16,7 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.errors import TypingError
 
 from byzmesh import compiled
-from byzmesh.compiled import _CacheFile, exact, fast
+from byzmesh.compiled import _CacheFile, exact, fast, over_few
 
 
 @fast
@@ -148,3 +148,13 @@ def test_what_was_compiled_before_changes_no_bits(dtype: type[np.floating[Any]],
     results = {name: kernels[name](x, c) for name in sorted(kernels, reverse=order == "fast first")}
     assert results["exact"] == 0.0
     assert results["fast"] > 0.0, "on a processor without fused multiply-add this is 0, and the test shows nothing"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_few_at_a_time_covers_everything_once_and_in_order(threads: int) -> None:
+    seen: list[slice] = []
+    over_few(seen.append, 23, 5, 4, threads)
+    assert sorted(i for part in seen for i in range(part.start, part.stop)) == list(range(23))
+    assert all(0 < part.stop - part.start <= 5 for part in seen)
+    over_few(seen.append, 0, 5, 4, threads)
+    assert sum(part.stop - part.start for part in seen) == 23

@@ -185,6 +185,19 @@ def over_parts(work: Callable[[slice], Any], count: int, least: int, threads: in
     return list(_pool(parts).map(work, slices))
 
 
+def over_few(work: Callable[[slice], Any], count: int, few: int, least: int, threads: int | None = None) -> None:
+    """Call `work` on slices of at most `few` that cover range(count); the parts of `over_parts`, each in order.
+
+    For rows that are read more than once: what a slice has read is still in the cache when it reads it again.
+    """
+
+    def part(share: slice) -> None:
+        for first in range(share.start, share.stop, few):
+            work(slice(first, min(first + few, share.stop)))
+
+    over_parts(part, count, least, threads)
+
+
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="byzmesh")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.compiled import over_parts
+from byzmesh.compiled import over_few, over_parts
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import first_models
 from byzmesh.problems.data.split import Split, count_classes, draw_batches, draw_counts
@@ -24,6 +24,7 @@ from byzmesh.problems.linear.losses import Link
 from byzmesh.problems.linear.products import Rows
 from byzmesh.types import Array, Floats, Integers
 
+_TOGETHER = 32  # rows whose models stay in the cache from the forward to the backward product
 _SPLIT = 32  # below this many rows a second thread costs more than it saves
 _CHUNK = 256  # samples converted to dense at a time
 
@@ -108,7 +109,7 @@ class LinearTask:
             picks, labels = self.batches(round, rows[part])
             self.join(picks, self.slopes(models[part], picks, labels), out[part])
 
-        over_parts(work, len(models), _SPLIT, self.threads)
+        over_few(work, len(models), _TOGETHER, _SPLIT, self.threads)
         return out
 
     def half_steps(
@@ -126,7 +127,7 @@ class LinearTask:
             slopes = self.slopes(models[part], picks, labels)
             self.train.descend(picks, slopes, models[part], kept, size, out[part], peak[part])
 
-        over_parts(work, len(models), _SPLIT, self.threads)
+        over_few(work, len(models), _TOGETHER, _SPLIT, self.threads)
 
     def _checked(self, out: Array | None, models: Array) -> Array:
         """Where to write rows like the models', after checking what the compiled code does not check."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.compiled import over_parts
+from byzmesh.compiled import over_few
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.basis import LARGEST, power_of_two
 from byzmesh.rules.gram.block_kernels import mix_rows, neighbourhood_products
@@ -47,13 +47,8 @@ class Sources:
 
 
 def in_turn(work: Callable[[slice], None], receivers: int) -> None:
-    """Call `work` on slices of a few receivers that cover all of them; each thread has its own part of these."""
-
-    def part(share: slice) -> None:
-        for first in range(share.start, share.stop, strategy.TOGETHER):
-            work(slice(first, min(first + strategy.TOGETHER, share.stop)))
-
-    over_parts(part, receivers, strategy.RECEIVERS)
+    """Call `work` on slices of a few receivers that cover all of them."""
+    over_few(work, receivers, strategy.TOGETHER, strategy.RECEIVERS)
 
 
 def mixed(
