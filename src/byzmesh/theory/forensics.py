@@ -31,13 +31,11 @@ from byzmesh.types import Floats, Integers
 OFTEN, SELDOM = 0.9, 0.05
 LEAST_ROUNDS = 20
 MEASURED = (
-    "of 141 committed runs that name somebody, 3 name an honest worker (2.1%, 95% interval up to 6.1%); 28% of the "
-    "liars are named, the others blend in"
+    "on 563 runs that no threshold was chosen on, 145 named somebody; with f exact none of 120 named an honest worker "
+    "(95% interval up to 3.1%), with f larger than the number of liars 4 of 25 did; 26% of the liars were named"
 )
-"""`byzmesh suspects --graded` over the stores in reports/: 493 runs that cut somebody, 314 workers named, 309 of them
-liars, 1,085 liars in all. OFTEN and SELDOM were chosen on these same runs, the best of five pairs. On 142 runs computed
-afterwards (other seeds, IOS, FABA, Reprieve and GTS, six attacks, three splits, f exact) 76 named somebody, always the
-liars; the three mistakes above come from f one too large, and from ALIE on a dumbbell."""
+"""reports/suspects, by a protocol that was fixed before. OFTEN and SELDOM were chosen, the best of five pairs, on the
+stores in reports/: there 141 of 493 runs name somebody and 3 of these an honest worker."""
 
 Verdict = Literal["named", "nobody", "cannot tell"]
 
