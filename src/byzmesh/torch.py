@@ -127,17 +127,19 @@ def state_dict(task: Task, vector: Any) -> dict[str, Tensor]:
 def _rows(torch: Any, module: nn.Module, received: Sequence[Any], own: Tensor) -> tuple[Tensor, list[int]]:
     """(d, D) messages as vectors, NaN for unusable ones, and the positions of these; makes only one copy."""
     layout = flat.layout_of(module)
-    held = dict(module.named_parameters())
+    parameters = dict(module.named_parameters())
     messages = torch.empty((len(received), layout.dimension), dtype=own.dtype, device=own.device)
     silent = []
-    for place, (message, row) in enumerate(zip(received, messages)):
-        if isinstance(message, Mapping) and all(_fits(torch, message.get(name), held[name]) for name in layout.names):
+    for sender, (message, row) in enumerate(zip(received, messages)):
+        if isinstance(message, Mapping) and all(
+            _fits(torch, message.get(name), parameters[name]) for name in layout.names
+        ):
             for name, view in layout.views(row).items():
                 view.copy_(message[name].detach())
             if all(math.isfinite(end) for end in row.aminmax()):  # NaN reaches both; isfinite(row) is 20 times slower
                 continue
         row.fill_(torch.nan)  # `bm.aggregate` treats this as silence
-        silent.append(place)
+        silent.append(sender)
     return messages, silent
 
 

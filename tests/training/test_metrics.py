@@ -101,7 +101,8 @@ def test_the_code_of_a_metric_is_its_function() -> None:
             return 1.0
 
         entry = metrics.entry("mine")
-        assert inspect.unwrap(entry.factory) is mine and entry.options == {} and entry.summary == "What is mine."
+        assert inspect.unwrap(entry.factory) is mine and entry.options == {}
+        assert entry.summary == "A metric for this test."
 
 
 def test_showing_metrics_loads_no_kernels() -> None:

@@ -112,8 +112,8 @@ def span_search(view: View, told: list[Forged]) -> Any:
     gram = (basis @ basis.T).astype(np.float64)
     if not np.isfinite(gram).all():
         return None
-    held, mixing = honest_shares(view)
-    spread = spreads(gram[:count, :count], held, mixing)
+    inbox, mixing = honest_shares(view)
+    spread = spreads(gram[:count, :count], inbox, mixing)
     victims = np.arange(len(spread))
     centre = np.zeros((len(spread), len(basis)))
     centre[:, :count] = mixing
@@ -192,25 +192,25 @@ def distances(models: Any, rows: Any, centre: Any) -> Any:
 def honest_shares(view: View) -> tuple[Integers, Floats]:
     """(V, 1 + J) rows of each victim's honest inbox, (V, N) coefficients of its xbar_n."""
     scene = view.scene
-    held = holdings(scene)
+    inbox = holdings(scene)
     weight = np.concatenate([(scene.own_weight + scene.lie_weight)[:, None], scene.weight], axis=1)
-    mixing = np.zeros((len(held), len(view.models)))
-    np.add.at(mixing, (np.arange(len(held))[:, None], held), weight)
-    return held, mixing
+    mixing = np.zeros((len(inbox), len(view.models)))
+    np.add.at(mixing, (np.arange(len(inbox))[:, None], inbox), weight)
+    return inbox, mixing
 
 
-def spreads(gram: Floats, held: Integers, mixing: Floats) -> Floats:
-    """(V,) the honest spread max_m ||x_m - xbar_n|| over m in held[n], from the Gram matrix of the models."""
+def spreads(gram: Floats, inbox: Integers, mixing: Floats) -> Floats:
+    """(V,) the honest spread max_m ||x_m - xbar_n|| over m in inbox[n], from the Gram matrix of the models."""
     square = np.diag(gram)[None] - 2.0 * mixing @ gram + ((mixing @ gram) * mixing).sum(axis=1)[:, None]
-    near: Floats = np.take_along_axis(square, held, axis=1).max(axis=1, initial=0.0)
+    near: Floats = np.take_along_axis(square, inbox, axis=1).max(axis=1, initial=0.0)
     return np.sqrt(np.maximum(near, 0.0))
 
 
 def honest_average(view: View) -> tuple[Any, Any]:
     """(V, D) xbar_n of the victims and (V,) the honest spread max_m ||x_m - xbar_n||, m its honest inbox."""
     models = view.models
-    held, mixing = honest_shares(view)
+    inbox, mixing = honest_shares(view)
     # relative to one honest model: products of nearly equal models would lose the differences in float32
     centred = models - models[:1]
     gram = (centred @ centred.T).astype(np.float64)
-    return mixing.astype(models.dtype) @ centred + models[:1], spreads(gram, held, mixing)
+    return mixing.astype(models.dtype) @ centred + models[:1], spreads(gram, inbox, mixing)

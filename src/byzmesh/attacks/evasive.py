@@ -26,7 +26,7 @@ from byzmesh.types import Floats, Integers
 
 Sample = tuple[Integers, Integers]
 Reach = Callable[[Floats, Floats, Floats, Floats], Floats]
-"""(square (V, J, J), error (V, J), lean (V, J), held (V, J)) -> gamma (V,), for a direction of length 1."""
+"""(square (V, J, J), error (V, J), lean (V, J), present (V, J)) -> gamma (V,), for a direction of length 1."""
 
 
 @attacks.register("min-max")
@@ -49,18 +49,18 @@ def min_sum() -> Attack:
     return _evasive("min-sum", within_sum_of_squares)
 
 
-def within_every_distance(square: Floats, error: Floats, lean: Floats, held: Floats) -> Floats:
+def within_every_distance(square: Floats, error: Floats, lean: Floats, present: Floats) -> Floats:
     """(V,) the largest gamma of min-max."""
     room = square.max(axis=(1, 2))[:, None] - error
     root = np.sqrt(np.maximum(lean**2 + room, 0.0)) - lean
-    gamma: Floats = np.where(held > 0.0, root, np.inf).min(axis=1)
+    gamma: Floats = np.where(present > 0.0, root, np.inf).min(axis=1)
     return np.maximum(gamma, 0.0)
 
 
-def within_sum_of_squares(square: Floats, error: Floats, lean: Floats, held: Floats) -> Floats:
+def within_sum_of_squares(square: Floats, error: Floats, lean: Floats, present: Floats) -> Floats:
     """(V,) the largest gamma of min-sum."""
     room = square.sum(axis=2).max(axis=1) - error.sum(axis=1)
-    gamma: Floats = np.sqrt(np.maximum(room, 0.0) / held.sum(axis=1))
+    gamma: Floats = np.sqrt(np.maximum(room, 0.0) / present.sum(axis=1))
     return gamma
 
 
@@ -69,7 +69,7 @@ def _evasive(name: str, reach: Reach) -> Attack:
     def forge(view: View, sample: Sample) -> tuple[Forged, Sample]:
         member, count = sample
         models = frozen(view.models)
-        held = (np.arange(member.shape[1]) < count[:, None]).astype(np.float64)
+        present = (np.arange(member.shape[1]) < count[:, None]).astype(np.float64)
         mean = np.empty((len(member), models.shape[1]), models.dtype)
         shifted_means(models, member, count, np.zeros(len(count), models.dtype), mean)
         rows = np.empty_like(mean)
@@ -81,15 +81,17 @@ def _evasive(name: str, reach: Reach) -> Attack:
         gram = (centred @ centred.T).astype(np.float64)
         inner = gram[member[:, :, None], member[:, None, :]]
         corner = np.einsum("vjj->vj", inner)
-        pair = held[:, :, None] * held[:, None, :]
+        pair = present[:, :, None] * present[:, None, :]
         square = np.maximum(corner[:, :, None] + corner[:, None, :] - 2.0 * inner, 0.0) * pair
-        share = held / held.sum(axis=1, keepdims=True)
+        share = present / present.sum(axis=1, keepdims=True)
         toward = np.einsum("vjk,vk->vj", inner, share)
         middle = np.einsum("vj,vj->v", toward, share)
-        error = np.maximum(corner - 2.0 * toward + middle[:, None], 0.0) * held
+        error = np.maximum(corner - 2.0 * toward + middle[:, None], 0.0) * present
         product = np.take_along_axis((push @ centred.T).astype(np.float64), member, axis=1)
-        lean = (np.einsum("vj,vj->v", product, share)[:, None] - product) / np.maximum(length, 1e-300)[:, None] * held
-        gamma = np.where(length > 0.0, reach(square, error, lean, held) / np.maximum(length, 1e-300), 0.0)
+        lean = (
+            (np.einsum("vj,vj->v", product, share)[:, None] - product) / np.maximum(length, 1e-300)[:, None] * present
+        )
+        gamma = np.where(length > 0.0, reach(square, error, lean, present) / np.maximum(length, 1e-300), 0.0)
         mean += gamma[:, None].astype(models.dtype) * push
         return Forged(view.scene.liar, view.scene.victim, view.scene.place, view.models, rows=mean), sample
 

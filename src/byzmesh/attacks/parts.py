@@ -91,12 +91,12 @@ def mean_of_holdings(scene: Scene, mean: str, own: bool) -> Floats:
     weighted: sum_m w'_nm x_m / sum_m w'_nm; plain: equal weights. If the weights sum to 0 the mean is plain, and
     without honest neighbours it is the victim's own model.
     """
-    held = np.concatenate([np.full((len(scene.victims), 1), own), scene.neighbour >= 0], axis=1).astype(np.float64)
-    held[:, 0] = np.where(held.sum(axis=1) == 0.0, 1.0, held[:, 0])
+    counts = np.concatenate([np.full((len(scene.victims), 1), own), scene.neighbour >= 0], axis=1).astype(np.float64)
+    counts[:, 0] = np.where(counts.sum(axis=1) == 0.0, 1.0, counts[:, 0])
     if mean == "weighted":
-        weight = held * np.concatenate([scene.own_weight[:, None], scene.weight], axis=1)
-        held = np.where(weight.sum(axis=1, keepdims=True) > 0.0, weight, held)
-    coefficient: Floats = held / held.sum(axis=1, keepdims=True)
+        weight = counts * np.concatenate([scene.own_weight[:, None], scene.weight], axis=1)
+        counts = np.where(weight.sum(axis=1, keepdims=True) > 0.0, weight, counts)
+    coefficient: Floats = counts / counts.sum(axis=1, keepdims=True)
     return coefficient
 
 

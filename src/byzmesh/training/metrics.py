@@ -183,21 +183,21 @@ def task_means(at: Evaluation) -> dict[str, float]:
 
 def summarise(at: Evaluation, more: Iterable[Metric]) -> dict[str, float]:
     """What the task measures, then those of these metrics that have a value."""
-    found = task_means(at)
+    record = task_means(at)
     for metric in more:
-        found |= _series(metric, at) or {}
-    return found
+        record |= _series(metric, at) or {}
+    return record
 
 
 def asked_for(at: Evaluation, asked: Iterable[Metric]) -> dict[str, float]:
     """The metrics that a config asks for; one without a value is an error."""
-    found: dict[str, float] = {}
+    record: dict[str, float] = {}
     for metric in asked:
         series = _series(metric, at)
         if series is None:
             raise ConfigError(f"metric {metric.name} has no value for this problem and rule; take it out of measure")
-        found |= series
-    return found
+        record |= series
+    return record
 
 
 def _series(metric: Metric, at: Evaluation) -> dict[str, float] | None:

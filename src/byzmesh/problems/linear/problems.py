@@ -36,11 +36,11 @@ def softmax(
     options = dict(locals())
 
     def bind(**given: Any) -> LinearTask:
-        held = find(dataset, data_dir)
-        if held.classes < 2:
-            raise ConfigError(f"softmax needs class labels of at least two classes, {held.name} has {held.classes}")
-        targets = held.train_y.astype(np.int16), held.test_y.astype(np.int16)
-        return _bind(options, held, SOFTMAX, held.classes, _everything(held), targets, held.classes - 1, **given)
+        data = find(dataset, data_dir)
+        if data.classes < 2:
+            raise ConfigError(f"softmax needs class labels of at least two classes, {data.name} has {data.classes}")
+        targets = data.train_y.astype(np.int16), data.test_y.astype(np.int16)
+        return _bind(options, data, SOFTMAX, data.classes, _everything(data), targets, data.classes - 1, **given)
 
     return _problem("softmax", options, bind)
 
@@ -60,9 +60,9 @@ def logistic(
     options = dict(locals())
 
     def bind(**given: Any) -> LinearTask:
-        held = find(dataset, data_dir)
-        subsets, targets = _two_classes(held, classes)
-        return _bind(options, held, LOGISTIC, 1, subsets, targets, 1, **given)
+        data = find(dataset, data_dir)
+        subsets, targets = _two_classes(data, classes)
+        return _bind(options, data, LOGISTIC, 1, subsets, targets, 1, **given)
 
     return _problem("logistic", options, bind)
 
@@ -82,14 +82,14 @@ def least_squares(
     options = dict(locals())
 
     def bind(**given: Any) -> LinearTask:
-        held = find(dataset, data_dir)
-        if held.classes and classes is not None:
-            subsets, labels = _two_classes(held, classes)
+        data = find(dataset, data_dir)
+        if data.classes and classes is not None:
+            subsets, labels = _two_classes(data, classes)
             targets = 2.0 * labels[0] - 1.0, 2.0 * labels[1] - 1.0
-            return _bind(options, held, SQUARES, 1, subsets, targets, 0.0, **given)
-        targets = held.train_y.astype(np.float64), held.test_y.astype(np.float64)
+            return _bind(options, data, SQUARES, 1, subsets, targets, 0.0, **given)
+        targets = data.train_y.astype(np.float64), data.test_y.astype(np.float64)
         mirror = float(targets[0].min() + targets[0].max())
-        return _bind(options, held, SQUARES, 1, _everything(held), targets, mirror, **given, has_accuracy=False)
+        return _bind(options, data, SQUARES, 1, _everything(data), targets, mirror, **given, has_accuracy=False)
 
     return _problem("least-squares", options, bind)
 
@@ -104,29 +104,29 @@ def _problem(name: str, options: dict[str, Any], bind: Any) -> Problem:
     return Problem(name, options, bind, sampled=True)
 
 
-def _everything(held: Dataset) -> tuple[Array, Array]:
-    return np.arange(len(held.train_y)), np.arange(len(held.test_y))
+def _everything(data: Dataset) -> tuple[Array, Array]:
+    return np.arange(len(data.train_y)), np.arange(len(data.test_y))
 
 
-def _two_classes(held: Dataset, classes: str | Sequence[int]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def _two_classes(data: Dataset, classes: str | Sequence[int]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """The samples of each part that are used, and every sample's label 0 or 1."""
-    if held.classes < 2:
-        raise ConfigError(f"two classes are needed, {held.name} has numeric targets; use least-squares")
+    if data.classes < 2:
+        raise ConfigError(f"two classes are needed, {data.name} has numeric targets; use least-squares")
     if classes == "parity":
-        return _everything(held), (held.train_y.astype(np.int16) % 2, held.test_y.astype(np.int16) % 2)
+        return _everything(data), (data.train_y.astype(np.int16) % 2, data.test_y.astype(np.int16) % 2)
     pair = () if isinstance(classes, str) else tuple(classes)
-    if len(pair) != 2 or pair[0] == pair[1] or not all(0 <= label < held.classes for label in pair):
+    if len(pair) != 2 or pair[0] == pair[1] or not all(0 <= label < data.classes for label in pair):
         raise ConfigError(
-            f"classes must be parity or a pair of different classes below {held.classes}, got {classes!r}"
+            f"classes must be parity or a pair of different classes below {data.classes}, got {classes!r}"
         )
-    subsets = tuple(np.flatnonzero((y == pair[0]) | (y == pair[1])) for y in (held.train_y, held.test_y))
-    targets = tuple((y == pair[1]).astype(np.int16) for y in (held.train_y, held.test_y))
+    subsets = tuple(np.flatnonzero((y == pair[0]) | (y == pair[1])) for y in (data.train_y, data.test_y))
+    targets = tuple((y == pair[1]).astype(np.int16) for y in (data.train_y, data.test_y))
     return (subsets[0], subsets[1]), (targets[0], targets[1])
 
 
 def _bind(
     options: Mapping[str, Any],
-    held: Dataset,
+    data: Dataset,
     link: Link,
     outputs: int,
     subsets: tuple[Array, Array],
@@ -143,7 +143,7 @@ def _bind(
     train, test = subsets
     split = split_samples(
         options["partition"],
-        held.train_y[train] if held.classes else targets[0],
+        data.train_y[train] if data.classes else targets[0],
         train,
         mirror=mirror,
         workers=workers,
@@ -151,7 +151,7 @@ def _bind(
         seed=seed,
     )
     return LinearTask(
-        dimension=(held.features + 1) * outputs,
+        dimension=(data.features + 1) * outputs,
         workers=workers,
         rows=workers + liars,
         dtype=dtype,
@@ -163,14 +163,14 @@ def _bind(
         scale=options["scale"],
         link=link,
         split=split,
-        train=rows_of(held, "train", outputs, dtype),
-        test=rows_of(held, "test", outputs, dtype),
+        train=rows_of(data, "train", outputs, dtype),
+        test=rows_of(data, "test", outputs, dtype),
         target=targets[0],
         test_picks=test,
         test_target=targets[1][test],
-        labels=held.train_y if held.classes else np.zeros(len(held.train_y), np.int64),
-        classes=max(held.classes, 1),
-        class_names=held.class_names,
+        labels=data.train_y if data.classes else np.zeros(len(data.train_y), np.int64),
+        classes=max(data.classes, 1),
+        class_names=data.class_names,
         has_accuracy=has_accuracy,
         threads=threads,
     )

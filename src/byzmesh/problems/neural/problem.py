@@ -71,38 +71,38 @@ def torch_problem(
     if test_samples is not None:
         whole("test_samples", test_samples, 1)
     changes = tuple(augmentations.build(item) for item in augment)
-    place = _device(torch, device)
+    where = _device(torch, device)
 
     def bind(
         *, workers: int, seed: int, dtype: Any, liars: int, threads: int, poison: Mapping[str, Any] | None = None
     ) -> TorchTask:
-        held = held_data(dataset, data_dir)
-        shape = sample_shape(dataset, held)
+        data = held_data(dataset, data_dir)
+        shape = sample_shape(dataset, data)
         if changes and len(shape) != 3:
-            raise ConfigError(f"augment needs images, the samples of {held.name} have shape {shape}; leave it out")
-        mean_loss = loss if callable(loss) else _losses(torch, held, loss)
-        factory = make_factory(module, shape, held.classes or 1)
+            raise ConfigError(f"augment needs images, the samples of {data.name} have shape {shape}; leave it out")
+        mean_loss = loss if callable(loss) else _losses(torch, data, loss)
+        factory = make_factory(module, shape, data.classes or 1)
         try:
             skeleton = seeded(factory, seed, -1)
         except TypeError as error:
             raise ConfigError(f"module {options['module']['name']} cannot be made: {first_line(error)}") from error
         if not isinstance(skeleton, torch.nn.Module):
             raise ConfigError(f"module must return a torch.nn.Module, got {type(skeleton).__name__}")
-        skeleton = skeleton.to(place, torch_dtype(dtype)).train()
+        skeleton = skeleton.to(where, torch_dtype(dtype)).train()
         split = split_samples(
             partition,
-            held.train_y,
-            np.arange(len(held.train_y)),
-            mirror=held.classes - 1 if held.classes else float(held.train_y.min() + held.train_y.max()),
+            data.train_y,
+            np.arange(len(data.train_y)),
+            mirror=data.classes - 1 if data.classes else float(data.train_y.min() + data.train_y.max()),
             workers=workers,
             liars=liars,
             seed=seed,
         )
 
         def there(array: Any) -> Any:
-            return torch.from_numpy(np.ascontiguousarray(array)).to(place)
+            return torch.from_numpy(np.ascontiguousarray(array)).to(where)
 
-        kind = torch.int64 if held.classes else torch_dtype(dtype)
+        kind = torch.int64 if data.classes else torch_dtype(dtype)
         samples = Samples(
             split=split,
             seed=seed,
@@ -110,17 +110,17 @@ def torch_problem(
             batching=batching,
             shape=shape,
             dtype=dtype,
-            device=place,
-            scale=held.scale,
-            offset=held.offset,
-            white=held.scale * float(held.train_x.max()) + held.offset,
-            labels=held.train_y,
-            train_x=there(held.train_x),
-            train_y=there(held.train_y).to(kind),
-            test_x=there(held.test_x[:test_samples]),
-            test_y=there(held.test_y[:test_samples]).to(kind),
+            device=where,
+            scale=data.scale,
+            offset=data.offset,
+            white=data.scale * float(data.train_x.max()) + data.offset,
+            labels=data.train_y,
+            train_x=there(data.train_x),
+            train_y=there(data.train_y).to(kind),
+            test_x=there(data.test_x[:test_samples]),
+            test_y=there(data.test_y[:test_samples]).to(kind),
             augment=changes,
-            backdoor=None if poison is None else _backdoor(poison, shape, held.classes),
+            backdoor=None if poison is None else _backdoor(poison, shape, data.classes),
         )
         task = TorchTask(
             workers=workers,
@@ -133,7 +133,7 @@ def torch_problem(
             way=gradients,
             what={"module": options["module"], "loss": options["loss"]},
             init=init,
-            classes=held.classes,
+            classes=data.classes,
             samples=samples,
         )
         return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
@@ -144,32 +144,32 @@ def torch_problem(
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
     """The task, completed by what one batch shows about its module."""
     x, y = task.batches(0, np.zeros(1, np.int64))
-    found = probe(task.skeleton, x[0], y[0], task.net.loss, task.classes if cross_entropy else 0)
-    if found.draws and task.way == "batched":
+    seen = probe(task.skeleton, x[0], y[0], task.net.loss, task.classes if cross_entropy else 0)
+    if seen.draws and task.way == "batched":
         raise ConfigError("gradients: batched does not go with a module that draws random numbers (dropout); use loop")
-    by_class = task.classes if len(found.outputs) == 2 and found.outputs[1] == task.classes else 0
+    by_class = task.classes if len(seen.outputs) == 2 and seen.outputs[1] == task.classes else 0
     if task.samples.backdoor is not None and not by_class:
         raise ConfigError("attack backdoor needs class labels and a module with one output per class")
-    return replace(task, net=replace(task.net, saved=found.saved), draws=found.draws, classes=by_class)
+    return replace(task, net=replace(task.net, saved=seen.saved), draws=seen.draws, classes=by_class)
 
 
 def _device(torch: Any, device: str) -> Any:
     try:
-        place = torch.device(device)
+        chosen = torch.device(device)
     except (RuntimeError, TypeError):
         raise ConfigError(f"device must be cpu, cuda or cuda:N, got {device!r}") from None
-    if place.type not in ("cpu", "cuda"):
+    if chosen.type not in ("cpu", "cuda"):
         raise ConfigError(f"device must be cpu, cuda or cuda:N, got {device!r}")
-    if place.type == "cuda" and not torch.cuda.is_available():
+    if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device {device!r} is not available: PyTorch finds no CUDA; use cpu")
-    return place
+    return chosen
 
 
-def _losses(torch: Any, held: Dataset, name: str) -> Any:
+def _losses(torch: Any, data: Dataset, name: str) -> Any:
     functions = torch.nn.functional
     if name == "cross-entropy":
-        if held.classes < 2:
-            raise ConfigError(f"loss cross-entropy needs class labels, {held.name} has numeric targets; use mse")
+        if data.classes < 2:
+            raise ConfigError(f"loss cross-entropy needs class labels, {data.name} has numeric targets; use mse")
         return functions.cross_entropy
     return lambda outputs, targets: functions.mse_loss(outputs.reshape(len(outputs)), targets.to(outputs.dtype))
 

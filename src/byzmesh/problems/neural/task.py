@@ -111,8 +111,8 @@ class TorchTask:
         """One seed per row for modules that draw random numbers."""
         if not self.draws:
             return None
-        found: list[int] = integers(key(self.seed, BATCH, 3), rows, round, 1, 1 << 31)[:, 0].tolist()
-        return found
+        draws: list[int] = integers(key(self.seed, BATCH, 3), rows, round, 1, 1 << 31)[:, 0].tolist()
+        return draws
 
     def _way(self, models: Any, x: Any, y: Any, out: Any) -> str:
         if self.way != "auto":
@@ -129,17 +129,17 @@ class TorchTask:
 
         chosen = self._rows(models, rows)
         there = self._in(models)
-        found = np.empty(tuple(there.shape[:2]))
+        losses = np.empty(tuple(there.shape[:2]))
         with self._running(), torch.no_grad(), borrowed(self.skeleton) as parameters:
             x, y = self.batches(round, chosen)
             seeds = self._seeds(chosen, round)
             for row, candidates in enumerate(there):
-                for place, vector in enumerate(candidates):
+                for number, vector in enumerate(candidates):
                     self._point(parameters, vector)
                     if seeds is not None:  # the same draws for all candidates
                         torch.manual_seed(seeds[row])
-                    found[row, place] = float(self.net.loss(self.skeleton(x[row]), y[row]))
-        return found
+                    losses[row, number] = float(self.net.loss(self.skeleton(x[row]), y[row]))
+        return losses
 
     def evaluate(self, models: Array) -> dict[str, Floats]:
         """Test `loss` (K,), `accuracy` (K,) for classes and, under a backdoor, `backdoor` (K,): how often the trigger
@@ -157,19 +157,19 @@ class TorchTask:
             for x, y in self.samples.test():
                 stamped = x[:0] if backdoor is None else backdoor.stamp(x[y != backdoor.target], white)
                 total, others = total + len(x), others + len(stamped)
-                for place, vector in enumerate(there):
+                for number, vector in enumerate(there):
                     self._point(parameters, vector)
                     outputs = module(x)
-                    loss[place] += float(self.net.loss(outputs, y)) * len(x)
+                    loss[number] += float(self.net.loss(outputs, y)) * len(x)
                     if self.classes:
-                        right[place] += int((outputs.argmax(dim=1) == y).sum())
+                        right[number] += int((outputs.argmax(dim=1) == y).sum())
                     if backdoor is not None and len(stamped):
-                        fooled[place] += int((module(stamped).argmax(dim=1) == backdoor.target).sum())
-        found = {"accuracy": right / total} if self.classes else {}
-        found["loss"] = loss / total
+                        fooled[number] += int((module(stamped).argmax(dim=1) == backdoor.target).sum())
+        measures = {"accuracy": right / total} if self.classes else {}
+        measures["loss"] = loss / total
         if backdoor is not None:
-            found["backdoor"] = fooled / max(1, others)
-        return found
+            measures["backdoor"] = fooled / max(1, others)
+        return measures
 
     def class_accuracy(self, models: Array) -> Floats:
         """(K, C) accuracy of models (K, D) on the test samples of each class; NaN for a class that has none."""
@@ -180,10 +180,10 @@ class TorchTask:
         with self._running(), _evaluating(self.skeleton), torch.inference_mode(), borrowed(self.skeleton) as parameters:
             for x, y in self.samples.test():
                 total += np.bincount(y.cpu().numpy(), minlength=self.classes)
-                for place, vector in enumerate(there):
+                for number, vector in enumerate(there):
                     self._point(parameters, vector)
                     seen = y[self.skeleton(x).argmax(dim=1) == y]
-                    right[place] += np.bincount(seen.cpu().numpy(), minlength=self.classes)
+                    right[number] += np.bincount(seen.cpu().numpy(), minlength=self.classes)
         return np.divide(right, total, out=np.full_like(right, np.nan), where=total > 0)
 
     def _point(self, parameters: list[Any], vector: Any) -> None:
@@ -193,14 +193,14 @@ class TorchTask:
     def local_gradients(self, model: Array) -> Floats:
         """(N, D) gradient at one model of each honest worker's mean loss on all its data."""
         there = self._in(model)[None]
-        found = np.zeros((self.workers, self.dimension))
+        gradient = np.zeros((self.workers, self.dimension))
         part = there.new_empty(there.shape)
         with self._running():
             for row in range(self.workers):
                 for number, (x, y) in enumerate(self.samples.share(row)):
                     loop(self.net, there, x[None], y[None], part, self._seeds(np.array([row]), number))
-                    found[row] += part[0].cpu().numpy() * (len(x) / len(self.samples.split.share(row)))
-        return found
+                    gradient[row] += part[0].cpu().numpy() * (len(x) / len(self.samples.split.share(row)))
+        return gradient
 
     def full_gradient(self, model: Array) -> Floats:
         """(D,) average of `local_gradients`."""

@@ -56,12 +56,12 @@ def column_of(reading: Reading) -> str:
 
 def values_of(readings: Iterable[Reading]) -> dict[tuple[str, str], float]:
     """Accuracies by rule and column, the mean over the seeds."""
-    found: dict[tuple[str, str], list[float]] = {}
+    values_of: dict[tuple[str, str], list[float]] = {}
     for reading in readings:
         value = 0.0 if reading.status == "diverged" else reading.accuracy
         if not math.isnan(value):
-            found.setdefault((reading.rule, column_of(reading)), []).append(value)
-    return {place: sum(values) / len(values) for place, values in found.items()}
+            values_of.setdefault((reading.rule, column_of(reading)), []).append(value)
+    return {cell: sum(values) / len(values) for cell, values in values_of.items()}
 
 
 def best_of(values: Values) -> dict[str, tuple[str, float]]:
@@ -145,17 +145,17 @@ def accuracy_grid(values: Values) -> Grid:
 
 def disagreement_grid(readings: Sequence[Reading]) -> Grid:
     """The disagreement H of every rule in every column, the mean over the seeds."""
-    found: dict[tuple[str, str], list[float]] = {}
+    values_of: dict[tuple[str, str], list[float]] = {}
     for reading in readings:
         if not math.isnan(reading.disagreement):
-            found.setdefault((reading.rule, column_of(reading)), []).append(reading.disagreement)
-    rules = tuple(dict.fromkeys(rule for rule, _ in found))
+            values_of.setdefault((reading.rule, column_of(reading)), []).append(reading.disagreement)
+    rules = tuple(dict.fromkeys(rule for rule, _ in values_of))
 
     def cell(group: Sequence[float] | None) -> GridCell:
         return EMPTY if group is None else GridCell(f"{sum(group) / len(group):.1e}", value=sum(group) / len(group))
 
-    columns = dict.fromkeys(column for _, column in found)
-    rows = tuple((column, tuple(cell(found.get((rule, column))) for rule in rules)) for column in columns)
+    columns = dict.fromkeys(column for _, column in values_of)
+    rows = tuple((column, tuple(cell(values_of.get((rule, column))) for rule in rules)) for column in columns)
     return Grid(name="disagreement", title="Disagreement H by column", corner="column", columns=rules, rows=rows)
 
 

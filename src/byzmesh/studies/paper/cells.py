@@ -117,17 +117,17 @@ def choose(
     >>> [cell.labels["attack"] for cell in choose("table-4", rules=["ios"], attacks=["none", "ALIE"])]
     ['none', 'alie']
     """
-    found = cells(target, quick=quick, seeds=seeds)
-    if not found and (rules or attacks):
+    chosen = cells(target, quick=quick, seeds=seeds)
+    if not chosen and (rules or attacks):
         raise ConfigError(f"{target} is not made of runs; leave --rules and --attacks out")
     for kind, asked in (("rule", rules), ("attack", attacks)):
-        known = {cell.labels[kind].lower(): cell.labels[kind] for cell in found}
+        known = {cell.labels[kind].lower(): cell.labels[kind] for cell in chosen}
         for name in asked:
             if name.lower() not in known:
                 raise UnknownName(f"{target} has no {kind} {name!r}: {nearest(name, known.values())}")
         wanted = {name.lower() for name in asked}
-        found = [cell for cell in found if not wanted or cell.labels[kind].lower() in wanted]
-    return found
+        chosen = [cell for cell in chosen if not wanted or cell.labels[kind].lower() in wanted]
+    return chosen
 
 
 def configs(chosen: Iterable[Cell]) -> list[dict[str, Any]]:
@@ -178,11 +178,11 @@ def _figure_4(quick: bool, seed: int) -> list[Asked]:
 
 
 def _misjudged(quick: bool, seed: int) -> list[Asked]:
-    found = []
+    made = []
     for target in ("table-3", "table-6", "table-4"):
         table = TABLES[target]
         graph = table.network.removeprefix("paper/")
-        found += [
+        made += [
             (
                 labels_of("misjudged-f", rule, attack, f"{graph}, {label}"),
                 _paper(table.network, table.partition, rule, attack, table.rounds, quick, f=f, seed=seed),
@@ -192,7 +192,7 @@ def _misjudged(quick: bool, seed: int) -> list[Asked]:
             for attack in MISJUDGED_ATTACKS
             for label, f in misjudged_bounds(table.network, rule).items()
         ]
-    return found
+    return made
 
 
 def misjudged_bounds(network: str, rule: str) -> dict[str, Any]:
@@ -230,21 +230,21 @@ def _examples(quick: bool, seed: int) -> list[Asked]:
         "rule": "WeiMean",
         "measure": ["gradient"],
     }
-    found = [
+    made = [
         (
             labels_of("examples", rule, "none", "disagreement"),
             resolve({**plain, **castles, "rule": {"name": rule, "steps": 80} if rule == "GeoMed" else rule}),
         )
         for rule in ("WeiMean", "TriMean", "FABA", "IOS", "CooMed", "GeoMed", "Krum")
     ]
-    found += [
+    made += [
         (
             labels_of("examples", "WeiMean", "none", f"fixed point, {weights} weights"),
             resolve({**plain, **octopus, "network": {"name": "octopus", "head": 6, "weights": weights}}),
         )
         for weights in ("metropolis-hastings", "equal")
     ]
-    return found
+    return made
 
 
 def _claims(quick: bool, seed: int) -> list[Asked]:
@@ -267,10 +267,10 @@ def _claims(quick: bool, seed: int) -> list[Asked]:
         ("Krum", "alie", "Krum, text", {"f": one_less}),
         ("Krum", "alie", "Krum, as run"),
     )
-    found = []
+    made = []
     for rule, attack, variant, *more in pairs:
         options = {"seed": seed, **(more[0] if more else {})}
         config = _paper(table.network, table.partition, rule, attack, table.rounds, quick, **options)
         named = attack if isinstance(attack, str) else attack["name"]
-        found.append((labels_of("claims", config["rule"]["name"], named, variant), config))
-    return found
+        made.append((labels_of("claims", config["rule"]["name"], named, variant), config))
+    return made

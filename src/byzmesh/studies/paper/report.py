@@ -53,12 +53,12 @@ def sections(shown: Reproduction) -> dict[str, Section]:
         "examples": _examples,
         "claims": lambda shown: {"grids": (tables.claims_grid(shown.of("claims")),)},
     }
-    found = {}
+    sections = {}
     for target in shown.targets:
         parts = _table(shown, target) if target in FILES else makers[target](shown)
         title, *text = SECTIONS[target]
-        found[target] = Section(name=target, title=title, text=tuple(text), **parts)
-    return found
+        sections[target] = Section(name=target, title=title, text=tuple(text), **parts)
+    return sections
 
 
 def _table_1(shown: Reproduction) -> Mapping[str, Any]:
@@ -80,22 +80,22 @@ def _table(shown: Reproduction, target: str) -> Mapping[str, Any]:
 
 
 def _trust(shown: Reproduction, readings: Sequence[Reading]) -> dict[str, Heatmap]:
-    found = {}
+    trusted = {}
     for reading in readings:
         # without an attack the liars are not in the graph, so there is nobody to distrust
         if reading.status == "finished" and reading.attack != "none" and reading.seed == 0:
             trust = heatmap(shown.store, reading.key)
             if trust is not None:
-                found[f"{reading.rule}, {reading.attack}"] = trust
-    return found
+                trusted[f"{reading.rule}, {reading.attack}"] = trust
+    return trusted
 
 
 def _networks(shown: Reproduction, readings: Sequence[Reading]) -> tuple[Any, ...]:
     """The graph with its liars, taken from any run because all have the same."""
-    held = [reading for reading in readings if reading.status != "not run"]
-    if not held:
+    computed = [reading for reading in readings if reading.status != "not run"]
+    if not computed:
         return ()
-    net = Network.from_spec(shown.store.get(held[0].key).config["network"])
+    net = Network.from_spec(shown.store.get(computed[0].key).config["network"])
     drawn = picture(net, net.name)
     return () if drawn is None else (drawn,)
 
@@ -183,18 +183,18 @@ def _examples(shown: Reproduction) -> Mapping[str, Any]:
 
 def report(shown: Reproduction, parts: Mapping[str, Section]) -> Report:
     """Everything as one report, the agreement with the published cells first; `parts` comes from `sections`."""
-    found = list(parts.values())
+    sections = list(parts.values())
     cells = compare(shown.readings)
     if cells and not shown.quick:
         title, *text = SECTIONS["agreement"]
-        found.insert(0, Section(name="agreement", title=title, text=tuple(text), grids=(agreement_grid(cells),)))
+        sections.insert(0, Section(name="agreement", title=title, text=tuple(text), grids=(agreement_grid(cells),)))
     names: dict[str, str] = {}
     for reading in shown.readings:
         label = ", ".join(part for part in (reading.target, reading.rule, reading.attack, reading.variant) if part)
         names[reading.key] = f"{names[reading.key]}; {label}" if reading.key in names else label
-    held = [run for run in shown.store.list() if run.key in names]
+    runs = [run for run in shown.store.list() if run.key in names]
     return Report(
-        "byzmesh: the paper, reproduced", intro(shown.targets, shown.quick), tuple(found), describe(held, names)
+        "byzmesh: the paper, reproduced", intro(shown.targets, shown.quick), tuple(sections), describe(runs, names)
     )
 
 

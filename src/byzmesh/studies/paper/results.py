@@ -36,12 +36,12 @@ def other_seeds(store: Store, readings: Iterable[Reading]) -> list[Reading]:
     for key in runs.keys() - {reading.key for reading in asked}:
         if runs[key].status == "finished":
             beside.setdefault(_seedless(runs[key]), []).append(runs[key])
-    found = {}
+    known = {}
     for reading in asked:
         labels = labels_of(*reading.place, reading.variant)
         for run in sorted(beside.get(_seedless(runs[reading.key]), ()), key=lambda run: int(run.config["seed"])):
-            found[reading.place, run.key] = reading_of(store, run, labels)
-    return list(found.values())
+            known[reading.place, run.key] = reading_of(store, run, labels)
+    return list(known.values())
 
 
 def _seedless(run: RunRecord) -> str:
