@@ -12,6 +12,7 @@ import pytest
 
 from byzmesh.config.grid import read_grid
 from byzmesh.errors import ConfigError
+from byzmesh.rules.base import rules
 from byzmesh.store import Owner, open_store, this_process
 from byzmesh.sweeps.dask import Tls
 from byzmesh.sweeps.queue import Backlog
@@ -101,8 +102,9 @@ def test_workers_have_the_environment_of_their_sweep(
         "    return bm.rule(os.environ['RULE_OF_THIS_TEST'])\n"
     )
     monkeypatch.setenv("RULE_OF_THIS_TEST", "ios")
-    written = configs(grid_file(rounds=5, base={"rule": "told"}, plugins=["told.py"]))
-    told = sweep(written, tmp_path / "runs.db", workers=1)
+    with rules.temporary():
+        written = configs(grid_file(rounds=5, base={"rule": "told"}, plugins=["told.py"]))
+        told = sweep(written, tmp_path / "runs.db", workers=1)
     assert list(told.statuses.values()) == ["finished"]
 
 
