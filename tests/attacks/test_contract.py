@@ -61,6 +61,21 @@ def test_contract(name: str, options: dict[str, Any], case: tuple[Any, View]) ->
     assert later.dense().tobytes() == dense.tobytes(), "the state depends on the first round only"
 
 
+@pytest.mark.parametrize("name", [name for name in FORGING if attack(name).fixed])
+def test_fixed_lies_depend_on_nothing_but_the_graph(name: str) -> None:
+    made = attack(name)
+    world = random_world(3, 9, 2, 0.7)
+    views = [view_of(world, frozen_models(world, 5, seed, np.float64), number, 1) for seed, number in ((1, 0), (2, 70))]
+    state = made.init(views[0].scene)
+    first, second = (made.forge(view, state) for view in views)
+    assert first[1] is second[1] is state
+    one, other = first[0].combination, second[0].combination
+    assert one is not None and other is not None
+    np.testing.assert_array_equal(first[0].row, second[0].row)
+    np.testing.assert_array_equal(one.index, other.index)
+    np.testing.assert_array_equal(one.coefficient, other.coefficient)
+
+
 @pytest.mark.parametrize("name", FORGING)
 def test_outputs_are_not_the_inputs_memory(name: str) -> None:
     world = random_world(1)

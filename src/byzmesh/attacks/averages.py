@@ -84,7 +84,7 @@ def sign_flipping(own: bool = False, mean: str = "weighted") -> Attack:
     def init(scene: Scene) -> Plan:
         return per_victim(scene, -mean_of_holdings(scene, mean, own))
 
-    return Attack("sign-flipping", send_as_planned, init=init, options={"own": own, "mean": mean})
+    return Attack("sign-flipping", send_as_planned, init=init, fixed=True, options={"own": own, "mean": mean})
 
 
 @attacks.register("isolation", published={"own": True, "weights": "metropolis"})
@@ -111,7 +111,7 @@ def isolation(own: bool = False, weights: str = "mixing") -> Attack:
         itself = (1.0 - own_weight if own else np.ones_like(lie)) / lie
         return per_victim(scene, np.concatenate([itself[:, None], neighbours], axis=1))
 
-    return Attack("isolation", send_as_planned, init=init, options={"own": own, "weights": weights})
+    return Attack("isolation", send_as_planned, init=init, fixed=True, options={"own": own, "weights": weights})
 
 
 @attacks.register("IPM", aliases=("foe", "fall-of-empires", "inner-product-manipulation"))
@@ -129,7 +129,7 @@ def ipm(eps: float = 0.1) -> Attack:
     def init(scene: Scene) -> Plan:
         return per_victim(scene, -eps * mean_of_holdings(scene, "plain", own=True))
 
-    return Attack("IPM", send_as_planned, init=init, options={"eps": eps})
+    return Attack("IPM", send_as_planned, init=init, fixed=True, options={"eps": eps})
 
 
 @attacks.register("dissensus")
@@ -147,7 +147,7 @@ def dissensus(eps: float = 1.5) -> Attack:
         push = eps * against(scene, scene.weight, scene.lie_weight, "dissensus", "change the mixing weights")
         return per_victim(scene, np.concatenate([1.0 + push.sum(axis=1, keepdims=True), -push], axis=1))
 
-    return Attack("dissensus", send_as_planned, init=init, options={"eps": eps})
+    return Attack("dissensus", send_as_planned, init=init, fixed=True, options={"eps": eps})
 
 
 @fast

@@ -53,7 +53,7 @@ def zero() -> Attack:
         messages = min(len(row), 1)
         return Plan(row, Combination(np.zeros((messages, 1), np.int64), np.zeros((messages, 1))))
 
-    return Attack("zero", send_as_planned, init=init)
+    return Attack("zero", send_as_planned, init=init, fixed=True)
 
 
 @attacks.register("same-value", aliases=("constant",))

@@ -32,4 +32,4 @@ def spectral_heterogeneity(scale: float = 1.0) -> Attack:
         index = np.broadcast_to(np.arange(len(scene.honest)), coefficient.shape).copy()
         return Plan(scene.place, Combination(index, coefficient))
 
-    return Attack("spectral-heterogeneity", send_as_planned, init=init, options={"scale": scale})
+    return Attack("spectral-heterogeneity", send_as_planned, init=init, fixed=True, options={"scale": scale})

@@ -152,6 +152,19 @@ def no_state(models: Any) -> State:
     return None
 
 
+@dataclass(frozen=True)
+class Choosing:
+    """An `apply` that chooses coefficients, mixes and does nothing else (rules/gram/prepared.py).
+
+    It names the function that it describes, so that a rule made from another one by `replace` does not inherit it.
+    """
+
+    apply: Callable[[Inbox, State], tuple[Outcome, State]]
+    coefficients: Callable[[Block], Floats] | None
+    """None: the mixing weights of what arrived."""
+    feasible: Feasible | None = None
+
+
 @dataclass(frozen=True, repr=False)
 class Rule:
     """A robust aggregation rule: two pure functions and facts about them.
@@ -193,6 +206,8 @@ class Rule:
     """Works on each coordinate separately: no coefficients."""
     coefficients: Callable[[Block], Floats] | None = None
     """The whole rule as a function of the geometry, if it is one; pre-aggregators build on it."""
+    choosing: Choosing | None = None
+    """What `apply` consists of, if rounds in which the same messages arrive can be prepared; None: unknown."""
     weights_alone_at_zero: bool = False
     """With f = 0 the coefficients depend on nothing but the weights and on which messages arrived."""
     keeps_own: bool = False

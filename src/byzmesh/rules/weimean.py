@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.rules.base import Inbox, Outcome, Rule, State, rules
+from byzmesh.rules.base import Choosing, Inbox, Outcome, Rule, State, rules
 from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.gram.products import mix
 from byzmesh.types import Floats
@@ -28,6 +28,7 @@ def weimean() -> Rule:
         "WeiMean",
         apply,
         uses_weights=True,
+        choosing=Choosing(apply, None),
         keeps_own=True,
         virtual_mixing="to-own",
         contraction=Contraction(follows_liars, "a mean follows a liar as far as it goes; without one it is exact"),

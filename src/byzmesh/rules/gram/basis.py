@@ -37,7 +37,8 @@ FAR = 10.0
 LARGEST = 1e140
 """Larger scales count as this in distances, so that squares stay finite."""
 
-_HUGE = {np.dtype(np.float32): 1e15, np.dtype(np.float64): LARGEST}
+HUGE = {np.dtype(np.float32): 1e15, np.dtype(np.float64): LARGEST}
+"""Rows with a larger number are scaled down before any product."""
 
 
 class Basis:
@@ -54,7 +55,7 @@ class Basis:
         self.dense = pool.size - combined
         self.height = self.dense + int(self.centre_row)
         """Rows M of the basis: the dense rows and, if combinations need it, the centre."""
-        self.plain = pool.top <= _HUGE[pool.dtype]
+        self.plain = pool.top <= HUGE[pool.dtype]
         """Whether all rows are finite and none is so large that its square could overflow."""
         usual = self.plain and count > 0 and isinstance(pool.own, np.ndarray)
         self.fused = usual and strategy.prefers_fused(self.height) and self._together
@@ -156,7 +157,7 @@ class Basis:
         return lift
 
     @cached_property
-    def _plain_lift(self) -> Floats:
+    def plain_lift(self) -> Floats:
         """The lift if no row is huge: all scales are 1."""
         return self.lift(np.ones(self.dense))
 
@@ -164,7 +165,7 @@ class Basis:
         """(P, P) inner products of the centred pool rows; zero where a row is unusable."""
         if self.plain and self.pool.combination is None:
             return self.gram
-        lift = self._plain_lift if self.plain else self.lift(np.minimum(self.scale, LARGEST))
+        lift = self.plain_lift if self.plain else self.lift(np.minimum(self.scale, LARGEST))
         product: Floats = lift @ self.gram @ lift.T
         return product
 
@@ -173,7 +174,7 @@ class Basis:
         own = self.pool.own
         total = matrix.sum(axis=1)
         if not (self.plain and self.pool.combination is None):
-            matrix = matrix @ (self._plain_lift if self.plain else self.lift(self.scale))
+            matrix = matrix @ (self.plain_lift if self.plain else self.lift(self.scale))
         if self.fused:
             if self.centre_row:
                 total = total + matrix[:, -1]
@@ -194,4 +195,4 @@ class Basis:
 
 def power_of_two(peak: Floats, dtype: np.dtype[Any]) -> Floats:
     """Per row 1, or the power of two above its peak where squares of it could overflow."""
-    return np.where(peak > _HUGE[dtype], np.exp2(np.minimum(np.ceil(np.log2(np.maximum(peak, 1.0))), 1023.0)), 1.0)
+    return np.where(peak > HUGE[dtype], np.exp2(np.minimum(np.ceil(np.log2(np.maximum(peak, 1.0))), 1023.0)), 1.0)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, no_state, settle
+from byzmesh.rules.base import Block, Choosing, Inbox, Outcome, Rule, State, no_state, settle
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.blocks import mixed
@@ -140,4 +140,5 @@ def gram_rule(
 
     whole = coefficients if anchor is None else None
     facts["weights_alone_at_zero"] = weights_alone_at_zero
-    return Rule(name, apply, init=init, feasible=feasible, coefficients=whole, **facts)
+    choosing = Choosing(apply, coefficients, feasible) if anchor is None else None
+    return Rule(name, apply, init=init, feasible=feasible, coefficients=whole, choosing=choosing, **facts)

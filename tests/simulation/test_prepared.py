@@ -1,0 +1,116 @@
+"""Prepared rounds are the rounds of `Rule.apply`, bit for bit: models, coefficients and counted edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import byzmesh as bm
+from byzmesh.attacks.base import attacks
+from byzmesh.rules.base import rules
+from byzmesh.simulation.engine import Simulation
+
+ROUNDS = 6
+FIXED = sorted(name for name in attacks.names() if attacks.build(name).fixed)
+
+
+def prepares(name: str) -> bool:
+    """Whether a rule can be built without options and says that its rounds can be prepared."""
+    try:
+        rule = rules.build(name)
+    except bm.ConfigError:
+        return False
+    return rule.choosing is not None and rule.choosing.apply is rule.apply
+
+
+GRAM = sorted(filter(prepares, rules.names()))
+
+
+def simulation(rule: Any, attack: str, dtype: str, network: Any, **more: Any) -> Simulation:
+    problem = {"name": "quadratic", "dimension": 70, "targets": "normal", "init": "normal"}
+    return bm.prepare(
+        network=network, problem=problem, rule=rule, attack=attack, dtype=dtype, rounds=ROUNDS, f=1, seed=3, **more
+    )
+
+
+def network(seed: int) -> dict[str, Any]:
+    return {"name": "erdos-renyi", "n": 11, "p": 0.75, "seed": seed, "byzantine": [2, 5]}
+
+
+def compare(one: Simulation, other: Simulation) -> None:
+    """Both run to the end; the second without what was prepared."""
+    assert one.prepared is not None
+    other.prepared = None
+    for _ in range(ROUNDS):
+        assert one.step() == other.step()
+        np.testing.assert_array_equal(one.models, other.models)
+        np.testing.assert_array_equal(one.last[1], other.last[1])
+    assert one.round == other.round == ROUNDS
+    assert one.counts is not None
+    assert other.counts is not None
+    for name, counted in one.counts.arrays().items():
+        np.testing.assert_array_equal(counted, other.counts.arrays()[name], err_msg=name)
+
+
+def test_there_is_something_to_compare() -> None:
+    assert {"sign-flipping", "isolation", "dissensus"} <= set(FIXED)
+    assert {"IOS", "FABA", "Krum", "GeoMed", "SCC", "WeiMean"} <= set(GRAM)
+
+
+@pytest.mark.parametrize("rule", GRAM)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_prepared_rounds_are_rounds(rule: str, dtype: str) -> None:
+    for seed, attack in enumerate([*FIXED, "none"]):
+        compare(*(simulation(rule, attack, dtype, network(seed)) for _ in range(2)))
+
+
+def test_momentum_label_flipping_and_data_are_no_obstacle() -> None:
+    compare(*(simulation("ios", "ipm", "float32", network(0), local={"momentum": "heavy-ball"}) for _ in range(2)))
+    parts: dict[str, Any] = {"network": "paper/two-castle", "rule": "ios", "attack": "label-flipping"}
+    compare(*(bm.prepare(problem="softmax", rounds=ROUNDS, **parts) for _ in range(2)))
+
+
+@pytest.mark.parametrize("attack", ["gaussian", "sample-duplicating", "alie", "silent"])
+def test_lies_that_change_are_not_prepared(attack: str) -> None:
+    assert simulation("ios", attack, "float32", network(0)).prepared is None
+
+
+@pytest.mark.parametrize("rule", ["trimean", "coomed", {"name": "cc", "centre": "memory"}, "drsa"])
+def test_rules_that_do_not_choose_weights_alone_are_not_prepared(rule: Any) -> None:
+    assert simulation(rule, "ipm", "float32", network(0)).prepared is None
+
+
+@pytest.mark.parametrize("size", [1e17, 1e25, np.nan])
+def test_huge_and_lost_models_are_left_to_the_rule(size: float) -> None:
+    runs = [simulation("ios", "ipm", "float32", network(0), step=1e-30) for _ in range(2)]
+    runs[1].prepared = None
+    for run in runs:
+        run.models = run.models.copy()
+        run.models[1, 3] = size
+    assert runs[0].step() == runs[1].step() == (size < 1e20)
+    np.testing.assert_array_equal(runs[0].models, runs[1].models)
+    assert runs[0].status == runs[1].status
+
+
+def test_a_model_far_from_the_others_is_left_to_the_rule() -> None:
+    runs = [simulation("ios", "ipm", "float64", network(0)) for _ in range(2)]
+    runs[1].prepared = None
+    for run in runs:
+        run.models = run.models.copy()
+        run.models[0] *= 1e6
+        run.step()
+    np.testing.assert_array_equal(runs[0].models, runs[1].models)
+
+
+def test_a_rule_made_from_another_does_not_inherit_what_its_apply_consists_of() -> None:
+    ios = bm.rule("ios")
+    changed = replace(ios, name="other", apply=lambda inbox, state: ios.apply(inbox, state))
+    assert simulation(changed, "ipm", "float32", network(0)).prepared is None
+    other = replace(ios, name="other", coefficients=lambda block: block.weight)
+    same = simulation(other, "ipm", "float32", network(0)), simulation("ios", "ipm", "float32", network(0))
+    for run in same:
+        run.step()
+    np.testing.assert_array_equal(same[0].models, same[1].models)
