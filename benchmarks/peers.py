@@ -1,21 +1,25 @@
-"""How fast peers are, as ratios within one run.
+"""How fast peers are, as ratios within one run: of rates, which other work on the machine blurs, and of CPU time.
 
-    python benchmarks/peers.py [rounds]
+    python benchmarks/peers.py [rounds] [repeats]
 
-1. Twelve peers, two-castle, D = 7,850: rounds per second beside the same twelve workers' computation (gradient, local
-   step, rule, each in a process of its own) without any sending, for each wire.
-2. D = 1,000,000: bytes on the wire per message beside the raw vector, and the time of an exchange of two peers beside a
-   bare loopback copy of the same bytes between two processes.
+1. Twelve peers, two-castle, D = 7,850: rounds beside the same twelve workers' computation (gradient, local step, rule,
+   each in a process of its own) without any sending, for each wire. On cores that are all busy the rate is one over the
+   CPU time, so both ratios are the same on an idle machine.
+2. D = 1,000,000: bytes on the wire per message beside the raw vector, and an exchange of two peers beside a bare
+   loopback copy of the same bytes between two processes.
+3. 48 peers, each linked to six: how long the longest round was, after the start, beside the timeout.
 """
 
 from __future__ import annotations
 
-import json
 import multiprocessing
+import os
 import socket
+import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +27,46 @@ import numpy as np
 
 from byzmesh.peers import Patience, Peer, keygen, new_keys
 from byzmesh.peers.audit import connections
-from byzmesh.peers.drill.drill import Drill, Nursery
+from byzmesh.peers.drill.fork_server import warm
+from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file, save_network
-from byzmesh.peers.node import bind_share, local_round
+from byzmesh.peers.node import Node, bind_share, local_round
 from byzmesh.rules.inbox import make_inbox
 
 FORK = multiprocessing.get_context("fork")
 LARGE = 1_000_000
+WARM = 30
+"""Rounds before anything is measured."""
+Cost = tuple[float, float]
+"""Seconds and CPU seconds of a round."""
+
+
+def clocks() -> Cost:
+    """Time, and CPU time of this process."""
+    return time.perf_counter(), time.process_time()
+
+
+def per_round(began: Cost, rounds: int) -> Cost:
+    """Seconds and CPU seconds since then, per round."""
+    now, cpu = clocks()
+    return (now - began[0]) / rounds, (cpu - began[1]) / rounds
+
+
+def together(work: Callable[..., None], count: int, *arguments: Any) -> list[Any]:
+    """What `count` processes at once put into their queue; work(me, *arguments, queue)."""
+    answer = FORK.Queue()
+    running = [FORK.Process(target=work, args=(me, *arguments, answer)) for me in range(count)]
+    for process in running:
+        process.start()
+    found = [answer.get() for _ in running]
+    for process in running:
+        process.join()
+    return found
+
+
+def slowest(found: list[Cost]) -> Cost:
+    """The longest round, and the mean CPU time."""
+    return max(seconds for seconds, _ in found), statistics.mean(cpu for _, cpu in found)
 
 
 def ports(count: int) -> list[int]:
@@ -41,48 +78,58 @@ def ports(count: int) -> list[int]:
     return found
 
 
-def make(folder: Path, rounds: int, wire: str) -> NetworkFile:
-    """The two-castle network of the paper, twelve honest peers."""
-    public = keygen(folder, 12)
-    file = network_file(
-        {
-            "peers": [
-                {"id": i, "address": f"127.0.0.1:{port}", "public_key": public[i]} for i, port in enumerate(ports(12))
-            ],
-            "topology": {"name": "two-castle", "k": 6},
-            "rule": "ios",
-            "f": 2,
-            "problem": {"name": "softmax", "partition": "one-class"},
-            "local": {"decay": 0.01},
-            "rounds": rounds,
-            "evaluate_every": rounds // 2,
-            "checkpoint_seconds": 1e6,
-            "wire": wire,
-        }
-    )
+def make(folder: Path, peers: int = 12, **content: Any) -> NetworkFile:
+    """The two-castle network of the paper, or another, with honest peers."""
+    public = keygen(folder, peers)
+    places = enumerate(ports(peers))
+    entries = [{"id": i, "address": f"127.0.0.1:{port}", "public_key": public[i]} for i, port in places]
+    usual = {
+        "topology": {"name": "two-castle", "k": 6},
+        "rule": "ios",
+        "f": 2,
+        "problem": {"name": "softmax", "partition": "one-class"},
+        "local": {"decay": 0.01},
+        "evaluate_every": 1_000_000,
+        "checkpoint_seconds": 1e6,
+    }
+    file = network_file({"peers": entries, **usual, **content})
     save_network(file, folder / "network.yaml")
+    warm(file)
     return file
 
 
-def peers_rate(rounds: int, wire: str, nursery: Nursery) -> float:
-    """Rounds per second of the second half of a drill, by the slowest peer."""
+def train(me: int, folder: str, answer: Any) -> None:
+    """One peer; what a round costs it after the start, and its longest one."""
+    file = load_network(Path(folder, "network.yaml"))
+    node = Node(file, me, load_keys(Path(folder, f"peer{me}.key")), out=Path(folder, "out"))
+    began, longest = clocks(), 0.0
+    former = node.step
+
+    def step() -> None:
+        nonlocal began, longest
+        if node.peer.round <= WARM:
+            began = clocks()
+        before = time.perf_counter()
+        former()
+        if node.peer.round > WARM:
+            longest = max(longest, time.perf_counter() - before)
+        if node.peer.round >= file.rounds:
+            answer.put((per_round(began, file.rounds - WARM), longest))
+
+    node.step = step  # type: ignore[method-assign]
+    node.run()
+
+
+def peers_cost(rounds: int, wire: str) -> Cost:
+    """A round of the slowest of twelve peers."""
     with tempfile.TemporaryDirectory() as name:
-        make(Path(name), rounds, wire)
-        with Drill(Path(name, "network.yaml"), Path(name, "out"), nursery=nursery) as drill:
-            drill.start()
-            if not drill.wait(600):
-                raise SystemExit("the peers did not finish")
-        spans = []
-        for peer in range(12):
-            lines = [json.loads(line) for line in Path(name, "out", f"{peer}.log").read_text().splitlines()]
-            when = {line["round"]: line["time"] for line in lines if line["event"] == "evaluated"}
-            spans.append(when[rounds] - when[rounds // 2])
-        return (rounds - rounds // 2) / max(spans)
+        make(Path(name), rounds=rounds + WARM, wire=wire)
+        return slowest([cost for cost, _ in together(train, 12, name)])
 
 
-def compute(path: str, me: int, rounds: int, barrier: Any, answer: Any) -> None:
+def compute(me: int, folder: str, rounds: int, barrier: Any, answer: Any) -> None:
     """One worker's computation: what a peer does in a round, without the network."""
-    file = load_network(path)
+    file = load_network(Path(folder, "network.yaml"))
     task, row = bind_share(file, me)
     rows, model = np.array([row]), task.initial()[row : row + 1].copy()
     local = local_round(file, task, row)
@@ -90,29 +137,21 @@ def compute(path: str, me: int, rounds: int, barrier: Any, answer: Any) -> None:
     degree = int(file.network.degree[me])
     weight, two = np.full((1, degree + 1), 1.0 / (degree + 1)), np.array([2])
     noise = 1e-3 * np.random.default_rng(me).normal(size=(degree, task.dimension)).astype(model.dtype)
-    for k in range(-20, rounds):
+    for k in range(-WARM, rounds):
         if k == 0:
             barrier.wait()
-            began = time.perf_counter()
+            began = clocks()
         half = local.half_steps(model, max(k, 0))
         inbox = make_inbox(file.made_rule, half, weight=weight, f=two, receiver=rows, messages=half + noise)
         model = local.apart(file.made_rule.apply(inbox, None)[0].models)
-    answer.put(time.perf_counter() - began)
+    answer.put(per_round(began, rounds))
 
 
-def compute_rate(rounds: int) -> float:
-    """Rounds per second of twelve workers that only compute."""
+def compute_cost(rounds: int) -> Cost:
+    """A round of the slowest of twelve workers that only compute."""
     with tempfile.TemporaryDirectory() as name:
-        make(Path(name), rounds, "raw")
-        barrier, answer = FORK.Barrier(12), FORK.Queue()
-        arguments = [(str(Path(name, "network.yaml")), i, rounds, barrier, answer) for i in range(12)]
-        running = [FORK.Process(target=compute, args=one) for one in arguments]
-        for process in running:
-            process.start()
-        spans = [answer.get() for _ in running]
-        for process in running:
-            process.join()
-        return rounds / max(spans)
+        make(Path(name), rounds=rounds)
+        return slowest(together(compute, 12, name, rounds, FORK.Barrier(12)))
 
 
 def exchange(me: int, where: list[str], keys: list[Any], rounds: int, answer: Any) -> None:
@@ -120,67 +159,84 @@ def exchange(me: int, where: list[str], keys: list[Any], rounds: int, answer: An
     vector = np.random.default_rng(me).normal(size=LARGE).astype(np.float32)
     other = {1 - me: (where[1 - me], keys[1 - me].public)}
     patience = Patience(timeout=60.0)
-    with Peer(vector, other, "weimean", me=me, address=where[me], keys=keys[me], patience=patience) as peer:
+    with Peer(vector, other, "weimean", me=me, address=where[me], keys=keys[me], f=0, patience=patience) as peer:
         peer.exchange(vector)
-        began = time.perf_counter()
+        began = clocks()
         for _ in range(rounds):
             peer.exchange(vector)
-        seconds = time.perf_counter() - began
+        cost = per_round(began, rounds)
         # includes handshakes, subscriptions and messages sent again to late joiners
         verdicts = peer.rounds.verdicts[1 - me]
-        answer.put(
-            (seconds / rounds, sum(link.received for link in connections()) / (verdicts.total() - verdicts["silent"]))
-        )
+        received = sum(link.received for link in connections()) / (verdicts.total() - verdicts["silent"])
+        answer.put((cost, received))
 
 
-def large(rounds: int) -> tuple[float, float]:
-    """(seconds per round, bytes received per round) of two peers with D = 1,000,000."""
-    where, keys, answer = [f"127.0.0.1:{port}" for port in ports(2)], [new_keys(), new_keys()], FORK.Queue()
-    running = [FORK.Process(target=exchange, args=(me, where, keys, rounds, answer)) for me in (0, 1)]
-    for process in running:
-        process.start()
-    found = [answer.get() for _ in running]
-    for process in running:
-        process.join()
-    return max(seconds for seconds, _ in found), max(got for _, got in found)
+def large(rounds: int) -> tuple[Cost, float]:
+    """A round of two peers with D = 1,000,000, and the bytes received in it."""
+    where, keys = [f"127.0.0.1:{port}" for port in ports(2)], [new_keys(), new_keys()]
+    found = together(exchange, 2, where, keys, rounds)
+    return slowest([cost for cost, _ in found]), max(received for _, received in found)
 
 
-def copy(port: int, rounds: int, server: socket.socket | None) -> float:
-    """Seconds per round in which each of two processes sends and receives the same bytes, bare."""
-    link = socket.create_connection(("127.0.0.1", port)) if server is None else server.accept()[0]
+def copy(me: int, port: int, rounds: int, answer: Any) -> None:
+    """Each of two processes sends and receives the same bytes, bare."""
+    if me == 0:
+        with socket.create_server(("127.0.0.1", port)) as server:
+            link = server.accept()[0]
+    else:
+        while True:
+            try:
+                link = socket.create_connection(("127.0.0.1", port))
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.01)
     data, room = bytes(4 * LARGE), bytearray(4 * LARGE)
-    began = time.perf_counter()
+    began = clocks()
     for _ in range(rounds):
         for turn in (0, 1):
-            if (turn == 0) == (server is None):
+            if turn == me:
                 link.sendall(data)
             else:
                 view = memoryview(room)
                 while view:
                     view = view[link.recv_into(view) :]
-    return (time.perf_counter() - began) / rounds
+    answer.put(per_round(began, rounds))
+
+
+def many(rounds: int) -> tuple[float, float]:
+    """The longest round of any of 48 peers after the start, and the timeout."""
+    with tempfile.TemporaryDirectory() as name:
+        topology = {"name": "k-regular", "n": 48, "k": 6}
+        file = make(Path(name), 48, topology=topology, f=1, problem="softmax", rounds=rounds + WARM)
+        return max(longest for _, longest in together(train, 48, name)), file.timeouts.round
+
+
+def say(name: str, cost: Cost, base: Cost | None = None) -> None:
+    """One line."""
+    text = f"{name}: {1e3 * cost[0]:.2f} ms, {1e3 * cost[1]:.2f} ms of CPU per round and process"
+    if base is not None:
+        text += f"; times the bare one: {cost[0] / base[0]:.2f}, CPU {cost[1] / base[1]:.2f}"
+        text += f" (one over it: {base[0] / cost[0]:.3f}, CPU {base[1] / cost[1]:.3f})"
+    print(text, flush=True)
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    nursery = Nursery()
-    try:
-        alone = compute_rate(4 * rounds)
-        print(f"12 workers, D = 7,850, computation alone: {alone:.0f} rounds per second")
+    """Print all parts; everything that is compared alternates."""
+    rounds, repeats = (int(word) for word in [*sys.argv[1:], *("200", "3")[len(sys.argv) - 1 :]])
+    print(f"load {os.getloadavg()[0]:.1f}")
+    for _ in range(repeats):
+        bare = compute_cost(4 * rounds)
+        say("12 workers, D = 7,850, computation alone", bare)
         for wire in ("raw", "float16", "int8"):
-            rate = peers_rate(rounds, wire, nursery)
-            print(f"12 peers, wire {wire}: {rate:.0f} rounds per second, {rate / alone:.3f} of the computation alone")
-    finally:
-        nursery.close()
-    seconds, received = large(20)
+            say(f"12 peers, wire {wire}", peers_cost(rounds, wire), bare)
+    for _ in range(repeats):
+        bare = slowest(together(copy, 2, ports(1)[0], 20))
+        say("D = 1,000,000, bare copy both ways", bare)
+        cost, received = large(20)
+        say("D = 1,000,000, two peers", cost, bare)
     print(f"D = 1,000,000: {received:.0f} bytes per message, {received / (4 * LARGE):.5f} of the raw vector")
-    port = ports(1)[0]
-    with socket.create_server(("127.0.0.1", port)) as server:
-        other = FORK.Process(target=copy, args=(port, 20, None))
-        other.start()
-        bare = copy(port, 20, server)
-        other.join()
-    print(f"{1e3 * seconds:.1f} ms per round, {seconds / bare:.2f} times a bare loopback copy ({1e3 * bare:.1f} ms)")
+    longest, timeout = many(rounds // 4)
+    print(f"48 peers: longest round {longest:.2f} s, timeout {timeout:.0f} s; load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

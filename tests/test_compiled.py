@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import permutations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core import caching
 from numba.core.caching import IndexDataCacheFile
 from numba.core.errors import TypingError
 
@@ -158,3 +160,82 @@ def test_a_few_at_a_time_covers_everything_once_and_in_order(threads: int) -> No
     assert all(0 < part.stop - part.start <= 5 for part in seen)
     over_few(seen.append, 0, 5, 4, threads)
     assert sum(part.stop - part.start for part in seen) == 23
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_few_is_raised(threads: int) -> None:
+    with pytest.raises(IndexError, match="out of range"):
+        over_few(lambda part: [][part.start], 23, 5, 4, threads)
+
+
+def test_compiling_is_said_once_and_is_not_computing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compiled._Spent, "announced", False)
+    monkeypatch.setattr(compiled, "_held", [])
+
+    @exact
+    def inner(values: Any) -> Any:
+        return values - 1
+
+    @exact
+    def outer(values: Any) -> Any:
+        return inner(values) * 2
+
+    for kernel, folder in ((inner, "inner"), (outer, "outer")):
+        (tmp_path / folder).mkdir()
+        kernel._cache._cache_file = _CacheFile(str(tmp_path / folder), folder, "stamp")  # type: ignore[attr-defined]
+    with caplog.at_level("INFO", logger="byzmesh"):
+        began, computed = time.perf_counter(), compiled.computing_time()
+        assert outer(np.ones(1))[0] == 0.0
+        ended, computed = time.perf_counter(), compiled.computing_time() - computed
+    assert [record.getMessage() for record in caplog.records] == [
+        "compiling kernels for this processor, which takes up to a minute; later runs find them"
+    ]
+    assert 0.0 <= computed < ended - began, "the time of the inner kernel is part of that of the outer one"
+
+
+def test_another_process_that_says_so_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX, 1, 0); print(flush=True); input()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "byzmesh.lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        monkeypatch.setattr(compiled._Spent, "announced", False)
+        with caplog.at_level("INFO", logger="byzmesh"):
+            compiled._announce(str(tmp_path))
+        other.communicate("\n")
+    assert caplog.records == []
+
+
+def test_a_read_only_installation_keeps_its_kernels_in_the_users_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compiled._Spent, "announced", False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(caching.config, "CACHE_DIR", "")
+
+    def refuse(locator: object) -> None:
+        raise OSError("read-only file system")
+
+    def add_one(values: Any) -> Any:
+        return values + 1
+
+    monkeypatch.setattr(caching.InTreeCacheLocator, "ensure_cache_path", refuse)
+    assert Path(exact(add_one)._cache.cache_path).is_relative_to(tmp_path)  # type: ignore[attr-defined]
+    monkeypatch.setattr(caching.UserWideCacheLocator, "ensure_cache_path", refuse)
+    with caplog.at_level("INFO", logger="byzmesh"):
+        assert exact(add_one)(np.ones(1))[0] == 2.0
+    assert "set NUMBA_CACHE_DIR" in caplog.text
+
+
+def test_loading_numba_leaves_its_linear_algebra_as_it_was() -> None:
+    from numba.np import arraymath, linalg
+
+    compiled._load_numba.__wrapped__()
+    assert linalg.ensure_blas.__module__ == linalg.__name__
+    assert arraymath._HAVE_BLAS

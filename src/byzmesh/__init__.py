@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         list_modules,
         list_partitions,
         list_problems,
+        list_processes,
         list_rules,
         list_schedules,
         list_topologies,
@@ -40,12 +41,14 @@ if TYPE_CHECKING:
         register_module,
         register_partition,
         register_problem,
+        register_process,
         register_rule,
         register_schedule,
         register_topology,
         register_weights,
     )
     from byzmesh.networks import Network, network
+    from byzmesh.networks.processes import Process, process
     from byzmesh.problems.base import Problem, problem
     from byzmesh.round import Round
     from byzmesh.rules.aggregate import BadMessage, aggregate, rule
@@ -60,12 +63,14 @@ if TYPE_CHECKING:
     from byzmesh.simulation.engine import Run, Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.store import open_store
+    from byzmesh.studies.audit.audit import audit
     from byzmesh.sweeps.build import prepare, simulate
     from byzmesh.sweeps.theorems import check_theorems
     from byzmesh.theory.certify import certify
     from byzmesh.theory.constants import estimate_constants
     from byzmesh.training.evaluation import Evaluation
     from byzmesh.training.metrics import Metric, register_metric
+    from byzmesh.training.profiles import RECOMMENDED_RULE
 
 _HOME = {
     "Attack": "attacks",
@@ -81,6 +86,8 @@ _HOME = {
     "Network": "networks",
     "Outcome": "rules.base",
     "Problem": "problems.base",
+    "Process": "networks.processes",
+    "RECOMMENDED_RULE": "training.profiles",
     "Round": "round",
     "Rule": "rules.base",
     "Run": "simulation.engine",
@@ -90,6 +97,7 @@ _HOME = {
     "aggregate_all": "simulation.exchange",
     "arc": "rules.arc",
     "attack": "attacks",
+    "audit": "studies.audit.audit",
     "bucketing": "rules.bucketing",
     "certify": "theory.certify",
     "check_theorems": "sweeps.theorems",
@@ -104,6 +112,7 @@ _HOME = {
     "list_modules": "catalogue",
     "list_partitions": "catalogue",
     "list_problems": "catalogue",
+    "list_processes": "catalogue",
     "list_rules": "catalogue",
     "list_schedules": "catalogue",
     "list_topologies": "catalogue",
@@ -113,6 +122,7 @@ _HOME = {
     "open_store": "store",
     "prepare": "sweeps.build",
     "problem": "problems.base",
+    "process": "networks.processes",
     "register_attack": "doors",
     "register_augmentation": "doors",
     "register_codec": "doors",
@@ -120,6 +130,7 @@ _HOME = {
     "register_module": "doors",
     "register_partition": "doors",
     "register_problem": "doors",
+    "register_process": "doors",
     "register_rule": "doors",
     "register_schedule": "doors",
     "register_topology": "doors",
@@ -159,6 +170,8 @@ __all__ = [
     "Network",
     "Outcome",
     "Problem",
+    "Process",
+    "RECOMMENDED_RULE",
     "Round",
     "Rule",
     "Run",
@@ -169,6 +182,7 @@ __all__ = [
     "aggregate_all",
     "arc",
     "attack",
+    "audit",
     "bucketing",
     "certify",
     "check_theorems",
@@ -183,6 +197,7 @@ __all__ = [
     "list_modules",
     "list_partitions",
     "list_problems",
+    "list_processes",
     "list_rules",
     "list_schedules",
     "list_topologies",
@@ -192,6 +207,7 @@ __all__ = [
     "open_store",
     "prepare",
     "problem",
+    "process",
     "register_attack",
     "register_augmentation",
     "register_codec",
@@ -199,6 +215,7 @@ __all__ = [
     "register_module",
     "register_partition",
     "register_problem",
+    "register_process",
     "register_rule",
     "register_schedule",
     "register_topology",

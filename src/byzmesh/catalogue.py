@@ -104,6 +104,15 @@ def list_topologies() -> Listing:
     return _listing("topologies")
 
 
+def list_processes() -> Listing:
+    """All processes that change a network from round to round: names and options.
+
+    >>> "random-pull" in [item.name for item in list_processes()]
+    True
+    """
+    return _listing("processes")
+
+
 def list_metrics() -> Listing:
     """All metrics: names, unit, which way is better, linear or log scale.
 
@@ -205,7 +214,9 @@ def everything(kind: str) -> list[dict[str, Any]]:
     if kind == "profiles":
         from byzmesh.training.profiles import PROFILES
 
-        return [{"name": name, "options": dict(options)} for name, options in PROFILES.items()]
+        return [
+            {"name": name, "options": {**options, "rule": dict(options["rule"])}} for name, options in PROFILES.items()
+        ]
     facts = {"rules": list_rules, "metrics": list_metrics}
     items = facts[kind]() if kind in facts else _listing(kind)
     rows = []
@@ -229,6 +240,7 @@ def registries() -> dict[str, Registry[Any]]:
     ['attacks', 'augmentations', 'codecs', 'metrics']
     """
     from byzmesh.attacks.base import attacks
+    from byzmesh.networks.processes import processes
     from byzmesh.networks.topologies import topologies
     from byzmesh.networks.weights import schemes
     from byzmesh.peers.codecs import codecs
@@ -243,6 +255,7 @@ def registries() -> dict[str, Registry[Any]]:
         "rules": rules,
         "attacks": attacks,
         "topologies": topologies,
+        "processes": processes,
         "weights": schemes,
         "problems": problems,
         "partitions": partitions,

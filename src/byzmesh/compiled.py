@@ -1,7 +1,9 @@
 """The one door to Numba: typed decorators for compiled kernels.
 
-Kernels are cached on disk, so that a second process does not compile again, and release the GIL, so that threads can
-divide a large round. `fast` lets the compiler reorder sums (needed to vectorise a reduction); NaN and infinity stay.
+Kernels are cached on disk, so that a second process does not compile again: beside their source or, where that cannot
+be written, in the user's cache (`NUMBA_CACHE_DIR` names another folder). Who compiles says so in the log `byzmesh`.
+Kernels release the GIL, so that threads can divide a large round. `fast` lets the compiler reorder sums (needed to
+vectorise a reduction); NaN and infinity stay.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import ctypes
 import functools
 import hashlib
 import itertools
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +22,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numba
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import IndexDataCacheFile, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 
@@ -47,6 +50,8 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
     def load(self, key: object) -> Any:
         found = super().load(key)
+        if found is None:
+            _announce(self._cache_path)
         if found is None and _lock(self._cache_path, _hash(self._index_name, key)):
             found = super().load(key)
         return found
@@ -77,6 +82,21 @@ def _lock_file(folder: str) -> int | None:
         return None
 
 
+def _announce(folder: str | None) -> None:
+    """Say once that kernels are compiled, to be kept in a folder or not; of several processes at once, one says it."""
+    if _Spent.announced:
+        return
+    _Spent.announced = True
+    file = None if folder is None else _lock_file(folder)
+    if fcntl is not None and file is not None:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)  # until the process ends
+        except OSError:
+            return
+    later = "later runs find them" if folder else "no folder to keep them in can be written: set NUMBA_CACHE_DIR"
+    logging.getLogger("byzmesh").info("compiling kernels for this processor, which takes up to a minute; %s", later)
+
+
 def _lock(folder: str, byte: int) -> bool:
     """Whether it is now this process's turn; without locks, on some systems and file systems, it is everybody's."""
     file = _lock_file(folder)
@@ -94,21 +114,57 @@ def _lock(folder: str, byte: int) -> bool:
     return False
 
 
+class _Spent:
+    """Time spent on compiling and loading kernels; compiling those that a kernel calls is part of compiling it."""
+
+    seconds = 0.0
+    depth = 0
+    announced = False
+
+
+def computing_time() -> float:
+    """Seconds on a clock that stands still while kernels are compiled or loaded."""
+    return time.perf_counter() - _Spent.seconds
+
+
 def _in_turn(compiled: Any) -> None:
-    """Give up the locks of this kernel's `compile` when it ends, however it ends."""
+    """Take the time of this kernel's `compile`, and give up its locks when it ends, however it ends."""
     compile = compiled.compile
 
     def in_turn(signature: Any) -> Any:
         with global_compiler_lock:
-            before = len(_held)
+            before, began = len(_held), time.perf_counter()
+            _Spent.depth += 1
             try:
+                _load_numba()
+                if isinstance(compiled._cache, NullCache):
+                    _announce(None)
                 return compile(signature)
             finally:
+                _Spent.depth -= 1
+                if _Spent.depth == 0:
+                    _Spent.seconds += time.perf_counter() - began
                 while len(_held) > before:
                     file, byte = _held.pop()
                     fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
 
     compiled.compile = in_turn
+
+
+@functools.cache
+def _load_numba() -> None:
+    """Load what every kernel needs of Numba, without SciPy's linear algebra, a fifth of a second.
+
+    Numba imports it here only to see whether it is there; a kernel that uses it makes sure again.
+    """
+    from numba.np import linalg
+
+    check = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = check
 
 
 _subtarget = CPUContext.subtarget
@@ -131,8 +187,12 @@ CPUContext.subtarget = _subtarget_of_its_own
 
 
 def _compile(function: F, **options: Any) -> F:
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    compiled._cache._cache_file.__class__ = _CacheFile
+    options |= {"nogil": True, "error_model": "numpy"}
+    try:
+        compiled: Any = numba.njit(cache=True, **options)(function)
+        compiled._cache._cache_file.__class__ = _CacheFile
+    except RuntimeError:  # neither beside the source nor in the user's cache can anything be written
+        compiled = numba.njit(**options)(function)
     _in_turn(compiled)
     kernel: F = compiled
     return kernel
@@ -177,7 +237,7 @@ def over_parts(work: Callable[[slice], Any], count: int, least: int, threads: in
 
     threads  default: that of `limit_threads`, 1 outside of it. Kernels release the GIL, so threads use all cores.
     """
-    parts = max(1, min(_threads.get() if threads is None else threads, count // least))
+    parts = _parts(count, least, threads)
     edges = [count * part // parts for part in range(parts + 1)]
     slices = [slice(low, high) for low, high in itertools.pairwise(edges)]
     if parts == 1:
@@ -186,16 +246,34 @@ def over_parts(work: Callable[[slice], Any], count: int, least: int, threads: in
 
 
 def over_few(work: Callable[[slice], Any], count: int, few: int, least: int, threads: int | None = None) -> None:
-    """Call `work` on slices of at most `few` that cover range(count); the parts of `over_parts`, each in order.
+    """Call `work` on slices of at most `few` that cover range(count); threads as in `over_parts` take the next in turn.
 
-    For rows that are read more than once: what a slice has read is still in the cache when it reads it again.
+    For rows that are read more than once: what a slice has read is still in the cache when it reads it again. A thread
+    that is held up leaves more slices to the others.
     """
+    slices = (slice(first, min(first + few, count)) for first in range(0, count, few))
+    parts = _parts(count, least, threads)
+    if parts == 1:
+        for each in slices:
+            work(each)
+        return
+    left = list(slices)[::-1]
 
-    def part(share: slice) -> None:
-        for first in range(share.start, share.stop, few):
-            work(slice(first, min(first + few, share.stop)))
+    def take(_: int) -> None:
+        while True:
+            try:
+                each = left.pop()
+            except IndexError:
+                return
+            work(each)
 
-    over_parts(part, count, least, threads)
+    for _ in _pool(parts).map(take, range(parts)):
+        pass
+
+
+def _parts(count: int, least: int, threads: int | None) -> int:
+    """How many threads to divide the work among."""
+    return max(1, min(_threads.get() if threads is None else threads, count // least))
 
 
 @functools.cache

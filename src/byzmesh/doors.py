@@ -108,6 +108,31 @@ def register_topology(name: str, *, aliases: tuple[str, ...] = (), revision: int
     return registry.register(name, aliases=aliases, revision=revision)
 
 
+def register_process(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
+    """Decorator for a function that returns a `bm.Process`: what happens to a network from round to round.
+
+    `bind` sees the network once and returns the step from a round as it is so far to the round as it will be.
+    `revision` is as for `register_rule`.
+
+    >>> import byzmesh as bm
+    >>> from byzmesh.networks.processes import Meetings
+    >>> @bm.register_process("every-other")
+    ... def every_other() -> bm.Process:
+    ...     "The network in even rounds, nobody's links in odd ones."
+    ...     silent = bm.process("link-loss", p=1.0)[0]
+    ...     def bind(ground):
+    ...         lose = silent.bind(ground)
+    ...         return lambda meeting, round: lose(meeting, round) if round % 2 else meeting
+    ...     return bm.Process("every-other", bind)
+    >>> rounds = Meetings(bm.process("every-other"), bm.network("ring", n=5).links)
+    >>> [int(rounds.at(number).links.degree.sum()) for number in range(3)]
+    [10, 0, 10]
+    """
+    from byzmesh.networks.processes import processes as registry
+
+    return registry.register(name, aliases=aliases, revision=revision)
+
+
 def register_weights(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
     """Decorator for a function from the (n, n) adjacency to (n, n) mixing weights whose rows sum to 1.
 

@@ -1,8 +1,8 @@
-"""Options that have been renamed.
+"""Options that have been renamed, and options that parts did not always have.
 
-Renaming an option must not change the identity of a run. So keys are computed, and configs stored, with the first name
-of an option: stores of any age and runs planned today agree. All other code sees today's name: it is translated when a
-stored config is read.
+Neither may change the identity of a run. So keys are computed, and configs stored, with the first name of an option and
+without a later option that has the value by which the part behaves as before: stores of any age and runs planned today
+agree. All other code sees today's options: they are translated when a stored config is read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ _RENAMED: dict[tuple[str, str], Mapping[str, str]] = {
     ("problem", name): _DATASET for name in ("softmax", "logistic", "least-squares")
 }
 """(key of a config, name of the part) -> first name of an option -> today's."""
+_SCALED = MappingProxyType({"scale": 1.0})
+_ADDED: dict[tuple[str, str], Mapping[str, Any]] = {
+    **{("attack", name): _SCALED for name in ("sign-flipping", "isolation", "min-max", "min-sum")},
+    ("attack", "adaptive"): MappingProxyType({"horizon": 1}),
+}
+"""(key of a config, name of the part) -> option that it got later -> the value that it had before, in effect."""
 
 
 def renamed(kind: str, name: str) -> Mapping[str, str]:
@@ -28,23 +34,37 @@ def renamed(kind: str, name: str) -> Mapping[str, str]:
 
 
 def as_stored(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with the first name of every option.
+    """The config with the first name of every option, and without later options that change nothing.
 
     >>> as_stored({"problem": {"name": "softmax", "dataset": "mnist"}, "seed": 3})
     {'problem': {'name': 'softmax', 'data': 'mnist'}, 'seed': 3}
     >>> as_stored({"problem": {"name": "torch", "dataset": "mnist"}})
     {'problem': {'name': 'torch', 'dataset': 'mnist'}}
+    >>> [as_stored({"attack": {"name": "min-max", "scale": scale}}) for scale in (1.0, 2.0)]
+    [{'attack': {'name': 'min-max'}}, {'attack': {'name': 'min-max', 'scale': 2.0}}]
     """
-    return _translated(config, {part: {now: first for first, now in names.items()} for part, names in _RENAMED.items()})
+    old = _translated(config, {part: {now: first for first, now in names.items()} for part, names in _RENAMED.items()})
+    for key, part, later in _late(old):
+        old[key] = {option: value for option, value in part.items() if option not in later or value != later[option]}
+    return old
 
 
 def as_of_today(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored config with today's names.
+    """A stored config with today's names and options.
 
     >>> as_of_today({"problem": {"name": "softmax", "data": "mnist"}, "seed": 3})
     {'problem': {'name': 'softmax', 'dataset': 'mnist'}, 'seed': 3}
     """
-    return _translated(config, _RENAMED)
+    new = _translated(config, _RENAMED)
+    for key, part, later in _late(new):
+        new[key] = {**part, **{option: value for option, value in later.items() if option not in part}}
+    return new
+
+
+def _late(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """(key, part, options that it got later) of a config."""
+    parts = {key: part for key, part in config.items() if isinstance(part, Mapping)}
+    return [(key, parts[key], later) for (key, name), later in _ADDED.items() if parts.get(key, {}).get("name") == name]
 
 
 def spellings(path: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from byzmesh.checks import is_whole
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
 
-BATCH, PARTITION, INITIAL, ATTACK, RULE, TOPOLOGY, FAULT = range(1, 8)
+BATCH, PARTITION, INITIAL, ATTACK, RULE, TOPOLOGY, FAULT, PROCESS = range(1, 9)
 """Purposes: what a draw is for. Two purposes never share a stream."""
 
 _MASK = (1 << 64) - 1

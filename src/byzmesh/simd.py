@@ -11,6 +11,7 @@ LLVM vector of a power-of-two width:
     fma(x, y, z)                                    x y + z for numbers, rounded once
     twice(lanes), halves(lanes)                     the lanes and the lanes again; the lower and the upper half
     half_sums(lanes)                                the sums of the lower and of the upper half of the lanes
+    add_sums(array, i, a, ..., h)                   array[i : i + 8] += the sums over the lanes of each, in float64
     magnitude(lanes), larger(a, b), largest(m, n)   |x| as integers, which order like |x| with infinity and NaN on top
 
 In an `exact` kernel (in a `fast` one Numba lets LLVM reorder these, too) the arithmetic is IEEE in the order written:
@@ -125,9 +126,10 @@ def _spread(builder: Any, scalar: Any, width: int) -> Any:
     return _pick(builder, builder.insert_element(undefined, scalar, ir.IntType(32)(0)), [0] * width)
 
 
-def _fma(builder: Any, lanes: Any, arguments: list[Any]) -> Any:
+def fma_of_vectors(builder: Any, arguments: list[Any]) -> Any:
+    """The LLVM value a b + c of three LLVM vectors, rounded once."""
     kind = arguments[2].type
-    name = f"llvm.fma.v{lanes.width}f{lanes.dtype.bitwidth}"
+    name = f"llvm.fma.v{kind.count}f{32 if isinstance(kind.element, ir.FloatType) else 64}"
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
     return builder.call(function, arguments)
 
@@ -147,7 +149,7 @@ def axpy(typing: Any, scalar: Any, vector: Any, total: Any) -> Any:
     """total + scalar * vector, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _fma(builder, total, [_spread(builder, arguments[0], total.width), arguments[1], arguments[2]])
+        return fma_of_vectors(builder, [_spread(builder, arguments[0], total.width), arguments[1], arguments[2]])
 
     return total(total.dtype, vector, total), generate
 
@@ -157,7 +159,7 @@ def fused(typing: Any, one: Any, two: Any, total: Any) -> Any:
     """total + one * two, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _fma(builder, total, list(arguments))
+        return fma_of_vectors(builder, list(arguments))
 
     return total(one, two, total), generate
 
@@ -230,6 +232,33 @@ def half_sums(typing: Any, lanes: Any) -> Any:
         return context.make_tuple(builder, pair, sums)
 
     return pair(lanes), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add_sums(
+    typing: Any, array: Any, index: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Any:
+    """array[index : index + 8] += the sums over the lanes of eight vectors: neighbours are added until one is left."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        level, width = list(arguments[2:]), a.width
+        for _ in range(width.bit_length() - 1):
+            pairs = zip(level[::2], level[1::2], strict=True)
+            level = [
+                builder.fadd(
+                    *(builder.shuffle_vector(*pair, _positions(list(range(odd, 2 * width, 2)))) for odd in (0, 1))
+                )
+                for pair in pairs
+            ]
+        wide = ir.VectorType(ir.DoubleType(), width)
+        for place, sums in enumerate(level):
+            at = builder.add(arguments[1], arguments[1].type(place * width))
+            address = _address(context, builder, array, (arguments[0], at), wide)
+            more = sums if a.dtype == types.float64 else builder.fpext(sums, wide)
+            builder.store(builder.fadd(builder.load(address, align=8), more), address, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64, a, b, c, d, e, f, g, h), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -154,6 +154,16 @@ def spectral(scale: float) -> Oracle:
     return message
 
 
+def reflected(scale: float, at_start: bool) -> Oracle:
+    """In the first round the start is the average of the honest models, and so is their running average."""
+
+    def message(world: World, x: Models, n: int, b: int) -> np.ndarray:
+        about = sum(x.values()) / len(x) if at_start else np.zeros_like(x[n])
+        return np.asarray(about - scale * (plain_mean(world, x, n, with_own=True) - about))
+
+    return message
+
+
 def zero(world: World, x: Models, n: int, b: int) -> np.ndarray:
     return np.zeros_like(x[n])
 
@@ -174,6 +184,19 @@ DETERMINISTIC: list[tuple[str, dict[str, Any], Oracle]] = [
     ("gaussian", {"std": 0.0, "mean": "plain"}, lambda world, x, n, b: plain_mean(world, x, n, with_own=False)),
     ("mimic", {}, mimic),
     ("zero", {}, zero),
+    ("sign-flipping", {"scale": 3.0}, lambda world, x, n, b: -3.0 * weighted_mean(world, x, n, with_own=False)),
+    ("isolation", {"scale": 0.5}, lambda world, x, n, b: 0.5 * (x[n] + isolation_text(world, x, n, b))),
+    ("min-max", {"scale": 0.0}, lambda world, x, n, b: plain_mean(world, x, n, with_own=False)),
+    ("reflection", {"reference": "zero", "scale": 2.0}, reflected(2.0, at_start=False)),
+    ("reflection", {}, reflected(1.0, at_start=True)),
+    ("reflection", {"reference": "average", "scale": 0.5}, reflected(0.5, at_start=True)),
+    ("late", {"after": 1}, lambda world, x, n, b: weighted_mean(world, x, n, with_own=False)),
+    ("late", {"inner": "ALIE", "after": 0}, alie(None)),
+    (
+        "mixed",
+        {},
+        lambda world, x, n, b: (sign_flipping_text, alie(None))[world.byzantine.index(b) % 2](world, x, n, b),
+    ),
     ("same-value", {}, lambda world, x, n, b: np.full_like(x[n], 1.0)),
     ("same-value", {"value": -2.5}, lambda world, x, n, b: np.full_like(x[n], -2.5)),
     ("stale", {}, lambda world, x, n, b: np.asarray(sum(x.values()) / len(x))),

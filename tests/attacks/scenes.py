@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -154,4 +154,5 @@ def frozen_models(world: World, dimension: int, seed: int = 0, dtype: type = np.
 
 def view_of(world: World, models: np.ndarray, round: int = 0, seed: int = 0) -> View:
     now = Round(number=round, seed=seed)
-    return View(models=models, scene=scene_of(world), round=now, respond=mean_of_inbox(world, models))
+    scene = replace(scene_of(world), wrong_model=lambda rounds: np.full(models.shape[1], -2.0))
+    return View(models=models, scene=scene, round=now, respond=mean_of_inbox(world, models))

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 import byzmesh as bm
 from byzmesh.attacks import View, adaptive, attack
-from byzmesh.attacks.adaptive import FIXED, LENGTHS, STEPS, honest_average
+from byzmesh.attacks.directions import FIXED
+from byzmesh.attacks.search import LENGTHS, STEPS, best_of, honest_average
 from byzmesh.errors import ConfigError
 from byzmesh.simulation.exchange import scene_of
 from byzmesh.sweeps.build import prepare
 from tests.attacks.scenes import frozen_models, mean_of_inbox, random_world, view_of
 
+ONE_ROUND = {"name": "adaptive", "horizon": 1}
 RULES = ["IOS", "FABA", "Reprieve", "WeiMean", "SCC", "TriMean", "CS+", "CooMed"]
 
 
@@ -49,7 +51,7 @@ def test_no_fixed_attack_of_the_set_does_more(rule: str, topology: str) -> None:
     for near in (1.0, 0.01):
         models = random.normal(size=8) + near * random.normal(size=(len(network.honest), 8)) * random.uniform(0.2, 3, 8)
         view = against(rule, network, models)
-        made = attack("adaptive")
+        made = attack(ONE_ROUND)
         worst = damage(view, made.forge(view, made.init(view.scene))[0])
         for make in FIXED:
             fixed = make()
@@ -63,7 +65,7 @@ def test_against_the_mean_it_goes_as_far_as_it_may(seed: int, dtype: type) -> No
     """A mean follows the longest lie, so the search must choose the longest one it tries."""
     world = random_world(seed, nodes=8, liars=2, probability=0.8)
     view = view_of(world, frozen_models(world, 9, seed, dtype))
-    made = attack("adaptive")
+    made = attack(ONE_ROUND)
     forged, _ = made.forge(view, made.init(view.scene))
     if not len(forged):
         return
@@ -91,7 +93,7 @@ def test_the_chosen_lies_do_the_damage_that_was_measured() -> None:
     models = frozen_models(world, 11)
     respond = mean_of_inbox(world, models)
     view = view_of(world, models)
-    made = attack("adaptive")
+    made = attack(ONE_ROUND)
     forged, _ = made.forge(view, made.init(view.scene))
     np.testing.assert_allclose(respond(forged.dense()), respond(forged.dense()[forged.row]), rtol=1e-12)
 
@@ -100,12 +102,12 @@ def test_without_the_rule_in_use_the_attack_says_what_it_needs() -> None:
     world = random_world(1)
     view = view_of(world, frozen_models(world, 3))
     with pytest.raises(ConfigError, match="adaptive tries its messages on the rule in use"):
-        attack("adaptive").forge(View(models=view.models, scene=view.scene), attack("adaptive").init(view.scene))
+        attack(ONE_ROUND).forge(View(models=view.models, scene=view.scene), attack(ONE_ROUND).init(view.scene))
 
 
 @pytest.mark.parametrize("rule", ["IOS", "Reprieve"])
 def test_in_every_round_of_a_run_it_harms_most(rule: str) -> None:
-    made, fixed = attack("adaptive"), [make() for make in FIXED]
+    made, fixed = attack(ONE_ROUND), [make() for make in FIXED]
     rounds = []
 
     def forge(view: View, states: Any) -> Any:
@@ -118,7 +120,7 @@ def test_in_every_round_of_a_run_it_harms_most(rule: str) -> None:
 
     watching = replace(made, forge=forge, init=lambda scene: [one.init(scene) for one in (made, *fixed)])
     problem = {"name": "quadratic", "dimension": 6, "targets": "normal"}
-    run = prepare(problem=problem, network="paper/two-castle", rule=rule, attack="adaptive", rounds=25, step=0.2)
+    run = prepare(problem=problem, network="paper/two-castle", rule=rule, attack=ONE_ROUND, rounds=25, step=0.2)
     assert replace(run, attack=watching).run().status == "finished"
     assert len(rounds) == 25 and min(rounds) > 0.0
 
@@ -127,7 +129,7 @@ def searches(rule: Any, topology: str, dtype: str, watch: Any) -> None:
     """Runs a few rounds of the adaptive attacker and calls watch(view, what the attack would tell)."""
     problem = {"name": "quadratic", "dimension": 40, "targets": "normal"}
     run = prepare(
-        problem=problem, network=topology, rule=rule, attack="adaptive", rounds=6, step=0.2, dtype=dtype, seed=2
+        problem=problem, network=topology, rule=rule, attack=ONE_ROUND, rounds=6, step=0.2, dtype=dtype, seed=2
     )
     made = run.attack
 
@@ -145,7 +147,7 @@ def test_a_search_among_inner_products_measures_what_a_search_with_models_measur
     rule: str, topology: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every trial, not only what is found: if a clipped lie is as bad at any length, the last bit decides."""
-    search, trials, found, compared = adaptive.search, [], [], []
+    search, trials, found, compared = best_of, [], [], []
 
     def noting(natural: Any, spread: Any, damage: Any) -> Any:
         def noted(which: Any, far: Any) -> Any:
@@ -166,12 +168,12 @@ def test_a_search_among_inner_products_measures_what_a_search_with_models_measur
 
     def watch(view: View, forged: Any) -> None:
         assert view.weigh is not None
-        monkeypatch.setattr(adaptive, "search", again)
-        slow, _ = attack("adaptive").forge(replace(view, weigh=None), attack("adaptive").init(view.scene))
-        monkeypatch.setattr(adaptive, "search", noting)
+        monkeypatch.setattr(adaptive, "best_of", again)
+        slow, _ = attack(ONE_ROUND).forge(replace(view, weigh=None), attack(ONE_ROUND).init(view.scene))
+        monkeypatch.setattr(adaptive, "best_of", noting)
         np.testing.assert_allclose(forged.dense(), slow.dense(), rtol=1e-6, atol=1e-9)
 
-    monkeypatch.setattr(adaptive, "search", noting)
+    monkeypatch.setattr(adaptive, "best_of", noting)
     searches(rule, topology, "float64", watch)
     assert len(compared) == 6 * (1 + len(STEPS)) and min(compared) > 0.0
 
@@ -187,7 +189,7 @@ def test_only_rules_of_inner_products_are_searched_that_way(rule: Any, whole: bo
 
 def test_a_rule_without_defence_diverges_quietly() -> None:
     problem = {"name": "quadratic", "dimension": 3, "targets": "normal"}
-    run = prepare(problem=problem, network="paper/two-castle", rule="weimean", attack="adaptive", rounds=900, step=0.2)
+    run = prepare(problem=problem, network="paper/two-castle", rule="weimean", attack=ONE_ROUND, rounds=900, step=0.2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         while run.status == "running" and np.isfinite(run.models).all():

@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx
 import pytest
 
+from byzmesh.cli import main
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, network
@@ -37,6 +38,7 @@ def test_certify_gates_a_script() -> None:
     assert run("certify", "paper/two-castle-3", "--guarantee", "agrees", "--f", "0", "--search", "0")[0] == 0
     assert run("certify", "two-castle", "--param", "k=6", "--f", "2", "--guarantee", "fair", "--search", "0")[0] == 0
     assert run("certify", "two-castle", "--param", "k=6", "--total", "3", "--rho", "3", "--search", "0")[0] == 0
+    assert run("certify", "two-castle", "--param", "k=6", "--b", "3=0.1,*=0.2", "--rho", "1.1", "--search", "0")[0] == 0
 
 
 def test_certify_as_json_with_a_witness(tmp_path: Path) -> None:
@@ -166,10 +168,24 @@ def test_design_with_prices_and_names(tmp_path: Path) -> None:
         (["certify", "ring", "--param", "n=5"], "nobody lies in this network and f is not given"),
         (["certify", "ring", "--param", "n=5", "--f", "exact"], "nobody lies in this network and f = 'exact' counts"),
         (["certify", "paper/two-castle", "--total", "2"], "this network names its liars"),
+        (["certify", "ring", "--param", "n=5", "--b", "1=x"], "--b takes NAME=NUMBER"),
+        (["certify", "ring", "--param", "n=5", "--b", "light"], "--b must be a weight below 1"),
+        (["certify", "ring", "--param", "n=5", "--f", "1.5"], "f must be a whole number"),
+        (["certify", "ring", "--param", "n=5", "--f=--5"], "f must be a whole number"),
+        (["certify", "ring", "--param", "n=5", "--f", "²"], "f must be a whole number"),
+        (["certify", "ring", "--param", "n=5", "--f", "1=²,*=1"], "--f takes NAME=NUMBER"),
+        (["certify", "ring", "--param", "n=5", "--f", "1=2"], r"--f says nothing about 0; add \*=NUMBER"),
+        (["certify", "ring", "--param", "n=5", "--f", "1", "--search", "-5"], "search must be a whole number"),
+        (
+            ["certify", "ring", "--param", "n=5", "--f", "1", "--search", "50", "--witness", "missing/w.npz"],
+            "missing/w.npz cannot be written .* give another --witness",
+        ),
         (["design", "--f", "1"], "either a network"),
         (["design", "--nodes", "9", "--f", "exact"], "--f takes a number, or one per site as H03=2"),
         (["design", "--nodes", "9", "--forbid", "0-99"], "a link must be written A--B with two sites"),
         (["design", "--nodes", "9", "--most-links", "4=x"], "--most-links takes NAME=NUMBER"),
+        (["design", "--nodes", "9", "--most-links", "4=5"], r"--most-links says nothing about 0; add \*=NUMBER"),
+        (["design", "--nodes", "9", "--most-links", "few"], "--most-links takes a number, or one per site"),
     ],
 )
 def test_mistakes(words: list[str], message: str) -> None:
@@ -203,3 +219,45 @@ def test_other_weights_come_before_links() -> None:
     assert not plan.before.holds
     assert plan.after.holds and plan.added == ()
     assert plan.options[0].weights == "best-constant"
+
+
+def test_a_design_is_saved_with_the_weights_that_it_was_certified_with(tmp_path: Path) -> None:
+    """A graph file without weights would be read with others, for which nothing was certified."""
+    words = ["design", "complete", "--param", "n=6", "--f", "2", "--save"]
+    with pytest.raises(ConfigError, match=r"only a \.json file keeps the weights of this design"):
+        run(*words, str(tmp_path / "safe.graphml"))
+    assert not (tmp_path / "safe.graphml").exists()
+    assert run(*words, str(tmp_path / "safe.json"))[0] == 0
+    assert run("certify", str(tmp_path / "safe.json"), "--f", "2", "--guarantee", "fair", "--search", "0")[0] == 0
+
+
+def test_names_of_sites_are_no_markup(tmp_path: Path) -> None:
+    graph = tmp_path / "sites.graphml"
+    networkx.write_graphml(networkx.complete_graph(["[Dub]", "[/b]", "Rom", "x[bold]y", "Oslo"]), graph)
+    code, text = run("certify", str(graph), "--f", "1", "--rho", "2", "--search", "0")
+    table = text.partition("bears")[2]
+    assert code == 0 and all(name in table for name in ("[Dub]", "[/b]", "x[bold]y"))
+
+
+def test_a_defect_does_not_look_like_an_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1 means that the guarantee does not hold."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ArithmeticError("a defect")
+
+    monkeypatch.setattr("byzmesh.theory.certify.certify", broken)
+    monkeypatch.setattr("sys.argv", ["byzmesh", "certify", "ring", "--param", "n=5", "--f", "1"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2 and "a defect" in capsys.readouterr().err
+
+
+def test_a_changing_network_is_described_in_words_and_in_json(tmp_path: Path) -> None:
+    config = tmp_path / "lossy.yaml"
+    config.write_text("network: {name: ring, n: 6, byzantine: [5]}\nprocess: [{name: link-loss, p: 0.2}]\nf: exact\n")
+    text = run("certify", str(config), "--search", "0")[1]
+    assert "Under link-loss:" in text and "contraction: lambda of E[W^T W] is" in text
+    told = json.loads(run("certify", str(config), "--search", "0", "--json")[1])
+    assert [line.split(":")[0] for line in told["process"]] == ["inboxes", "contraction", "connectivity"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from byzmesh import cli
-from byzmesh.cli import verbs
+from byzmesh.cli import look_for_garbage_later, verbs
 from tests.cli.commands import run
 
 COMMANDS = [
@@ -52,3 +53,18 @@ def test_nothing_heavy_is_loaded(words: list[str], filled: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=filled)
     assert "IOS" in done.stdout or "Usage" in done.stdout
     assert set(HEAVY) & set(json.loads(done.stderr)) == set()
+
+
+def test_garbage_is_collected_as_usual_after_the_imports() -> None:
+    gc.collect()  # a command that another test ran in this process may still wait for it
+    former, callbacks = gc.get_threshold(), list(gc.callbacks)
+    usual = (700, 10, 10)
+    gc.set_threshold(*usual)
+    try:
+        look_for_garbage_later()
+        look_for_garbage_later()
+        assert gc.get_threshold()[0] > usual[0]
+        gc.collect()
+        assert (gc.get_threshold(), gc.callbacks) == (usual, callbacks)
+    finally:
+        gc.set_threshold(*former)

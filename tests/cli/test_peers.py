@@ -29,6 +29,12 @@ def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
     done = run("peers", *words, "--keys", tmp_path / "keys", "--out", path)
     assert done.exit_code == 0, done.output
     assert load_network(path).rounds == 20
+    planned = path.read_bytes()
+    with pytest.raises(ConfigError, match="exists; its peers would no longer understand each other"):
+        run("peers", *words, "--keys", tmp_path / "keys", "--out", path)
+    assert path.read_bytes() == planned
+    assert run("peers", *words, "--keys", tmp_path / "keys", "--out", path, "--force").exit_code == 0
+    assert path.read_bytes() != planned  # another nonce
     with pytest.raises(ConfigError, match="--local"):
         run("peers", "launch", path)
     with pytest.raises(NoLiars, match="attack gaussian: nobody lies here"):
@@ -85,3 +91,39 @@ def test_the_table_has_a_column_per_metric_that_was_asked_for() -> None:
         ("0", "5", "50.00", "25.00", "1", "0", "0", "0", "7"),
         ("3", "0", "-", "-", "0", "0", "0", "0", ""),
     ]
+
+
+def test_an_operator_changes_members_from_the_command_line(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    run("keygen", keys, "--peers", 5)
+    assert "operator.key" in run("keygen", keys, "--operator").output
+    config = {"network": {"name": "complete", "n": 5}, "rule": "ios", "problem": "quadratic", "rounds": 100, "f": 1}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(config))
+    first, second, third = (tmp_path / name for name in ("network.yaml", "next.yaml", "third.yaml"))
+    run("peers", "plan", tmp_path / "run.yaml", "--host-map", "127.0.0.1:7000", "--keys", keys, "--out", first)
+    assert "epoch 0, 5 peers, signed by operator" in run("peers", "sign", first, "--key", keys / "operator.key").output
+    assert "peer5.key" in run("keygen", keys, "--id", 5).output
+    added = ["--add", "5=127.0.0.1:7005", "--links", "0,1,2", "--share", 2, "--keys", keys]
+    done = run("peers", "change", first, "--out", second, "--from-round", 50, *added)
+    assert "epoch 1 from round 50 on, 6 peers; sign it next" in done.output, done.output
+    run("peers", "sign", second, "--key", keys / "operator.key", "--after", first)
+    file = load_network(second)
+    assert (file.epoch, file.from_round, sorted(file.remotes(5)), file.share(5)) == (1, 50, [0, 1, 2], 2)
+    assert "peer3.2.key" in run("keygen", keys, "--id", 3).output
+    more = ["--new-key", 3, "--keys", keys, "--remove", "1", "--move", "2=127.0.0.1:7100", "--f", 0]
+    run("peers", "change", second, "--out", third, "--from-round", 60, *more)
+    run("peers", "sign", third, "--key", keys / "operator.key", "--after", second)
+    later = load_network(third)
+    assert later.ids == [0, 2, 3, 4, 5] and later.entry(2).address == "127.0.0.1:7100" and later.bound(5) == 0
+    assert later.entry(3).public_key != file.entry(3).public_key and later.run == file.run
+    assert sorted(later.remotes(5)) == [0, 2]
+    for words, message in (
+        (["keygen", keys], "one of --peers, --id and --operator"),
+        (["peers", "change", first, "--out", third, "--from-round", 5], "exists"),
+        (["peers", "change", first, "--out", tmp_path / "x", "--from-round", 5, "--remove", "9"], "no peer 9"),
+        (["peers", "change", first, "--out", tmp_path / "x", "--from-round", 5, "--new-key", "3"], "no key of peer 3"),
+        (["peers", "change", first, "--out", tmp_path / "x", "--from-round", 5, "--move", "3"], "ID=HOST:PORT"),
+        (["peers", "sign", third, "--key", keys / "operator.key"], "--after"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            run(*words)

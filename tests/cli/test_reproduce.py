@@ -85,7 +85,7 @@ def test_graphs_and_what_is_not_run(tmp_path: Path) -> None:
     where = ["--store", str(tmp_path / "runs.db"), "--out", str(tmp_path / "out")]
     assert run.invoke(app, ["reproduce", "figure-3", *where]).exit_code == 0
     assert (tmp_path / "out" / "figure-3-octopus.pdf").exists()
-    for target in ("table-4", "figure-4", "misjudged-f", "claims", "figure-1"):
+    for target in ("table-4", "figure-4", "misjudged-f", "claims", "figure-1", "outside"):
         shown = run.invoke(app, ["reproduce", target, "--no-run", *where])
         assert shown.exit_code == 0, shown.output
         assert "cells are not computed yet" in shown.output

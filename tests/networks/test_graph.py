@@ -169,7 +169,7 @@ def test_from_networkx_takes_tuples_attributes_and_positions() -> None:
 @pytest.mark.parametrize(
     ("graph", "options", "message"),
     [
-        (networkx.DiGraph([(0, 1)]), {}, "directed.*to_undirected"),
+        (networkx.MultiDiGraph([(0, 1)]), {}, "multigraph"),
         (networkx.MultiGraph([(0, 1)]), {}, r"multigraph; pass networkx.Graph\(graph\)"),
         (networkx.Graph([(0, 0), (0, 1)]), {}, "node 0 is linked to itself"),
         (networkx.Graph(), {}, "no nodes"),
@@ -237,3 +237,37 @@ def test_positions_are_checked() -> None:
 def test_neighbours_of_no_node(worker: Any) -> None:
     with pytest.raises(ConfigError, match="numbered 0 to 3"):
         Network.from_edges(PAW).neighbours(worker)
+
+
+def test_tolerable_is_the_most_that_weighs_less_than_a_third() -> None:
+    net = Network.from_edges([(a, b) for a in range(8) for b in range(a)])
+    assert net.bounds("tolerable").tolist() == [2] * 8  # 2/8 < 1/3 <= 3/8
+    assert net.bounds("tolerable", lambda neighbours: 1).tolist() == [1] * 8  # the rule allows no more
+    weight = net.layout.weight[0, 1:]
+    assert weight[:2].sum() < 1 / 3 <= weight[:3].sum()
+
+
+def test_a_sum_of_exactly_a_third_is_not_tolerable() -> None:
+    net = Network.from_edges([(a, b) for a in range(6) for b in range(a)])
+    assert net.bounds("tolerable").tolist() == [1] * 6  # 2/6 is not below 1/3
+
+
+def test_tolerable_leaves_a_neighbour() -> None:
+    arms = Network.from_spec({"name": "octopus", "head": 6})
+    bounds = arms.bounds("tolerable")
+    assert bounds[arms.degree == 1].tolist() == [0] * 6  # an arm's only neighbour weighs 1/7
+    assert (bounds[arms.degree > 1] > 0).all()
+
+
+@pytest.mark.parametrize(("b", "expected"), [(0.0, 0), (0.1, 0), (0.125, 1), (0.375, 3), (0.99, 6)])
+def test_a_bound_on_the_weight_counts_the_lightest(b: float, expected: int) -> None:
+    net = Network.from_edges([(a, b) for a in range(8) for b in range(a)])
+    assert net.bounds({"weight": b}).tolist() == [expected] * 8
+    told = net.weight_bounds({"weight": b})
+    assert told is not None and told.tolist() == [b] * 8
+
+
+@pytest.mark.parametrize("b", [-0.1, 1.0, "half", [0.1], True])
+def test_bounds_on_the_weight_are_checked(b: Any) -> None:
+    with pytest.raises(ConfigError, match=r"b must be a weight of at least 0 and below 1.*\(3\), got"):
+        Network.from_edges(PAW, byzantine=[1]).bounds({"weight": b})

@@ -151,10 +151,9 @@ def test_a_damaged_file_is_one_line_that_names_it(tmp_path: Path, name: str, tex
     assert "\n" not in str(caught.value)
 
 
-def test_a_directed_graphml_is_refused(tmp_path: Path) -> None:
+def test_a_directed_graphml_stays_directed(tmp_path: Path) -> None:
     networkx.write_graphml(networkx.DiGraph([(0, 1)]), tmp_path / "a.graphml")
-    with pytest.raises(ConfigError, match="directed"):
-        Network.from_file(tmp_path / "a.graphml")
+    assert Network.from_file(tmp_path / "a.graphml").degree.tolist() == [0, 1]
 
 
 def test_every_truncation_of_a_saved_file_is_an_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.identity import Keys, load_keys, zeromq
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.wire import EVERYONE, HEADER, Format
-from tests.peers.networks import make_network
+from tests.peers.networks import LONG, make_network
 
 zmq: Any = zeromq()
 TOPIC = struct.pack("<H", EVERYONE)
@@ -43,7 +43,7 @@ class Hostile:
         ]
         self.round = -1
 
-    def joined(self, count: int, seconds: float = 20.0) -> None:
+    def joined(self, count: int, seconds: float = LONG) -> None:
         """Wait for that many subscriptions."""
         for _ in range(2 * count):
             assert self.publisher.poll(seconds * 1000)
@@ -90,6 +90,8 @@ class Siege:
     file: NetworkFile
     drill: Drill
     hostile: Hostile
+    me: int = ID
+    """The hostile one."""
 
 
 @contextlib.contextmanager
@@ -114,7 +116,7 @@ def siege(folder: Path, nursery: Nursery) -> Iterator[Siege]:
             for peer in drill.honest:
                 drill.start_peer(peer)
             hostile.joined(5)
-            limit = time.monotonic() + 60
+            limit = time.monotonic() + LONG
             while hostile.listen(0.2) < 20:
                 assert time.monotonic() < limit
             yield Siege(file, drill, hostile)
@@ -128,15 +130,15 @@ def behaviours(siege: Siege) -> dict[str, Callable[[], object]]:
     form = Format(file.run, DIMENSION, file.dtype)
     random = np.random.default_rng(0)
     vector = random.normal(size=DIMENSION).astype(np.float32)
-    good = bytes(form.encode(vector, ID, hostile.round))
+    good = bytes(form.encode(vector, siege.me, hostile.round))
     send = hostile.publisher.send
     return {
         "garbage": lambda: send(TOPIC + random.bytes(form.size - 2)),
         "truncated": lambda: send(good[: form.size // 2]),
         "damaged": lambda: send(good[:-9] + b"?" + good[-8:]),
         "replayed": lambda: send(good),
-        "future": lambda: send(bytes(form.encode(vector, ID, hostile.round + 1_000_000))),
-        "nan": lambda: send(bytes(form.encode(np.full(DIMENSION, np.nan), ID, hostile.round + 1))),
+        "future": lambda: send(bytes(form.encode(vector, siege.me, hostile.round + 1_000_000))),
+        "nan": lambda: send(bytes(form.encode(np.full(DIMENSION, np.nan), siege.me, hostile.round + 1))),
         "parts": lambda: hostile.publisher.send_multipart([TOPIC, b"x" * 1000, good]),
         "oversized": lambda: send(TOPIC + bytes(10 * form.size)),
     }
@@ -145,7 +147,7 @@ def behaviours(siege: Siege) -> dict[str, Callable[[], object]]:
 def flooding(siege: Siege) -> Callable[[], None]:
     """Thirty messages at once."""
     file, hostile = siege.file, siege.hostile
-    good = bytes(Format(file.run, DIMENSION, file.dtype).encode(np.ones(DIMENSION), ID, hostile.round))
+    good = bytes(Format(file.run, DIMENSION, file.dtype).encode(np.ones(DIMENSION), siege.me, hostile.round))
 
     def flood() -> None:
         for _ in range(30):
@@ -158,9 +160,9 @@ def flooding(siege: Siege) -> Callable[[], None]:
 def slow_lorises(siege: Siege) -> list[socket.socket]:
     """Connections that begin a greeting and never end it, and some that send nothing."""
     made = []
-    for entry in siege.file.peers[:ID]:
-        host, _, port = entry.address.rpartition(":")
+    for peer in siege.drill.honest:
+        host, _, port = siege.file.entry(peer).address.rpartition(":")
         for start in (b"", b"\xff", b"\xff" + bytes(8) + b"\x7f\x03"):
-            made.append(socket.create_connection((host, int(port)), timeout=5))
+            made.append(socket.create_connection((host, int(port)), timeout=LONG))
             made[-1].sendall(start)
     return made

@@ -19,6 +19,11 @@ _candidates = itertools.cycle(
 )
 
 
+LONG = 600.0
+"""Seconds after which a test with real processes gives up. Each waits for a condition, which comes in a few seconds on
+an idle machine; how long it takes is no part of any test."""
+
+
 def free_ports(count: int) -> list[int]:
     """Ports that nobody uses now."""
     ports: list[int] = []

@@ -7,6 +7,8 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from byzmesh.peers import audit as audits
+from byzmesh.peers import doorkeeper as doorkeepers
 from byzmesh.peers.audit import ASKING, HEARTBEATS, SLACK, Audit, Connection
 from byzmesh.peers.budget import BURST, Budget
 from byzmesh.peers.doorkeeper import Doorkeeper
@@ -22,7 +25,7 @@ from byzmesh.peers.peer import no_log
 from byzmesh.peers.sockets import Sockets, split_address
 from byzmesh.peers.transport import Remote
 from tests.peers.hostile import subscriber
-from tests.peers.networks import free_ports
+from tests.peers.networks import LONG, free_ports
 
 zmq: Any = zeromq()
 KEYS = new_keys()
@@ -86,6 +89,9 @@ def test_a_connection_that_is_gone_harms_nobody() -> None:
     with first, second:
         Connection(first.fileno(), HERE, THERE, 0).shut()
         assert first.send(b"?") == 1
+    with socket.socket() as alone:
+        alone.bind(("127.0.0.1", 0))
+        Connection(alone.fileno(), alone.getsockname()[1], THERE, 0).shut()
     Connection(10**6, HERE, THERE, 0).shut()
 
 
@@ -100,7 +106,7 @@ def doorkeeper(log: Callable[..., None] = no_log) -> Iterator[tuple[Doorkeeper, 
 
     def knock() -> list[bytes]:
         door.send_multipart([b"1.0", b"1", b"byzmesh", b"10.0.0.9", b"", b"CURVE", bytes(32)])
-        assert door.poll(60_000)
+        assert door.poll(1000 * LONG)
         answer: list[bytes] = door.recv_multipart()
         return answer
 
@@ -112,14 +118,33 @@ def doorkeeper(log: Callable[..., None] = no_log) -> Iterator[tuple[Doorkeeper, 
         context.term()
 
 
-def test_the_audit_does_not_wait_for_quiet() -> None:
-    """Row 1: one handshake after another, without a pause."""
-    with doorkeeper() as (keeper, knock):
-        audited: list[int] = []
-        keeper.audit = lambda: audited.append(keeper.refused)
-        while len(audited) < 5:
-            knock()
-        assert audited[-1] > audited[0]
+def test_the_audit_does_not_wait_for_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 1: while the doorkeeper is busy with its first audit, 2,000 handshakes queue up before it."""
+    monkeypatch.setattr(doorkeepers, "AUDIT_SECONDS", 0.001)
+    queued, audited = threading.Event(), list[int]()
+    context = zmq.Context()
+    keeper = Doorkeeper(context, {}, no_log)
+    door = context.socket(zmq.DEALER)
+    door.linger, door.sndhwm, door.rcvhwm = 0, 0, 0
+    door.connect("inproc://zeromq.zap.01")
+
+    def audit() -> None:
+        assert queued.wait(LONG)
+        audited.append(keeper.refused)
+
+    keeper.audit = audit
+    try:
+        for _ in range(2000):
+            door.send_multipart([b"", b"1.0", b"1", b"byzmesh", b"10.0.0.9", b"", b"CURVE", bytes(32)])
+        queued.set()
+        for _ in range(2000):
+            assert door.poll(1000 * LONG)
+            door.recv_multipart()
+        assert sum(0 < refused < 2000 for refused in audited) >= 5
+    finally:
+        door.close()
+        keeper.close()
+        context.term()
 
 
 def test_nothing_ends_the_doorkeeper() -> None:
@@ -148,7 +173,8 @@ def sockets(ids: tuple[int, ...] = (0, 1, 2)) -> tuple[dict[int, Sockets], dict[
 def until(transport: Sockets, found: Callable[[list[int]], bool]) -> list[int]:
     """The joins until a condition holds."""
     joined: list[int] = []
-    for _ in range(6000):
+    limit = time.monotonic() + LONG
+    while time.monotonic() < limit:
         joined += transport.receive(0.01)[1]
         if found(joined):
             return joined
@@ -218,10 +244,10 @@ def test_idle_connections_up_to_the_file_limit_do_not_lock_neighbours_out() -> N
     try:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         for _ in range(300):
-            links.append(socket.create_connection(split_address(where[0]), timeout=30))
+            links.append(socket.create_connection(split_address(where[0]), timeout=LONG))
         ear = subscriber(context, where[0], keys[0].public, keys[1])
         assert process.stdout.readline() == "joined\n"
-        assert process.wait(60) == 0
+        assert process.wait(LONG) == 0
         ear.close()
     finally:
         process.kill()
@@ -229,6 +255,48 @@ def test_idle_connections_up_to_the_file_limit_do_not_lock_neighbours_out() -> N
         context.destroy(linger=0)
         for link in links:
             link.close()
+
+
+BUSY = """
+import sys
+from byzmesh.peers.identity import Keys
+from byzmesh.peers.sockets import Sockets
+from byzmesh.peers.transport import Remote
+me, address, public, secret, far, other = sys.argv[1:]
+transport = Sockets(0, address, Keys(public, secret), {1: Remote(far, other)}, 1000)
+for _ in sys.stdin:
+    for _ in range(20):
+        transport.receive(0.01)
+    print("read", flush=True)
+transport.close(0)
+"""
+
+
+def test_a_neighbour_that_floods_and_hangs_up_does_not_abort_a_busy_peer() -> None:
+    """Found by the soak: with heartbeats, libzmq ends the process that has not read what the other side left behind."""
+    keys, where = [new_keys(), new_keys()], [f"127.0.0.1:{port}" for port in free_ports(2)]
+    words = ["me", where[0], keys[0].public, keys[0].secret, where[1], keys[1].public]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", BUSY, *words], stdin=pipe, stdout=pipe, text=True) as busy:
+        assert busy.stdin is not None and busy.stdout is not None
+
+        def read() -> bool:
+            print(file=busy.stdin, flush=True)
+            return busy.stdout.readline() == "read\n"  # type: ignore[union-attr]
+
+        context = zmq.Context()
+        liar = context.socket(zmq.XPUB)
+        liar.sndhwm, liar.curve_server = 0, True
+        liar.curve_publickey, liar.curve_secretkey = keys[1].public.encode(), keys[1].secret.encode()
+        liar.bind(f"tcp://{where[1]}")
+        while not liar.poll(0):
+            assert read()
+        for _ in range(300):
+            liar.send(bytes(2 * [255]) + bytes(900))
+        time.sleep(0.5)  # it arrives
+        context.destroy(linger=0)
+        time.sleep(6.0)  # the busy one computes; heartbeats would have been due
+        assert all(read() for _ in range(5))
 
 
 def test_ipv6_addresses_work() -> None:

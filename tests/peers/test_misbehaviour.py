@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def beside(script: Script, seconds: float, work: float = 0.01, delay: float = 0.
             peer.leave()
 
         def lie() -> None:
-            others = {i: Remote("", "") for i in range(3)}
+            others = {i: Remote("", KEYS.public) for i in range(3)}
             script(world, world.open(3, "", KEYS, others, form.size, no_log), form)
 
         world.start(lie)
@@ -69,6 +70,50 @@ def test_a_neighbour_that_stops_flooding_is_heard_again() -> None:
     for peer in beside(flood(1.0), 2 * FIRST_CUT, work=0.05).values():
         assert peer.cut_off.times == {3: 1} and 3 not in peer.cut_off
         assert peer.round - peer.rounds.seen[3] <= 2
+
+
+def test_liars_cannot_hurry_a_lone_honest_peer() -> None:
+    """Row 10: the others start a minute later; a round without them lasts until its timeout."""
+    began: dict[int, int] = {}
+    with VirtualWorld() as world:
+        peers: dict[int, Peer] = {}
+
+        def act(me: int) -> None:
+            others = {i: ("", KEYS.public) for i in range(7) if i != me}
+            peer = peers[me] = Peer(
+                np.ones(2), others, "ios", me=me, address="", keys=KEYS, f=2, world=world, patience=Patience()
+            )
+            while True:
+                world.sleep(0.01)
+                peer.exchange(np.ones(2))
+                began.setdefault(me, peer.round)
+
+        def hurry(me: int) -> None:
+            form = Format(0, 2, "float64")
+            transport = world.open(me, "", KEYS, {i: Remote("", KEYS.public) for i in range(5)}, form.size, no_log)
+            while True:
+                for sender, data in transport.receive(1.0)[0]:
+                    round = form.decode(data, sender).round
+                    for number in (round, round + 1):
+                        transport.send(form.encode(np.ones(2), me, number, sender))
+
+        for liar in (5, 6):
+            world.start(lambda me=liar: hurry(me))  # type: ignore[misc]
+        for me in range(5):
+            world.start(lambda me=me: act(me), 0.0 if me == 0 else 60.0)  # type: ignore[misc]
+        world.run(59.0)
+        assert peers[0].round <= 7  # 30 seconds for the first, 5 for each of the others
+        world.run(62.0)
+    assert max(began.values()) <= 20 and min(peer.round for peer in peers.values()) > 50
+
+
+def test_the_defence_is_there_by_default(tmp_path: Any) -> None:
+    """Friction 10: f = 1 for whoever says nothing about it, and IOS then ignores the one that lies."""
+    lies = sends(lambda form, round: form.encode(np.array([50.0, -50.0]), 3, round))
+    for peer in beside(lies, 2.0, f=signature(Peer).parameters["f"].default).values():
+        place = peer.neighbours.index(3)
+        assert peer.f == 1 and peer.ignored[place] == peer.used[place] > 20
+    assert make_network(tmp_path, 2, edges=[[0, 1]], rule="weimean", problem="quadratic").bound(0) == 1
 
 
 def quiet(world: VirtualWorld, transport: Any, form: Format) -> None:

@@ -26,6 +26,7 @@ LOCAL: dict[str, dict[str, Any]] = {
     "saga": {"variance": "saga"},
     "lsvrg": {"variance": "lsvrg", "refresh": 0.3},
     "all together": {"momentum": "exponential", "steps": 2, "clip": 1.0, "variance": "saga"},
+    "optimizer": {"decay": 0, "optimizer": "AdamW", "steps": 2, "accumulate": 2, "outer": "nesterov"},
 }
 
 

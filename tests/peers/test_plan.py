@@ -16,6 +16,7 @@ from byzmesh.config.paths import anchor_problem
 from byzmesh.config.schema import KEYS, TRAINING, resolve
 from byzmesh.errors import ByzmeshError, ConfigError
 from byzmesh.networks import Network
+from byzmesh.networks.processes import processes
 from byzmesh.networks.weights import schemes
 from byzmesh.peers.identity import keygen, load_public
 from byzmesh.peers.network_file import NetworkFile, load_network, save_network
@@ -94,6 +95,9 @@ LOCAL: dict[str, list[Any]] = {
     "clip": [None, 0.1],
     "variance": list(VARIANCES),
     "refresh": [None, 0.5],
+    "accumulate": [2],
+    "optimizer": ["AdamW", {"name": "SGD", "momentum": 0.9}],
+    "outer": ["none", "nesterov", {"name": "plain", "step": 0.5}],
 }
 EDGES = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 0], [0, 3], [1, 4], [2, 5]]
 RING = {"name": "ring", "n": PEERS}
@@ -111,6 +115,13 @@ TABLE: dict[str, list[Any]] = {
     "rule": [*rules.names(), {"name": "CC", "tau": 0.2}, {"name": "bucketing", "inner": {"name": "CC", "tau": 1.0}}],
     "attack": attacks.names(),
     "f": ["exact", "max", 0, 1, [0, 1, 0, 1, 0, 1]],
+    "b": [0.2],
+    "process": [
+        *(name for name in processes.names() if name != "schedule"),
+        {"name": "schedule", "edges": [[[0, 1]], [[1, 2], [3, 4]]]},
+        [{"name": "random-pull", "s": 2}, {"name": "link-loss", "p": 0.3}, "sleep"],
+        {"name": "sleep", "liars": "awake"},
+    ],
     "rounds": [2, 0],
     "evaluate_every": [1, 7],
     "step": [0.2, *schedules.names(), {"name": "step", "a": 0.5, "factor": 0.5, "every": 1}],
@@ -121,16 +132,17 @@ TABLE: dict[str, list[Any]] = {
     "seed": [0, 5],
     "dtype": ["float32", "float64"],
     "threads": [1, 2],
-    "measure": [[name] for name in metrics.names()],
+    "measure": [[name] for name in metrics.names() if name != "perplexity"],  # of text alone
     "labels": [{"case": "mine", "turn": 3}],
     "plugins": ["planned.py", ["planned.py"]],
     "profile": list(PROFILES),
 }
 REFUSED: dict[str, list[Any]] = {
+    "process": ["late", {"name": "sleep", "liars": "awake"}],
     "rounds": [0],
     "measure": [[name] for name in metrics.names() if not metrics.build(name).alone and name not in ALWAYS],
 }
-"""What a peer cannot do: zero rounds, and numbers that need every worker's model."""
+"""What a peer cannot do: old messages, knowing who lies, zero rounds, and numbers that need every worker's model."""
 
 
 @pytest.fixture(scope="module")

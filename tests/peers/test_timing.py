@@ -102,6 +102,21 @@ def test_every_message_of_a_slow_honest_peer_counts(lie: str, times: float) -> N
     assert play.gap <= np.ceil(times) + 1
 
 
+@pytest.mark.parametrize("lie", ["prompt", "silent", "coin", "brink", "dice"])
+def test_messages_within_a_third_of_a_round_of_enough_others_count_in_their_own_round(lie: str) -> None:
+    """Unless their sender has just missed three rounds, and is not waited for."""
+    neighbours, f, liars = NETWORKS["castles"]
+    for times in (1.25, 3.0):
+        play = Play(neighbours, f, liars, lie=LIES[lie], work=steady(0.1, {0: times})).run(100)
+        assert play.left_out == 0
+
+
+def test_a_shorter_grace_period_leaves_messages_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule, "GRACE", 1.0 / 6.0)
+    neighbours, f, liars = NETWORKS["castles"]
+    assert Play(neighbours, f, liars, lie=LIES["silent"], work=steady(0.1, {0: 1.25})).run(100).left_out > 0
+
+
 @pytest.mark.parametrize("lie", LIES)
 def test_honest_neighbours_stay_within_two_rounds(lie: str) -> None:
     for neighbours, f, liars in NETWORKS.values():

@@ -28,7 +28,7 @@ def jitter(random: random.Random, sender: int, receiver: int, now: float) -> flo
 
 
 def open_at(world: VirtualWorld, me: int, others: list[int]) -> VirtualTransport:
-    return world.open(me, "", KEYS, {other: Remote("", "") for other in others}, 100, no_log)
+    return world.open(me, "", KEYS, {other: Remote("", KEYS.public) for other in others}, 100, no_log)
 
 
 def circle(seed: int) -> tuple[float, int, list[Any]]:

@@ -15,7 +15,7 @@ from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.peers.virtual import Process, VirtualWorld
 
-PATIENT = {"round": 60.0, "start": 60.0, "grace": 30.0, "start_grace": 30.0}
+PATIENT = {"round": 600.0, "start": 600.0, "grace": 300.0, "start_grace": 300.0}
 """Nobody goes on without everybody, so that what comes out does not depend on who is quick."""
 
 
@@ -33,13 +33,15 @@ class Nodes:
             self.log.append((self.world.time, me, event, facts))
 
         def work() -> None:
-            keys = load_keys(self.keys / f"peer{me}.key")
-            node = Node(self.file, me, keys, out=self.out, world=self.world, log=log, **{**self.options, **options})
-            self.latest[me] = node
-            node.run()
+            self.latest[me] = self.make(me, log=log, **{**self.options, **options})
+            self.latest[me].run()
 
         self.running[me] = self.world.start(work, self.world.time if at is None else at)
         return self.running[me]
+
+    def make(self, me: int, **options: Any) -> Node:
+        keys = load_keys(self.keys / f"peer{me}.key")
+        return Node(self.file, me, keys, out=self.out, world=self.world, **options)
 
     def kill(self, me: int) -> None:
         self.running[me].kill()

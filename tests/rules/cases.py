@@ -48,6 +48,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("ByRDiE", {"block": None}),
     ("Reprieve", {}),
     ("Reprieve", {"c": 1.4}),
+    ("Tether", {}),
+    ("Tether", {"c": 1.2}),
     ("LazyIOS", {}),
     ("GTS", {}),
     ("ClippedGossip", {}),

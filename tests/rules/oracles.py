@@ -210,6 +210,34 @@ def reprieve(own: Any, received: Any, weights: Any, f: int, *, c: float = 3.5) -
     return np.asarray(sum(weights[m] * vectors[m] for m in members) / sum(weights[m] for m in members))
 
 
+def tether(own: Any, received: Any, weights: Any, f: int, *, c: float = 4.5) -> Vector:
+    """IOS's cuts that are beyond c medians are left out, everybody else is shortened to where all but s are."""
+    vectors, weights = stack(own, received), np.asarray(weights, np.float64)
+    h = lying_weight(weights, f)
+    trusted, centre = ios_trusted(vectors, weights, f)
+    within = math.fsum(weights[m] for m in trusted)
+    if h == 0.0 or within == 0.0:
+        return np.asarray(sum(weight * vector for weight, vector in zip(weights, vectors, strict=True)))
+    gaps = [math.sqrt(distance2(vector, centre)) for vector in vectors]
+    near = sorted(range(len(vectors)), key=lambda m: gaps[m])
+    median = next(
+        gaps[m]
+        for place, m in enumerate(near)
+        if math.fsum(weights[k] for k in near[: place + 1] if k in trusted) >= 0.5 * within * (1.0 - 1e-12)
+    )
+    members = [m for m in near if m in trusted or gaps[m] <= c * median]
+    heard = math.fsum(weights[m] for m in members)
+    left = max(0.0, h - (math.fsum(weights) - heard))
+    spare = max(left, min(2.0 * left, 0.25))
+    length = next(
+        gaps[m]
+        for place, m in enumerate(members)
+        if math.fsum(weights[k] for k in members[: place + 1]) >= heard - spare - 1e-12
+    )
+    pulls = {m: float(weights[m]) * (1.0 if gaps[m] <= length else length / gaps[m]) for m in members}
+    return np.asarray(sum(pull * vectors[m] for m, pull in pulls.items()) / sum(pulls.values()))
+
+
 def lying_weight(weights: Any, f: int) -> float:
     """The f largest neighbour weights together."""
     return math.fsum(sorted((float(weight) for weight in weights[1:]), reverse=True)[:f])
@@ -218,10 +246,10 @@ def lying_weight(weights: Any, f: int) -> float:
 def nearest_of_weight(vectors: Vectors, weights: Any, spare: float) -> list[int]:
     """Neighbours, nearest to own first, as long as their weights sum to at most all neighbours' minus `spare`."""
     gaps = [distance2(vector, vectors[0]) for vector in vectors]
-    limit = math.fsum(float(weight) for weight in weights[1:]) - spare
+    total = math.fsum(float(weight) for weight in weights[1:])
     kept: list[int] = []
     for m in smallest(gaps, len(vectors) - 1, range(1, len(vectors))):
-        if math.fsum(float(weights[k]) for k in [*kept, m]) > limit + 1e-12:
+        if math.fsum(float(weights[k]) for k in [*kept, m]) > total * (1.0 + 1e-12) - spare:
             break
         kept.append(m)
     return kept
@@ -592,6 +620,7 @@ ORACLES: dict[str, Oracle] = {
     "ByRDiE": byrdie,
     "generic": generic,
     "Reprieve": reprieve,
+    "Tether": tether,
     "LazyIOS": lazy_ios,
     "GTS": gts,
     "ClippedGossip": clipped_gossip,

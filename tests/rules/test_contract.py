@@ -50,12 +50,12 @@ def test_contract(rule: Rule, check: Any, seed: int, neighbours: int, share: flo
 def nearest_cut(block: Block) -> np.ndarray:
     far = np.einsum("rkk->rk", block.inner).max() * 2.0
     flipped = far * np.eye(block.inner.shape[1])[None] - block.inner
-    trusted = cut_farthest(flipped, block.weight, block.present, block.f, block.tie, True)
+    trusted = cut_farthest(flipped, block.weight, block.present, block.f, block.room, block.tie, True)
     return normalised(np.where(trusted, block.weight, 0.0))
 
 
 def trusted_by_ios(block: Block) -> np.ndarray:
-    return cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
+    return cut_farthest(block.inner, block.weight, block.present, block.f, block.room, block.tie, True)
 
 
 def own_cut(block: Block) -> np.ndarray:
@@ -77,7 +77,7 @@ def not_renormalised(block: Block) -> np.ndarray:
 
 
 def one_too_many_cut(block: Block) -> np.ndarray:
-    trusted = cut_farthest(block.inner, block.weight, block.present, block.f + 1, block.tie, True)
+    trusted = cut_farthest(block.inner, block.weight, block.present, block.f + 1, block.room, block.tie, True)
     return normalised(np.where(trusted, block.weight, 0.0))
 
 
@@ -95,6 +95,7 @@ def last_of_ties(block: Block) -> np.ndarray:
         np.ascontiguousarray(block.weight[:, turned]),
         np.ascontiguousarray(block.present[:, turned]),
         block.f,
+        block.room,
         block.tie,
         True,
     )[:, turned]

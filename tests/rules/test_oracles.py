@@ -73,6 +73,11 @@ LINE = {"own": [0.0], "received": [[1.0], [2.0], [4.0], [10.0]], "weights": [0.4
         # 4 is 3.286 away: 4.6 medians, 10 is 13.0
         ("Reprieve", 2, {"c": 4.5}, 0.5 / 0.7),
         ("Reprieve", 2, {"c": 4.7}, 1.3 / 0.9),
+        # IOS cuts 10, average 13/9; distances own 1.444 (0.4), 1 0.444 (0.1), 2 0.556 (0.2), 4 2.556 (0.2): h = 0.2;
+        # 10 is 5.9 medians away: left out, h' = 0.1, and all but 0.2 of the 0.9 are within 13/9; 4 is at 23/9
+        ("Tether", 1, {}, (0.1 + 0.4 + 0.8 * 13 / 23) / (0.7 + 0.2 * 13 / 23)),
+        # not left out: all but 1/4 are within 23/9, and 10 is at 77/9
+        ("Tether", 1, {"c": 6.0}, (0.1 + 0.4 + 0.8 + 1.0 * 23 / 77) / (0.9 + 0.1 * 23 / 77)),
         # IOS cuts 10: own keeps its 0.1
         ("LazyIOS", 1, {}, 0.1 + 0.4 + 0.8),
         # b = 0.2, neighbours weigh 0.6: 1 and 2 (0.3) are kept, 4 would make 0.5 > 0.4

@@ -29,7 +29,9 @@ def test_a_plan_of_many_classes_times_some_and_checks_all(monkeypatch: pytest.Mo
         "base": {"problem": "quadratic", "network": {"name": "complete", "n": 5}, "attack": "none", "rounds": 10},
         "axes": {"rule": ["IOS", "FABA", {"name": "TriMean"}], "f": [1, 3]},
     }
-    first, *rest = plan(expand(raw))
+    told: list[str] = []
+    first, *rest = plan(expand(raw), tell=told.append)
+    assert told[-1] == "timing a few rounds of each kind of run: 5 of 6 runs planned"
     assert first.seconds and all(run.seconds == first.seconds for run in rest if run.problem is None)
     refused = {run.cell.config["rule"]["name"]: run.problem for run in rest if run.problem is not None}
     assert "f = 3 is infeasible for rule TriMean" in refused["TriMean"]

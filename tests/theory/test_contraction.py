@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from byzmesh.heaviest import THIRD, below
 from byzmesh.networks import Network, network
 from byzmesh.rules.aggregate import rule
-from byzmesh.rules.contraction import THIRD, below
 from byzmesh.rules.ios import theorem_3
 from byzmesh.theory.contraction import cut_weight, largest_f, proved_contraction, rca_limit
 from byzmesh.theory.mixing import mixing_rate, rho_star, to_own

@@ -240,3 +240,34 @@ def test_a_total_does_not_change_what_the_rule_is_given(tmp_path: Path) -> None:
 def test_a_rule_that_cannot_run_is_refuted() -> None:
     told = certify(network("star", n=5), replace(rule("ios")), 1, search=0)
     assert (told.bounded.status, told.agrees.status) == ("refuted", "refuted")
+
+
+@pytest.mark.parametrize("name", ["gts", "cs+"])
+def test_lies_over_very_light_links_are_dropped(name: str) -> None:
+    """Weights below the tolerance for sums of weights: nothing was dropped, and a lie of 1e30 was followed."""
+    links = ~np.eye(5, dtype=bool)
+    light = 1e-13 * links + np.diag(np.full(5, 1.0 - 4e-13))
+    told = certify(Network.from_adjacency(links, weights=light), name, 1, search=0)
+    assert told.holds and told.rho_bound is not None
+    moved = bm.aggregate(name, [0.0], [[1.0], [-1.0], [1.0], [1e30]], weights=light[0], f=1)
+    assert abs(moved[0] - 1e-13) <= told.rho_bound  # the honest spread is 1, and xbar = 1e-13
+    light[0, 1], light[0, 0] = 5e-13, 1.0 - 8e-13
+    near = certify(Network.from_adjacency(links, weights=light, byzantine=[2]), name, search=0).workers[0]
+    assert near.rho_bound == pytest.approx({"gts": 3e-12, "cs+": 1.6e-12}[name])  # uneven: more is dropped than 2 b
+
+
+@pytest.mark.parametrize("liars", [[], [5]])
+def test_very_light_links_do_not_make_everybody_count_the_same(liars: list[int]) -> None:
+    """Columns sum to 1 to ten digits, and yet in the long run one worker counts for 99%."""
+    links = ~np.eye(9, dtype=bool)
+    weights = 1e-13 * links
+    weights[1:, 0] = 1e-10
+    net = Network.from_adjacency(links, weights=weights + np.diag(1.0 - weights.sum(axis=1)), byzantine=liars)
+    told = certify(net, "ios", None if liars else 1, search=0, guarantee="fair")
+    assert told.perron is not None and told.perron[0] > 0.99
+    assert told.fair.status == told.rdsa.status == "unknown" and told.bounded
+
+
+def test_rounding_is_not_shown_above_a_proved_bound() -> None:
+    told = certify(network("star", n=5), "weimean", 0)
+    assert told.search is not None and told.search.rho == told.rho_bound == 0.0

@@ -121,6 +121,6 @@ def test_how_series_are_shown() -> None:
     assert metric_of("accuracy").text(0.91666) == "91.67%"
     assert metric_of("consensus_error").text(3.214e-8) == "3.214e-08"
     assert metric_of("class_accuracy_7").unit == "percent"
-    unknown = metric_of("perplexity")
-    assert (unknown.label, unknown.scale, unknown.direction, unknown.unit) == ("perplexity", "linear", "none", "none")
+    unknown = metric_of("novelty")
+    assert (unknown.label, unknown.scale, unknown.direction, unknown.unit) == ("novelty", "linear", "none", "none")
     assert metric_of("lossy").unit == "none" and not metric_of("lossy").overview, "no family of a metric called loss"

@@ -48,4 +48,11 @@ def test_schedule_mistakes_are_named(spec: Any, words: str) -> None:
 
 
 def test_schedules_are_listed() -> None:
-    assert schedules.names() == ["constant", "inverse", "inverse-sqrt", "step"]
+    assert schedules.names() == ["constant", "cosine", "inverse", "inverse-sqrt", "step"]
+
+
+def test_cosine_rises_then_falls_to_the_least_and_stays() -> None:
+    size = schedule({"name": "cosine", "a": 0.8, "rounds": 12, "warmup": 4, "least": 0.1})
+    assert [round(size(k), 6) for k in (0, 3, 4, 8, 12, 99)] == [0.16, 0.64, 0.8, 0.45, 0.1, 0.1]
+    with pytest.raises(ConfigError, match="warmup"):
+        schedule({"name": "cosine", "rounds": 5, "warmup": 5})

@@ -8,7 +8,11 @@ An attack is registered by name and is a record of two pure functions; `base.py`
     faults.py     none, silent, zero, same-value, stale, nan, infinity, huge, label-flipping: what broken workers do
     evasive.py    min-max, min-sum: as far along the spread as the honest models reach
     spectral.py   spectral-heterogeneity: along the slowest mode of the honest graph
-    adaptive.py   adaptive: the worst of a set of directions and lengths, tried on the rule in use
+    reflection.py the honest mean mirrored at zero, at the start or at a running average
+    threshold_riding.py, pull_back.py, target.py
+                  the lie that moves a victim farthest in a direction, back, or to a wrong model: tried on the rule
+    adaptive.py   adaptive: of a set of attacks the one that will have harmed most some rounds later
+    timing.py     late, alternating, one-victim, mixed: when and to whom any of the others lies
 
 Options default to the paper's text; each registration names those that reproduce the published numbers (`published`).
 """

@@ -3,8 +3,8 @@
 With n the victim, N_n its honest and B_n its lying neighbours, w' the mixing weights and b_n = sum_{b in B_n} w'_nb:
 
     gaussian        mean + std * noise, with new noise for every message
-    sign-flipping   -mean
-    isolation       (x_n - sum_{m in N_n} w'_nm x_m) / b_n
+    sign-flipping   -scale * mean
+    isolation       x_n + scale * (m_n - x_n),   m_n = (x_n - sum_{m in N_n} w'_nm x_m) / b_n
     IPM             -eps * mean, own model included
     dissensus       x_n - eps * sum_{m in N_n} w'_nm (x_m - x_n) / b_n
 
@@ -69,31 +69,34 @@ def gaussian(std: float = 1.0, mean: str = "weighted") -> Attack:
 
 
 @attacks.register("sign-flipping", aliases=("sign-flip", "sf"), published={"own": True, "mean": "plain"})
-def sign_flipping(own: bool = False, mean: str = "weighted") -> Attack:
-    """Minus the mean of the victim's honest neighbours, with its own model if `own`.
+def sign_flipping(own: bool = False, mean: str = "weighted", scale: float = 1.0) -> Attack:
+    """Minus `scale` times the mean of the victim's honest neighbours, with its own model if `own`.
 
     `mean` is "weighted" by the mixing weights or "plain". The text: weighted without own; the published runs:
     plain with own.
 
     >>> dict(sign_flipping(own=True).options)
-    {'own': True, 'mean': 'weighted'}
+    {'own': True, 'mean': 'weighted', 'scale': 1.0}
     """
     flag("attack sign-flipping: own", own)
+    finite("attack sign-flipping: scale", scale)
     choice("attack sign-flipping: mean", mean, MEANS)
 
     def init(scene: Scene) -> Plan:
-        return per_victim(scene, -mean_of_holdings(scene, mean, own))
+        return per_victim(scene, -scale * mean_of_holdings(scene, mean, own))
 
-    return Attack("sign-flipping", send_as_planned, init=init, fixed=True, options={"own": own, "mean": mean})
+    options = {"own": own, "mean": mean, "scale": scale}
+    return Attack("sign-flipping", send_as_planned, init=init, fixed=True, options=options)
 
 
 @attacks.register("isolation", published={"own": True, "weights": "metropolis"})
-def isolation(own: bool = False, weights: str = "mixing") -> Attack:
+def isolation(own: bool = False, weights: str = "mixing", scale: float = 1.0) -> Attack:
     """The message that turns the victim's weighted mean into its own model: (x_n - sum_m w'_nm x_m) / sum_b w'_nb.
 
     With `own` the sum over m includes the victim, so that the messages do add up to x_n and it learns nothing from
     anybody (the published runs); without, w'_nn x_n is left out as in the text's formula. `weights` is "mixing" for the
-    victims' weights, or "metropolis" for Metropolis-Hastings weights whatever the victims use.
+    victims' weights, or "metropolis" for Metropolis-Hastings weights whatever the victims use. `scale` multiplies the
+    way from the victim's model to the message.
 
     >>> isolation(weights="equal")
     Traceback (most recent call last):
@@ -101,6 +104,7 @@ def isolation(own: bool = False, weights: str = "mixing") -> Attack:
     """
     flag("attack isolation: own", own)
     choice("attack isolation: weights", weights, WEIGHTS)
+    finite("attack isolation: scale", scale)
 
     def init(scene: Scene) -> Plan:
         if weights == "metropolis":
@@ -109,9 +113,12 @@ def isolation(own: bool = False, weights: str = "mixing") -> Attack:
             weight, own_weight, lie = scene.weight, scene.own_weight, scene.lie_weight
         neighbours = -against(scene, weight, lie, "isolation", "give weights='metropolis' or change the mixing weights")
         itself = (1.0 - own_weight if own else np.ones_like(lie)) / lie
-        return per_victim(scene, np.concatenate([itself[:, None], neighbours], axis=1))
+        coefficient = scale * np.concatenate([itself[:, None], neighbours], axis=1)
+        coefficient[:, 0] += 1.0 - scale
+        return per_victim(scene, coefficient)
 
-    return Attack("isolation", send_as_planned, init=init, fixed=True, options={"own": own, "weights": weights})
+    options = {"own": own, "weights": weights, "scale": scale}
+    return Attack("isolation", send_as_planned, init=init, fixed=True, options=options)
 
 
 @attacks.register("IPM", aliases=("foe", "fall-of-empires", "inner-product-manipulation"))

@@ -26,6 +26,11 @@ State = Any
 Weigh = Callable[[Floats, Floats], Floats]
 
 
+def no_wrong_model(rounds: int) -> Any:
+    """`Scene.wrong_model` where there is no data."""
+    raise ConfigError("attack target trains a wrong model on the problem's data; run it in a simulation")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """The graph as liars know it. Rows are positions in the (N, D) array of honest models; ids are node numbers.
@@ -43,6 +48,7 @@ class Scene:
     metropolis_weight, metropolis_own, metropolis_lie: the same three under Metropolis-Hastings weights, whatever the
                 victims use
     fiedler     callable -> (N,) Fiedler vector of the honest graph (computed on demand)
+    wrong_model callable: rounds -> (D,) a model that learned flipped labels for so long
     """
 
     honest: Integers
@@ -59,6 +65,12 @@ class Scene:
     metropolis_own: Floats
     metropolis_lie: Floats
     fiedler: Callable[[], Floats]
+    wrong_model: Callable[[int], Any] = no_wrong_model
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the liars have training data."""
+        return self.wrong_model is not no_wrong_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +96,10 @@ class View:
     """The same in the span of M vectors, for rules that only use inner products: their Gram matrix (M, M) and T trials
     (T, V, M), coefficients of what each victim's liars tell it -> (T, V, M) coefficients of the victim's new model. The
     first N vectors are the honest models, and all M are relative to one point."""
+    foresee: Callable[[Attack, State, int], float] | None = None
+    """How bad the honest workers would be after so many rounds, this one included, of another attack in some state:
+    1 - mean accuracy, or the mean loss of a problem without accuracy; infinite if they diverge. Only in rounds that
+    `Attack.horizon` divides."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +183,10 @@ class Attack:
     depends on it is then prepared once."""
     needs_response: bool = False
     """Whether `View.respond` must be given."""
+    needs_data: bool = False
+    """Whether `Scene.wrong_model` must be there."""
+    horizon: int = 0
+    """`View.foresee` is given in every round that is a multiple of this; 0: never."""
 
     def __repr__(self) -> str:
         return as_call("attack", self.name, self.options)

@@ -22,6 +22,7 @@ import numpy as np
 from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
 from byzmesh.attacks.parts import frozen, heard
 from byzmesh.attacks.spread import shifted_means
+from byzmesh.checks import finite
 from byzmesh.types import Floats, Integers
 
 Sample = tuple[Integers, Integers]
@@ -30,23 +31,27 @@ Reach = Callable[[Floats, Floats, Floats, Floats], Floats]
 
 
 @attacks.register("min-max")
-def min_max() -> Attack:
+def min_max(scale: float = 1.0) -> Attack:
     """Mean - gamma std of the victim's honest neighbours, no farther from any of them than they are from each other.
+
+    `scale` multiplies gamma.
 
     >>> min_max().name
     'min-max'
     """
-    return _evasive("min-max", within_every_distance)
+    return _evasive("min-max", within_every_distance, scale)
 
 
 @attacks.register("min-sum")
-def min_sum() -> Attack:
+def min_sum(scale: float = 1.0) -> Attack:
     """Mean - gamma std of the victim's honest neighbours, with a sum of squared distances no larger than theirs.
+
+    `scale` multiplies gamma.
 
     >>> min_sum().name
     'min-sum'
     """
-    return _evasive("min-sum", within_sum_of_squares)
+    return _evasive("min-sum", within_sum_of_squares, scale)
 
 
 def within_every_distance(square: Floats, error: Floats, lean: Floats, present: Floats) -> Floats:
@@ -64,7 +69,9 @@ def within_sum_of_squares(square: Floats, error: Floats, lean: Floats, present: 
     return gamma
 
 
-def _evasive(name: str, reach: Reach) -> Attack:
+def _evasive(name: str, reach: Reach, scale: float) -> Attack:
+    finite(f"attack {name}: scale", scale)
+
     @np.errstate(over="ignore", invalid="ignore")  # models of diverging workers may overflow
     def forge(view: View, sample: Sample) -> tuple[Forged, Sample]:
         member, count = sample
@@ -92,10 +99,10 @@ def _evasive(name: str, reach: Reach) -> Attack:
             (np.einsum("vj,vj->v", product, share)[:, None] - product) / np.maximum(length, 1e-300)[:, None] * present
         )
         gamma = np.where(length > 0.0, reach(square, error, lean, present) / np.maximum(length, 1e-300), 0.0)
-        mean += gamma[:, None].astype(models.dtype) * push
+        mean += (scale * gamma)[:, None].astype(models.dtype) * push
         return Forged(view.scene.liar, view.scene.victim, view.scene.place, view.models, rows=mean), sample
 
     def init(scene: Scene) -> Sample:
         return heard(scene)
 
-    return Attack(name, forge, init=init)
+    return Attack(name, forge, init=init, options={"scale": scale})

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Scene, View, Weigh
+from byzmesh.attacks.base import Attack, Scene, State, View, Weigh
 from byzmesh.round import Round
 from byzmesh.sparse import row_sums
 from byzmesh.types import Floats, Integers
@@ -88,8 +88,9 @@ def make_view(
     round: Round,
     respond: Callable[[Any], Any] | None = None,
     weigh: Weigh | None = None,
+    foresee: Callable[[Attack, State, int], float] | None = None,
 ) -> View:
     """What liars see in a round in which the honest workers send these models (N, D), a NumPy array."""
     shown = models.view()
     shown.flags.writeable = False
-    return View(models=shown, scene=scene, round=round, respond=respond, weigh=weigh)
+    return View(models=shown, scene=scene, round=round, respond=respond, weigh=weigh, foresee=foresee)

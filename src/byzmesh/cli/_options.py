@@ -118,6 +118,21 @@ def network_of(
     return net.with_byzantine("none" if byzantine == "none" else [net.node(name) for name in names(byzantine)])
 
 
+def weight_of(text: str, network: Network) -> Any:
+    """A bound on the weight of lies as written: a number, or one per node as in H03=0.3,*=0.2.
+
+    >>> from byzmesh.networks import network
+    >>> weight_of("1=0.25,*=0.1", network("ring", n=3))
+    {0: 0.1, 1: 0.25, 2: 0.1}
+    """
+    if "=" in text:
+        return _by_node(text, network, "--b", float)
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"--b must be a weight below 1, or by node as H03=0.3,*=0.2, got {text!r}") from None
+
+
 def bound_of(text: str, network: Network, option: str = "--f") -> Any:
     """A bound as written: a number, exact, max, or one per node as in H03=2,*=1, where * stands for all others.
 
@@ -127,17 +142,25 @@ def bound_of(text: str, network: Network, option: str = "--f") -> Any:
     (2, 'max', {0: 0, 1: 2, 2: 0})
     """
     if "=" not in text:
-        return int(text) if text.lstrip("-").isdigit() else text
-    bounds: dict[int, int] = {}
-    others: int | None = None
+        return int(text) if text.removeprefix("-").isdecimal() else text
+    return _by_node(text, network, option, int)
+
+
+def _by_node(text: str, network: Network, option: str, number: type[int] | type[float]) -> dict[int, Any]:
+    bounds: dict[int, Any] = {}
+    others: Any = None
     for part in names(text):
         name, _, value = part.rpartition("=")
-        if not value.isdigit() or not name:
+        # a point only in weights, and no sign, exponent or digit of another script
+        if not name or not (value if number is int else value.replace(".", "", 1)).isdecimal():
             raise ConfigError(f"{option} takes NAME=NUMBER between commas, and *=NUMBER for all others, got {part!r}")
         if name == "*":
-            others = int(value)
+            others = number(value)
         else:
-            bounds[network.node(name)] = int(value)
+            bounds[network.node(name)] = number(value)
     if others is None:
+        missing = next((node for node in network.honest.tolist() if node not in bounds), None)
+        if missing is not None:
+            raise ConfigError(f"{option} says nothing about {network.label(missing)}; add *=NUMBER for all others")
         return bounds
     return {node: bounds.get(node, others) for node in range(network.n)}

@@ -37,9 +37,7 @@ def command(
     quick: Annotated[bool, typer.Option("--quick", help="1,000 rounds per run: minutes instead of hours.")] = False,
     against: Annotated[
         Path | None,
-        typer.Option(
-            help="results.csv of a reproduction, to compare with in columns.csv.", exists=True, dir_okay=False
-        ),
+        typer.Option(help="results.csv of a reproduction, whose rules are ranked too.", exists=True, dir_okay=False),
     ] = None,
     store: NewStorePath = STORE,
     out: Annotated[Path, typer.Option(help="Folder for tables and the report.")] = Path("arena"),
@@ -62,7 +60,14 @@ def command(
     from byzmesh.store import open_store
     from byzmesh.studies.arena.grid import Selection
     from byzmesh.studies.arena.grid import programme as cells_of
-    from byzmesh.studies.arena.report import compare_columns, leaderboard, leaderboard_grid, values_of, write_arena
+    from byzmesh.studies.arena.report import (
+        compare_columns,
+        in_columns,
+        leaderboard,
+        leaderboard_grid,
+        values_of,
+        write_arena,
+    )
     from byzmesh.studies.paper.cells import configs
     from byzmesh.studies.paper.results import read_results
     from byzmesh.studies.readings import collect
@@ -79,7 +84,7 @@ def command(
         plugins=plugin or (),
     )
     cells = cells_of(programme, selection, quick=quick)
-    reproduction = None if against is None else read_results(against)
+    reproduction = [] if against is None else read_results(against)
     folder(out)
     if run:
         with progress() as show:
@@ -89,7 +94,7 @@ def command(
         stop_if_interrupted(swept)
     with open_store(store, readonly=True) as opened:
         readings = collect(opened, cells, last)
-        lines = [] if reproduction is None else compare_columns(readings, reproduction)
-        written = write_arena(opened, readings, out, lines, last)
-    Console().print(to_rich(leaderboard_grid(leaderboard(values_of(readings)))))
+        lines = compare_columns(readings, reproduction) if reproduction else []
+        written = write_arena(opened, readings, out, lines, last, reproduction)
+    Console().print(to_rich(leaderboard_grid(leaderboard(values_of(in_columns(readings, reproduction))))))
     typer.echo(f"{len(written)} files in {out}: " + ", ".join(path.name for path in written))

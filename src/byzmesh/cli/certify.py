@@ -18,6 +18,7 @@ from byzmesh.cli._options import (
     StorePath,
     bound_of,
     network_of,
+    weight_of,
 )
 from byzmesh.errors import ConfigError
 
@@ -75,6 +76,14 @@ def command(
             "without liars: any liars, at most this many in the neighbourhood of a worker.",
         ),
     ] = None,
+    b: Annotated[
+        str | None,
+        typer.Option(
+            "--b",
+            help="Liars anywhere, of at most this mixing weight in the neighbourhood of a worker: a number, or by node "
+            "as H03=0.3,*=0.2 (with --f also at most that many).",
+        ),
+    ] = None,
     total: Total = None,
     guarantee: Guarantee = None,
     rho: Limit = None,
@@ -104,6 +113,7 @@ def command(
 
     Example: byzmesh certify paper/two-castle --rule ios
     Example: byzmesh certify two-castle --param k=6 --f 2 --guarantee fair
+    Example: byzmesh certify sites.graphml --b H03=0.3,*=0.2
     Example: byzmesh certify --run 3fa8
     """
     from byzmesh.config.yaml import parse_settings
@@ -119,6 +129,7 @@ def command(
             "rule": rule,
             "option": option,
             "f": f,
+            "b": b,
             "total": total,
             "rho": rho,
             "search": search,
@@ -134,13 +145,16 @@ def command(
     source: Any = network_as_run(config) if run is not None else network
     net = network_of(source, param, byzantine, byzantine_count, weights, seed)
     wanted = config.get("f") if f is None else bound_of(f, net)
-    if f is None and total is not None and isinstance(wanted, str):
-        wanted = None  # the liars that "exact" would count are those of the total
+    if isinstance(wanted, dict) and "name" in wanted:  # quantile: about the rounds of a process, printed below
+        wanted = "exact"
+    if f is None and (total is not None or b is not None) and isinstance(wanted, str):
+        wanted = None  # the liars that "exact" would count are those of the total, or those that b allows
     certificate = certify(
         net,
         rule or config.get("rule", "ios"),
         wanted,
         total=total,
+        b=None if b is None else weight_of(b, net),
         guarantee=guarantee or "bounded",
         rho=1.0 if rho is None else rho,
         search=search,
@@ -153,13 +167,29 @@ def command(
         gap=gap,
         **parse_settings("--option", option),
     )
-    if witness is not None and certificate.search is not None and certificate.search.witness is not None:
-        certificate.search.witness.save(witness)
+    changing = process_statements(net, config, rounds) if config.get("process") else []
     if as_json:
-        print_json(certificate)
+        print_json(certificate, **({"process": changing} if changing else {}))
     else:
         show(certificate)
+        if changing:
+            named = ", ".join(part["name"] for part in config["process"])
+            typer.echo("\n  ".join((f"The certificate above is of the network itself. Under {named}:", *changing)))
+    if witness is not None and certificate.search is not None and certificate.search.witness is not None:
+        try:
+            certificate.search.witness.save(witness)
+        except OSError as error:
+            raise ConfigError(f"{witness} cannot be written ({error.strerror}); give another --witness") from None
     raise typer.Exit(certificate.exit_code)
+
+
+def process_statements(net: Any, config: dict[str, Any], rounds: int | None) -> list[str]:
+    """What is known about a network that changes, in words."""
+    from byzmesh.networks.processes import process
+    from byzmesh.theory.processes import statements
+
+    chosen = process(config["process"])
+    return statements(net, chosen, rounds=rounds or config["rounds"], seed=config["seed"])
 
 
 def theorems(
@@ -187,11 +217,11 @@ def theorems(
     raise typer.Exit(EXIT_CODES[report.status if asked is None else report[asked].status])
 
 
-def print_json(told: Any) -> None:
+def print_json(told: Any, **more: Any) -> None:
     """Print a certificate or a report for programs."""
     import json
 
-    typer.echo(json.dumps(told.to_dict(), indent=2, allow_nan=False))
+    typer.echo(json.dumps({**told.to_dict(), **more}, indent=2, allow_nan=False))
 
 
 def config_in(source: str) -> dict[str, Any]:
@@ -222,8 +252,8 @@ def show(certificate: Certificate) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
-    console.print(str(certificate), markup=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False)  # names of sites may contain brackets
+    console.print(str(certificate), soft_wrap=True)
     if len(certificate.workers) > 64:
         return
     table = Table(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from byzmesh.cli._options import Json, Param, Plugins, Seed, bound_of, network_of
 from byzmesh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from byzmesh.networks import Network
 
 ORDER = 130
 
@@ -58,6 +61,7 @@ def command(
     Example: byzmesh design sites.graphml --f H03=2,*=1 --cost fibre.csv --forbid H03--H07 --save safe.json
     """
     from byzmesh.cli._status import status
+    from byzmesh.networks.graph import DEFAULT_WEIGHTS
     from byzmesh.plugins import load_plugins
     from byzmesh.theory.design.prices import read_costs, split_link
     from byzmesh.theory.design.schemes import SCHEMES
@@ -66,9 +70,7 @@ def command(
     load_plugins(plugin or ())
     given = None if network is None else network_of(network, param, None, None, None, seed)
     start = start_from(given, nodes, free=cost is not None or bool(forbid))
-    bound = bound_of(f, start)
-    if isinstance(bound, str):
-        raise ConfigError(f"--f takes a number, or one per site as H03=2,*=1, got {f!r}")
+    bound = number_of(f, start, "--f")
     with status() as tell:
         plan = suggest(
             start,
@@ -80,15 +82,26 @@ def command(
             scale=scale,
             cost=None if cost is None else read_costs(cost, start),
             forbid=[split_link(link, start) for link in forbid or ()],
-            most_links=None if most_links is None else bound_of(most_links, start, "--most-links"),
+            most_links=None if most_links is None else number_of(most_links, start, "--most-links"),
             tell=tell,
         )
-    if save is not None:
-        plan.network.save(save)
     if as_json:
         import json
 
         typer.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False))
     else:
         typer.echo(str(plan))
+    if save is not None:
+        if save.suffix.lower() != ".json" and plan.network.weights != DEFAULT_WEIGHTS:
+            better = save.with_suffix(".json")
+            raise ConfigError(f"{save}: only a .json file keeps the weights of this design; give --save {better}")
+        plan.network.save(save)
     raise typer.Exit(0 if plan.reason is None else 1)
+
+
+def number_of(text: str, network: Network, option: str) -> Any:
+    """A number for all sites, or one per site."""
+    bound = bound_of(text, network, option)
+    if isinstance(bound, str):
+        raise ConfigError(f"{option} takes a number, or one per site as H03=2,*=1, got {text!r}")
+    return bound

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     rules = "rules"
     attacks = "attacks"
     topologies = "topologies"
+    processes = "processes"
     weights = "weights"
     problems = "problems"
     partitions = "partitions"
@@ -34,7 +35,7 @@ def command(
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
-    """List rules, attacks, topologies, problems, their parts, step sizes or metrics, with their options.
+    """List rules, attacks, topologies, processes, problems, their parts, step sizes or metrics, with their options.
 
     Example: byzmesh list rules
     """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from byzmesh.cli._members import change, parse_ids, sign
 from byzmesh.cli._options import Plugins, Settings, names
 from byzmesh.errors import ConfigError
 
@@ -63,6 +64,10 @@ def plan(
         typer.echo(f"the file does not say who lies, nor how: for a drill, add {words} to byzmesh peers launch")
 
 
+app.command()(sign)
+app.command()(change)
+
+
 @app.command()
 def launch(
     network: Annotated[Path, typer.Argument(help="Network file.", show_default=False)],
@@ -101,19 +106,6 @@ def launch(
             plugins=plugin or (),
         )
     print_drill(result)
-
-
-def parse_ids(text: str) -> list[int]:
-    """Read peer ids separated by commas.
-
-    >>> parse_ids("7,9")
-    [7, 9]
-    """
-    words = names(text)
-    for word in words:
-        if not word.isdigit():
-            raise ConfigError(f"--byzantine must be ids separated by commas, e.g. 7,9, got {word!r}")
-    return [int(word) for word in words]
 
 
 def parse_attack(text: str) -> dict[str, Any]:

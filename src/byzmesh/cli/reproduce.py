@@ -28,7 +28,10 @@ ORDER = 100
 
 def command(
     target: Annotated[
-        str, typer.Argument(help="table-1 ... table-6, figure-1 ... figure-4, misjudged-f, examples, claims, or all.")
+        str,
+        typer.Argument(
+            help="table-1 ... table-6, figure-1 ... figure-4, misjudged-f, examples, claims, outside, or all."
+        ),
     ],
     quick: Annotated[bool, typer.Option("--quick", help="5,000 rounds per run: minutes instead of hours.")] = False,
     store: NewStorePath = STORE,

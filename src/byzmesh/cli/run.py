@@ -48,7 +48,6 @@ def command(
     from byzmesh.config.overrides import load_config
     from byzmesh.plugins import load_plugins
     from byzmesh.store import open_store
-    from byzmesh.sweeps.export import export_run
     from byzmesh.sweeps.sweep import sweep
 
     resolved = load_config(config, settings, load_plugins(plugin or ()))
@@ -74,6 +73,8 @@ def command(
             raise typer.Exit(130)
         print_run(opened, record, computed=swept.computed > 0, as_json=as_json)
         if out is not None:
+            from byzmesh.sweeps.export import export_run
+
             written = export_run(opened, key, out)
             say(f"{len(written)} files in {out}: {', '.join(path.name for path in written)}")
     say(kept_in(store, key))

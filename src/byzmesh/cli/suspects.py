@@ -79,7 +79,7 @@ def print_findings(findings: Any, network: Network, worker: int | None) -> None:
 
     from byzmesh.theory.forensics import LEAST_ROUNDS, MEASURED, OFTEN, SELDOM
 
-    console = Console()
+    console = Console(markup=False)  # names of sites may contain brackets
     if findings.verdict == "named":
         names = ", ".join(network.label(node) for node in findings.named)
         console.print(

@@ -57,6 +57,7 @@ def command(
     Example: byzmesh sweep examples/grid-two-castle.yaml --store runs.db --workers 2
     """
     from byzmesh.cli._progress import progress
+    from byzmesh.cli._status import status
     from byzmesh.config.grid import read_grid
     from byzmesh.plugins import load_plugins
     from byzmesh.sweeps.estimate import plan as plan_runs
@@ -65,7 +66,8 @@ def command(
     cells = read_grid(grid, load_plugins(plugin or ()))
     print_notes(cells)
     if plan:
-        planned = plan_runs(cells, store, retry_failed=retry_failed, recompute=recompute)
+        with status() as tell:
+            planned = plan_runs(cells, store, retry_failed=retry_failed, recompute=recompute, tell=tell)
         print_plan(planned, cores() if workers is None else workers, as_json=as_json)
         return
     with progress() as show:

@@ -10,6 +10,7 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
+from byzmesh.networks.processes import process
 from byzmesh.networks.specs import as_mapping
 from byzmesh.networks.topologies import topologies
 from byzmesh.networks.weights import schemes
@@ -30,12 +31,22 @@ def canonical_network(spec: Any) -> dict[str, Any]:
     if "name" in given:
         options = {key: value for key, value in given.items() if key in topologies.entry(given["name"]).options}
         return {**topologies.canonical({"name": given["name"], **options}), **rest}
-    edges = built.links.both_ways().tolist()
+    edges = built.links.edges().tolist()
     label = Path(given["file"]).stem if "file" in given else given.get("label")
     named: dict[str, Any] = {} if label in (None, *UNNAMED) else {"label": label}
     if built.names is not None:
         named["names"] = list(built.names)
-    return {"edges": edges, "n": built.n, **rest, **named}
+    one_way = {"directed": True} if built.directed else {}
+    return {"edges": edges, "n": built.n, **one_way, **rest, **named}
+
+
+def canonical_process(spec: Any) -> list[dict[str, Any]]:
+    """Processes in order with every option written out; a file of edges becomes the edges. `static` is no process.
+
+    >>> canonical_process("loss"), canonical_process("static")
+    ([{'name': 'link-loss', 'p': 0.1}], [])
+    """
+    return [{"name": one.name, **one.options} for one in process(spec)]
 
 
 def plain(value: Any) -> Any:

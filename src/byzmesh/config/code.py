@@ -26,6 +26,7 @@ from byzmesh.attacks.base import attacks
 from byzmesh.config.changes import UNSEEN, changes
 from byzmesh.config.identity import DIGITS, identity
 from byzmesh.errors import ByzmeshError, ChangedCode
+from byzmesh.networks.processes import processes
 from byzmesh.networks.topologies import topologies
 from byzmesh.networks.weights import schemes
 from byzmesh.plugins import load_plugins
@@ -99,12 +100,17 @@ def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
         yield partitions, problem["partition"]["name"]
     if isinstance(problem.get("module"), Mapping):
         yield modules, problem["module"]["name"]
+    optimizer = config["local"].get("optimizer", {}).get("name", "")
+    if ":" in optimizer:  # found like a module's function
+        yield modules, optimizer
     for augmentation in problem.get("augment", ()):
         yield augmentations, augmentation["name"]
     if "name" in network:
         yield topologies, network["name"]
     if isinstance(network.get("weights"), str):
         yield schemes, network["weights"]
+    for part in config.get("process", ()):
+        yield processes, part["name"]
     yield schedules, config["step"]["name"]
     for name in config["measure"]:
         yield metrics, name

@@ -7,6 +7,7 @@ from typing import Any
 
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError
+from byzmesh.networks.processes import processes
 from byzmesh.networks.specs import as_mapping
 from byzmesh.networks.topologies import topologies
 from byzmesh.problems.base import problems
@@ -19,9 +20,12 @@ _REGISTRIES: dict[str, Registry[Any]] = {
     "rule": rules,
     "rule.inner": rules,
     "attack": attacks,
+    "attack.inner": attacks,
+    "attack.other": attacks,
     "problem": problems,
     "problem.partition": partitions,
     "network": topologies,
+    "process": processes,
     "step": schedules,
 }
 

@@ -1,10 +1,12 @@
 """File names in a config: relative to the config's folder, wherever byzmesh is started.
 
     network                   a graph file, alone or as `file`
-    problem.dataset           a name that ends in .npz or .csv
+    process                   the `file` of a schedule
+    problem.dataset           a name that ends in .npz or .csv; the file of a text, and its tokenizer's
     problem.data_dir          a folder
     plugins                   scripts; or modules, if their file is there
     problem.module            a factory in a file: models.py:make, or models:make if models.py is there
+    local.optimizer           likewise, in the config of a run; in a network file only package.module:function
 
 They become absolute, so that a stored run finds its files from any folder; they are part of its identity. In a network
 file they stay as written, because other machines get that file too: there they become absolute when they are used.
@@ -36,12 +38,35 @@ def anchor(config: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
         spec = dict(config["network"]) if isinstance(config["network"], Mapping) else as_mapping(config["network"])
         if isinstance(spec.get("file"), str):
             result["network"] = {**spec, "file": _absolute(spec["file"], base)}
+    if isinstance(config.get("process"), Mapping | list | tuple):
+        result["process"] = _anchor_process(config["process"], base)
     if isinstance(config.get("problem"), Mapping):
         result["problem"] = anchor_problem(config["problem"], base)
     plugins = config.get("plugins")
     if isinstance(plugins, str | list | tuple):
         result["plugins"] = [full_name(name, base) for name in ([plugins] if isinstance(plugins, str) else plugins)]
     return result
+
+
+def anchor_optimizer(config: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
+    """The config of a run with the file of its optimizer's factory resolved against `folder`.
+
+    >>> anchor_optimizer({"local": {"optimizer": "mine.py:adamw", "steps": 5}}, "/lab")
+    {'local': {'optimizer': {'name': '/lab/mine.py:adamw'}, 'steps': 5}}
+    """
+    local = config.get("local")
+    optimizer = local.get("optimizer") if isinstance(local, Mapping) else None
+    spec = {"name": optimizer} if isinstance(optimizer, str) else optimizer
+    if not isinstance(local, Mapping) or not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):
+        return dict(config)
+    named = {**spec, "name": _anchor_factory(spec["name"], Path(folder).absolute())}
+    return {**config, "local": {**local, "optimizer": named}}
+
+
+def _anchor_process(given: Any, base: Path) -> Any:
+    if isinstance(given, Mapping):
+        return {**given, "file": _absolute(given["file"], base)} if isinstance(given.get("file"), str) else dict(given)
+    return [_anchor_process(item, base) for item in given] if isinstance(given, list | tuple) else given
 
 
 def anchor_problem(given: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
@@ -96,6 +121,14 @@ def anchor_data(given: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
         problem["data_dir"] = _absolute(problem["data_dir"], base)  # and the data set is relative to that
     elif isinstance(problem.get("dataset"), str) and problem["dataset"].endswith(DATA_ENDINGS):
         problem["dataset"] = _absolute(problem["dataset"], base)
+    elif isinstance(problem.get("dataset"), Mapping) and isinstance(problem["dataset"].get("text"), str):
+        text: Mapping[str, Any] = problem["dataset"]
+        named = {
+            option: _anchor_factory(text[option], base)
+            for option in ("tokenizer",)
+            if isinstance(text.get(option), str)
+        }
+        problem["dataset"] = {**text, **named, "text": _absolute(text["text"], base)}
     return problem
 
 

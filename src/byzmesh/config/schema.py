@@ -4,13 +4,16 @@
     network:  {name: two-castle, k: 6, byzantine: [7, 9]}   or {file: graph.edges, ...} or {edges: [[0, 1], ...], ...}
     rule:     {name: CC, tau: 0.3}
     attack:   sign-flipping                              `none` runs the honest workers' graph alone
-    f:        exact                                      or max, a number, one number per honest worker
+    f:        exact                                      or max, tolerable, a number, one per honest worker, quantile
+    b:        0.25                                       instead of f: the lies weigh at most this
+    process:  [{name: link-loss, p: 0.1}, sleep]         how the network changes from round to round; default: not
     plugins:  [mine.py]                                  scripts or modules whose rules, attacks, ... this file names
     labels:   {case: my-first}                           your own names: rows and columns of tables
     rounds, evaluate_every, seed, dtype, threads, measure
     step:     {name: inverse-sqrt, a: 0.9, b: 1}         step-size schedule
     local:    {decay: 0.01, momentum: none, beta: 0.9}   local update; with steps: 5 per round, clip: 1.0,
-                                                         variance: saga, or lsvrg and refresh: 0.01
+                                                         variance: saga, or lsvrg and refresh: 0.01;
+                                                         optimizer: AdamW, accumulate: 4, outer: nesterov
     profile:  paper                                      a named set of defaults for all of the above
 
 Two configs of the same run have the same canonical form, which identifies the run.
@@ -25,14 +28,17 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from byzmesh.attacks.base import attacks
-from byzmesh.config.canonical import canonical_network, plain
-from byzmesh.config.paths import anchor, anchor_data
+from byzmesh.config.canonical import canonical_network, canonical_process, plain
+from byzmesh.config.paths import anchor, anchor_data, anchor_optimizer
 from byzmesh.errors import ConfigError, NoLiars, UnknownOption, nearest
+from byzmesh.networks.fault_bounds import WEIGHT, WORDS
+from byzmesh.networks.processes.quantile import WORD, Quantile
 from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.neural.augment import canonical_augmentations
 from byzmesh.problems.neural.modules import canonical_module
+from byzmesh.problems.neural.text import canonical_text
 from byzmesh.registry import Registry
 from byzmesh.rules.base import rules
 from byzmesh.training.local import LocalOptions
@@ -56,6 +62,7 @@ class TrainingConfig(BaseModel):
     dtype: str
     threads: int = Field(ge=1)
     measure: list[str]
+    process: list[dict[str, Any]] = Field(default_factory=list)
     labels: dict[str, str | int | float | bool] = Field(default_factory=dict)
     plugins: list[str] = Field(default_factory=list)
 
@@ -72,20 +79,22 @@ class RunConfig(TrainingConfig):
 
     network: dict[str, Any]
     attack: dict[str, Any]
-    f: int | str | list[int]
+    f: int | str | list[int] | dict[str, Any]
 
     @field_validator("f")
     @classmethod
     def _bound(cls, value: Any) -> Any:
-        if isinstance(value, str) and value not in ("exact", "max"):
-            raise ValueError(f"must be a number, one per honest worker, 'exact' or 'max', got {value!r}")
+        if isinstance(value, str) and value not in WORDS:
+            raise ValueError(f"must be a number, one per honest worker, {', '.join(WORDS)} or quantile, got {value!r}")
+        if isinstance(value, dict) and WEIGHT not in value and Quantile.of(value) is None:
+            raise ValueError(f"must be a number, a list, a word or {{name: quantile, delta: 0.05}}, got {value!r}")
         if isinstance(value, int) and value < 0:
             raise ValueError(f"must be at least 0, got {value}")
         return value
 
 
 TRAINING = tuple(TrainingConfig.model_fields)
-KEYS = (*RunConfig.model_fields, "profile")
+KEYS = (*RunConfig.model_fields, "b", "profile")
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -103,7 +112,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
     for key in raw:
         if key not in KEYS:
             raise UnknownOption(f"config has no key {key!r}: {nearest(str(key), KEYS)}")
-    given = anchor({key: value for key, value in raw.items() if value is not None}, folder)
+    given = anchor_optimizer(anchor({key: value for key, value in raw.items() if value is not None}, folder), folder)
     name = given.pop("profile", None)
     training = resolve_training(given, folder, name)
     if "network" not in given:
@@ -118,7 +127,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
         "network": network,
         "rule": training.pop("rule"),
         "attack": attack,
-        "f": given.get("f", "exact"),
+        "f": _bound(_counted_or_weighed(given), training),
         **training,
     }
     checked = validated(RunConfig, plain(config), "config").model_dump(exclude_unset=True)
@@ -147,6 +156,8 @@ def resolve_training(
     if not isinstance(chosen, Problem):  # such an object knows its own spec
         if "module" in problem:
             problem["module"] = canonical_module(problem["module"])
+        if isinstance(problem.get("dataset"), Mapping):
+            problem["dataset"] = canonical_text(problem["dataset"])
         if "augment" in problem:
             problem["augment"] = canonical_augmentations(problem["augment"])
     if "partition" in problem:
@@ -156,15 +167,16 @@ def resolve_training(
         _check_built(problems, given.get("problem"), split)
     config = {
         "problem": problem,
-        "rule": _variant(rules, given.get("rule", "IOS"), published, split),
+        "rule": _variant(rules, given.get("rule", defaults["rule"]), published, split),
         "rounds": given.get("rounds", defaults["rounds"]),
         "evaluate_every": given.get("evaluate_every", defaults["evaluate_every"]),
         "step": schedules.canonical(as_spec(given.get("step", defaults["step"]))),
-        "local": LocalOptions.of({**defaults["local"], **_mapping(where, "local", given.get("local", {}))}).written(),
+        "local": LocalOptions.of(_local(where, given.get("local", {}), defaults["local"])).written(),
         "seed": given.get("seed", 0),
         "dtype": given.get("dtype", defaults["dtype"]),
         "threads": given.get("threads", 1),
         "measure": canonical_measures(_listed(where, "measure", given.get("measure", []))),
+        **({"process": chosen_process} if (chosen_process := canonical_process(given.get("process"))) else {}),
         **({"labels": _labels(where, given["labels"])} if given.get("labels") else {}),
         **({"plugins": plugins} if plugins else {}),
     }
@@ -190,6 +202,18 @@ def validated(model: type[M], content: Mapping[str, Any], where: str) -> M:
         raise ConfigError(f"{where} {place}: {reason}{shown}") from None
 
 
+def _bound(f: Any, training: Mapping[str, Any]) -> Any:
+    """f in full; `quantile` is about the rounds of a process."""
+    quantile = Quantile.of(f)
+    if quantile is None:
+        return f
+    if not training.get("process"):
+        raise ConfigError(
+            "f quantile is about the liars that a process lets into an inbox; add a process, or use exact"
+        )
+    return {"name": WORD, "delta": quantile.delta}
+
+
 def _split(config: Mapping[str, Any]) -> str:
     """The name of the partition, `iid` for problems without one."""
     partition = config["problem"].get("partition")
@@ -202,8 +226,8 @@ def _variant(registry: Registry[Any], spec: Any, published: bool, split: str) ->
     known = published and registry.is_registered(spec)
     defaults = registry.entry_of(spec).published_options(split) if known else {}
     result = registry.canonical(spec, defaults)
-    if "inner" in result:
-        result["inner"] = _variant(registry, result["inner"], published, split)
+    for part in {"inner", "other"} & result.keys():
+        result[part] = _variant(registry, result[part], published, split)
     return result
 
 
@@ -224,10 +248,25 @@ def _check_built(registry: Registry[Any], spec: Any, split: str) -> None:
         part = part.get("inner")
 
 
+def _counted_or_weighed(given: Mapping[str, Any]) -> Any:
+    """f as written, or b as the bound on a weight that it is."""
+    if "b" not in given:
+        return given.get("f", "exact")
+    if "f" in given:
+        raise ConfigError("config: give f, how many neighbours lie, or b, how much they weigh: one of the two")
+    return {WEIGHT: given["b"]}
+
+
 def _mapping(where: str, key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where} {key} must be a mapping of options, got {value!r}")
     return dict(value)
+
+
+def _local(where: str, value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The local options; the defaults are those of SGD, not of an optimizer."""
+    given = _mapping(where, "local", value)
+    return given if given.get("optimizer") is not None else {**defaults, **given}
 
 
 def _labels(where: str, value: Any) -> dict[str, Any]:

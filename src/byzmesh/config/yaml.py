@@ -98,14 +98,25 @@ def read_yaml(path: str | Path, *, ids: bool = False, way_out: str = "give the p
     """
     path = Path(path)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _WithIds if ids else _Strict)
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"cannot read {path}: {reason}; {way_out}") from error
+    return parse_yaml(text, ids=ids, where=str(path))
+
+
+def parse_yaml(text: str, *, ids: bool = False, where: str) -> dict[Any, Any]:
+    """The mapping in a YAML text; `where` says in messages which text.
+
+    >>> parse_yaml("{3: a}", ids=True, where="keys")
+    {3: 'a'}
+    """
+    try:
+        content = yaml.load(text, _WithIds if ids else _Strict)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f", line {mark.line + 1}"
-        raise ConfigError(f"{path}{place}: {getattr(error, 'problem', None) or error}") from error
+        raise ConfigError(f"{where}{place}: {getattr(error, 'problem', None) or error}") from error
     if not isinstance(content, dict):
-        raise ConfigError(f"{path} must contain a mapping of keys to values, got {type(content).__name__}")
+        raise ConfigError(f"{where} must contain a mapping of keys to values, got {type(content).__name__}")
     return content

@@ -39,12 +39,12 @@ def checked_node(node: Any, n: int) -> int:
     return int(node)
 
 
-def links_of_matrix(adjacency: Any) -> Links:
-    """From an (n, n) matrix of 0 and 1, dense or SciPy's: symmetric, no loops.
+def links_of_matrix(adjacency: Any, directed: bool = False) -> Links:
+    """From an (n, n) matrix of 0 and 1, dense or SciPy's: no loops; symmetric, or row i hears column j if `directed`.
 
     >>> links_of_matrix([[0, 1], [0, 0]])
     Traceback (most recent call last):
-    byzmesh.errors.ConfigError: adjacency must be symmetric, but 0-1 is linked in one direction only; link both
+    byzmesh.errors.ConfigError: adjacency must be symmetric, but 0-1 is linked in one direction only; link both...
     """
     sparse = hasattr(adjacency, "tocoo")
     try:
@@ -57,20 +57,22 @@ def links_of_matrix(adjacency: Any) -> Links:
     if given.dtype.kind not in "biuf" or not ((entries == 0) | (entries == 1)).all():
         raise ConfigError("adjacency must contain only 0 and 1; give edge weights as weights=")
     receiver, sender = given.nonzero()
-    return checked(Links.of_pairs(receiver, sender, given.shape[0]))
+    return checked(Links.of_pairs(receiver, sender, given.shape[0]), directed)
 
 
-def checked(links: Links) -> Links:
-    """The links, if nobody is linked to itself and all go both ways."""
+def checked(links: Links, directed: bool = False) -> Links:
+    """The links, if nobody is linked to itself and, unless `directed`, all go both ways."""
     loops = np.flatnonzero(links.receiver == links.sender)
     if len(loops):
         raise ConfigError(
             f"node {links.sender[loops[0]]} is linked to itself; remove the loop, every node has its own weight anyway"
         )
     one_way = np.flatnonzero(links.back < 0)
-    if len(one_way):
+    if len(one_way) and not directed:
         i, j = links.receiver[one_way[0]], links.sender[one_way[0]]
-        raise ConfigError(f"adjacency must be symmetric, but {i}-{j} is linked in one direction only; link both")
+        raise ConfigError(
+            f"adjacency must be symmetric, but {i}-{j} is linked in one direction only; link both, or say directed"
+        )
     return links
 
 
@@ -85,14 +87,17 @@ def checked_positions(positions: Any, n: int) -> Floats:
     return frozen(spots)
 
 
-def links_of_edges(edges: Any, n: int | None = None) -> Links:
+def links_of_edges(edges: Any, n: int | None = None, directed: bool = False) -> Links:
     """From pairs of ids. Links go both ways: list each once, or all of them in both directions.
 
-    A list with some links in both directions and others in one describes a directed graph and is refused.
+    With `directed`, (a, b) means that a sends to b. Without, a list with some links in both directions and others in
+    one describes a directed graph and is refused.
 
     >>> links_of_edges([(0, 1)]).dense().astype(int)
     array([[0, 1],
            [1, 0]])
+    >>> links_of_edges([(0, 1)], directed=True).of(1)
+    array([0])
     """
     ends = edges if _is_pairs(edges) else _checked_pairs(edges)
     n = None if n is None else whole("n", n, 1)
@@ -105,13 +110,15 @@ def links_of_edges(edges: Any, n: int | None = None) -> Links:
             raise ConfigError(f"no edge names node {unseen[0]}; number the nodes from 0 without gaps, or give n={n}")
     elif len(ends) and ends.max() >= n:
         raise ConfigError(f"an edge names node {ends.max()}, but nodes are numbered 0 to {n - 1}; raise n")
+    if directed:
+        return checked(Links.of_pairs(ends[:, 1], ends[:, 0], n), directed)
     listed = Links.of_pairs(ends[:, 0], ends[:, 1], n)
     both, one_way = listed.both_ways(), np.flatnonzero(listed.back < 0)
     if len(both) and len(one_way):
         (i, j), k, m = both[0], listed.receiver[one_way[0]], listed.sender[one_way[0]]
         raise ConfigError(
-            f"{i}-{j} is listed in both directions and {k}-{m} in one only, as in a directed graph; byzmesh links go "
-            "both ways: list each once"
+            f"{i}-{j} is listed in both directions and {k}-{m} in one only, as in a directed graph; say directed, or "
+            "list each once"
         )
     receiver, sender = np.concatenate([ends, ends[:, ::-1]]).T
     return checked(Links.of_pairs(receiver, sender, n))
@@ -138,8 +145,6 @@ def _checked_pairs(edges: Iterable[Any]) -> Integers:
 
 def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Parts:
     """Links, liars and positions of a networkx graph, its labels renumbered in sorted order."""
-    if graph.is_directed():
-        raise ConfigError("the graph is directed; byzmesh links go both ways: pass graph.to_undirected()")
     if graph.is_multigraph():
         raise ConfigError("the graph is a multigraph; pass networkx.Graph(graph), which keeps one edge per pair")
     if len(graph) == 0:
@@ -162,7 +167,7 @@ def parts_of_networkx(graph: networkx.Graph[Any], byzantine: Any = None) -> Part
     names = tuple(map(str, labels))
     numbered = names == tuple(map(str, range(len(labels))))
     return Parts(
-        links=links_of_edges(ends, len(labels)),
+        links=links_of_edges(ends, len(labels), graph.is_directed()),
         byzantine=byzantine,
         name=name,
         positions=positions,

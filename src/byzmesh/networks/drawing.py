@@ -66,6 +66,8 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
         rate = np.maximum(cut, cut.T)[ends[:, 0], ends[:, 1]]
         colours, widths = matplotlib.colormaps["YlOrRd"](0.15 + 0.85 * rate), thin * (0.6 + 2.4 * rate)
     axes.add_collection(LineCollection(list(spots[ends]), colors=colours, linewidths=widths, zorder=1))
+    if network.directed:
+        _arrows(axes, network, spots, size, cut)
     for chosen, colour, marker, share, label in (
         (~lies, HONEST, "o", 1.0, "honest"),
         (lies, LYING, "s", 0.85, "lying"),
@@ -90,6 +92,24 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
     return save_figure(figure, path)
 
 
+def _arrows(axes: Any, network: Network, spots: Floats, size: float, cut: Floats | None) -> None:
+    """Links that go one way, from the sender to the rim of its receiver."""
+    import matplotlib
+
+    links = network.links
+    once = links.back < 0
+    receiver, sender = links.receiver[once], links.sender[once]
+    reddish = np.where(network.lies[receiver] | network.lies[sender], LYING_LINK, HONEST_LINK)
+    colours: Any = reddish.tolist()
+    if cut is not None:
+        colours = matplotlib.colormaps["YlOrRd"](0.15 + 0.85 * cut[receiver, sender])
+    along = spots[receiver] - spots[sender]
+    length = np.maximum(np.hypot(*along.T), 1e-9)[:, None]
+    along = along * np.maximum(1.0 - size / 144.0 / length, 0.3)
+    style: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.0022, "headwidth": 6}
+    axes.quiver(*spots[sender].T, *along.T, color=colours, **style, zorder=1)
+
+
 def positions(network: Network) -> Floats:
     """(n, 2) positions of the nodes, in any unit."""
     if network.positions is not None:
@@ -99,7 +119,7 @@ def positions(network: Network) -> Floats:
     import networkx
 
     graph: networkx.Graph[int] = networkx.empty_graph(network.n)
-    graph.add_edges_from(network.links.both_ways().tolist())
+    graph.add_edges_from(network.links.edges().tolist())
     pulled = networkx.spring_layout(graph, seed=0, iterations=200 if network.n <= 200 else 50)
     return np.asarray([pulled[node] for node in range(network.n)], np.float64)
 

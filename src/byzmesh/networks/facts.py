@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.networks.adjacency import checked_node
-from byzmesh.networks.fault_bounds import resolve_bounds
+from byzmesh.networks.fault_bounds import by_weight, resolve_bounds, weight_bounds
 from byzmesh.networks.layout import Layout, inbox_layout
 from byzmesh.networks.links import Links, check_dense
 from byzmesh.sparse import frozen, row_sums
@@ -82,7 +82,7 @@ class Facts:
 
     @cached_property
     def adjacency(self) -> Booleans:
-        """(n, n) symmetric, False on the diagonal; for networks of at most 4,096 nodes."""
+        """(n, n) who (row) hears whom (column), False on the diagonal; for networks of at most 4,096 nodes."""
         return frozen(self.links.dense())
 
     @cached_property
@@ -113,7 +113,7 @@ class Facts:
 
     @property
     def degree(self) -> Integers:
-        """(n,) number of neighbours."""
+        """(n,) number of neighbours that each worker hears."""
         return self.links.degree
 
     @cached_property
@@ -149,8 +149,14 @@ class Facts:
 
     @cached_property
     def honest_connected(self) -> bool:
-        """Whether the honest workers reach each other without a liar in between."""
-        return bool(self.honest_links.reach().all())
+        """Whether the honest workers reach each other without a liar in between: strongly, if links go one way."""
+        links = self.honest_links
+        return bool(links.reach().all() and (not links.directed or links.reversed().reach().all()))
+
+    @property
+    def directed(self) -> bool:
+        """Whether some link goes one way only."""
+        return self.links.directed
 
     @cached_property
     def layout(self) -> Layout:
@@ -158,7 +164,7 @@ class Facts:
         return inbox_layout(self.links, self.link_weight, self.own_weight, self.honest)
 
     def neighbours(self, worker: int) -> Integers:
-        """Ids of a worker's neighbours, ascending."""
+        """Ids of the neighbours that a worker hears, ascending."""
         return self.links.of(checked_node(worker, self.n))
 
     def neighbour_weights(self, worker: int) -> Floats:
@@ -166,11 +172,25 @@ class Facts:
         node = checked_node(worker, self.n)
         return self.link_weight[self.links.start[node] : self.links.start[node + 1]]
 
-    def bounds(self, f: Any) -> Integers:
-        """(N,) the bound on lying neighbours per honest worker; `f` as in `fault_bounds.resolve_bounds`.
+    def bounds(self, f: Any, largest: Callable[[int], int] = lambda neighbours: neighbours) -> Integers:
+        """(N,) the bound on lying neighbours per honest worker; `f` as in `networks/fault_bounds.py`.
+
+        largest  neighbours -> the largest f that the rule allows: it limits a bound that follows from the weights
 
         >>> import byzmesh as bm
         >>> bm.network("chain", n=3, byzantine=[2]).bounds("exact")
         array([0, 1])
         """
+        tolerated = by_weight(f, self.layout, largest)
+        if tolerated is not None:
+            return tolerated
         return resolve_bounds(f, self.honest, self.lying_neighbours, self.n)
+
+    def weight_bounds(self, f: Any) -> Floats | None:
+        """(N,) what the lying neighbours of each honest worker weigh at most; None if `f` counts them.
+
+        >>> import byzmesh as bm
+        >>> bm.network("chain", n=3).weight_bounds({"weight": 0.2})
+        array([0.2, 0.2, 0.2])
+        """
+        return weight_bounds(f, len(self.honest))

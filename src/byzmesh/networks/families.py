@@ -16,11 +16,16 @@ from byzmesh.networks.topologies import topologies
 
 
 def graph_of(
-    n: int, edges: Iterable[tuple[int, int]], spots: list[places.Spot] | None = None, byzantine: Iterable[int] = ()
+    n: int,
+    edges: Iterable[tuple[int, int]],
+    spots: list[places.Spot] | None = None,
+    byzantine: Iterable[int] = (),
+    *,
+    directed: bool = False,
 ) -> Parts:
-    """A graph on the nodes 0 to n - 1, with node i drawn at spots[i]."""
+    """A graph on the nodes 0 to n - 1, with node i drawn at spots[i]; directed: an edge (a, b) means that a tells b."""
     ends = np.array(list(edges), np.int64).reshape(-1, 2)
-    return Parts(links=links_of_edges(ends, n), byzantine=list(byzantine), positions=spots)
+    return Parts(links=links_of_edges(ends, n, directed), byzantine=list(byzantine), positions=spots)
 
 
 @topologies.register("two-castle", aliases=("two-castles",))
@@ -51,6 +56,21 @@ def ring(n: int) -> Parts:
     """Every node is linked to the one before and the one after it."""
     whole("topology ring: n", n, 3)
     return graph_of(n, ((i, (i + 1) % n) for i in range(n)), places.circle(n))
+
+
+@topologies.register("directed-ring", aliases=("directed-cycle",))
+def directed_ring(n: int) -> Parts:
+    """Every node hears only the one before it."""
+    whole("topology directed-ring: n", n, 3)
+    return graph_of(n, ((i, (i + 1) % n) for i in range(n)), places.circle(n), directed=True)
+
+
+@topologies.register("exponential", aliases=("directed-exponential",))
+def exponential(n: int) -> Parts:
+    """Directed: every node hears those 1, 2, 4, ... places before it, the usual graph of push-sum."""
+    whole("topology exponential: n", n, 3)
+    jumps = [1 << power for power in range((n - 1).bit_length())]
+    return graph_of(n, ((i, (i + jump) % n) for i in range(n) for jump in jumps), places.circle(n), directed=True)
 
 
 @topologies.register("chain", aliases=("path", "line"))

@@ -1,15 +1,69 @@
-"""f, the bound on lying neighbours, as users write it: one number, one per worker, `exact` or `max`."""
+"""The bound on lying neighbours as users write it: f, how many they are, or b, how much they weigh.
+
+    f: 2, one per worker, a mapping   as counted by the user
+    f: exact, max                     as counted on the network: for simulations, where it is known who lies
+    f: tolerable                      the largest f that a worker's weights allow, h < 1/3 (Theorem 3)
+    b: 0.25                           the lies weigh at most this; written f: {weight: 0.25} in a canonical config
+
+The last two follow from the weights. They count at most d - 1 of d neighbours, and no more than the rule allows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from byzmesh.checks import is_whole
+from byzmesh.checks import is_number, is_whole
 from byzmesh.errors import ConfigError, nearest
-from byzmesh.types import Integers
+from byzmesh.heaviest import THIRD, most_below, most_within
+from byzmesh.networks.layout import Layout
+from byzmesh.types import Floats, Integers
+
+WORDS = ("exact", "max", "tolerable")
+WEIGHT = "weight"
+"""The key of a bound on the weight of the lies."""
+
+
+def weight_bounds(f: Any, workers: int) -> Floats | None:
+    """(N,) what the lying neighbours of each worker weigh at most; None if `f` counts them.
+
+    >>> weight_bounds({"weight": 0.25}, 2), weight_bounds("exact", 2)
+    (array([0.25, 0.25]), None)
+    """
+    if not isinstance(f, Mapping) or WEIGHT not in f:
+        return None
+    given = f[WEIGHT]
+    each = given if isinstance(given, (list, tuple, np.ndarray)) else [given] * workers
+    if len(f) > 1 or len(each) != workers or not all(is_number(b) and 0.0 <= b < 1.0 for b in each):
+        raise ConfigError(
+            f"b must be a weight of at least 0 and below 1, or one per honest worker ({workers}), got {given!r}"
+        )
+    return np.asarray(each, np.float64)
+
+
+def by_weight(f: Any, layout: Layout, largest: Callable[[int], int]) -> Integers | None:
+    """(N,) the bounds that follow from the weights; None if `f` does not ask for them.
+
+    largest  neighbours -> the largest f that the rule allows
+
+    >>> from byzmesh.networks import network
+    >>> layout = network("complete", n=7).layout
+    >>> by_weight("tolerable", layout, lambda d: d)[0], by_weight({"weight": 0.5}, layout, lambda d: d)[0]
+    (np.int64(2), np.int64(3))
+    """
+    bound = weight_bounds(f, len(layout.degree))
+    weight, degree = layout.weight[:, 1:], layout.degree
+    if bound is not None:
+        most = most_within(weight, degree, bound)
+    elif isinstance(f, str) and f == "tolerable":
+        most = most_below(weight, degree, THIRD)
+    else:
+        return None
+    counts, place = np.unique(degree, return_inverse=True)
+    allowed = np.array([max(0, min(count - 1, largest(count))) for count in counts.tolist()], np.int64)[place]
+    return np.minimum(most, allowed)
 
 
 def resolve_bounds(f: Any, honest: Integers, lying_neighbours: Integers, n: int) -> Integers:
@@ -27,7 +81,9 @@ def resolve_bounds(f: Any, honest: Integers, lying_neighbours: Integers, n: int)
             return lying_neighbours.copy()
         if f == "max":
             return np.full(len(honest), lying_neighbours.max(), np.int64)
-        raise ConfigError(f"f must be a whole number, one per worker, 'exact' or 'max', got {f!r}: {_hint(f)}")
+        raise ConfigError(
+            f"f must be a whole number, one per worker, 'exact', 'max' or 'tolerable', got {f!r}: {_hint(f)}"
+        )
     if isinstance(f, Mapping):
         return _from_mapping(f, honest, n)
     try:
@@ -70,4 +126,4 @@ def _not_negative(chosen: Integers, honest: Integers) -> Integers:
 
 
 def _hint(word: str) -> str:
-    return nearest(word, ["exact", "max"])
+    return nearest(word, WORDS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from byzmesh.checks import whole
+from byzmesh.checks import flag, whole
 from byzmesh.errors import ConfigError, UnknownOption
 from byzmesh.networks import adjacency as convert
 from byzmesh.networks import drawing, io, specs
@@ -26,7 +26,7 @@ DEFAULT_WEIGHTS = "metropolis-hastings"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Network(Facts):
-    """An undirected graph of n workers, some of which lie. Created by `bm.network` or a `from_` method.
+    """A graph of n workers, some of which lie, undirected or directed. Created by `bm.network` or a `from_` method.
 
     Arrays are read-only; a change is a new network (`with_byzantine`, `with_weights`, `honest_only`).
 
@@ -49,8 +49,11 @@ class Network(Facts):
         parameters: Mapping[str, Any] | None = None,
         positions: Any = None,
         names: tuple[str, ...] | None = None,
+        directed: bool = False,
     ) -> Network:
-        """From an (n, n) matrix of 0 and 1 (or bool), dense or SciPy's. The other arguments are as in `from_spec`.
+        """From an (n, n) matrix of 0 and 1 (or bool), dense or SciPy's; `directed`: row i hears column j.
+
+        The other arguments are as in `from_spec`.
 
         >>> Network.from_adjacency([[0, 1], [1, 0]], weights="equal").mixing
         array([[0.5, 0.5],
@@ -58,7 +61,7 @@ class Network(Facts):
         """
         return cls.from_parts(
             Parts(
-                links=convert.links_of_matrix(adjacency),
+                links=convert.links_of_matrix(adjacency, directed),
                 byzantine=byzantine,
                 weights=weights,
                 name=name,
@@ -101,13 +104,16 @@ class Network(Facts):
         weights: Any = None,
         seed: int = 0,
         name: str = "edges",
+        directed: bool = False,
     ) -> Network:
         """From pairs of node ids. Ids are 0 to n - 1; without `n` every id must occur in an edge.
+
+        Links go both ways; with `directed`, (a, b) means that a sends to b.
 
         >>> Network.from_edges([(0, 1)], n=3).degree
         array([1, 1, 0])
         """
-        links = convert.links_of_edges(edges, n)
+        links = convert.links_of_edges(edges, n, directed)
         return cls.from_parts(Parts(links=links, byzantine=byzantine, weights=weights, name=name), seed=seed)
 
     @classmethod
@@ -124,7 +130,8 @@ class Network(Facts):
         """From a networkx graph with any node labels: sorted, they become 0 to n - 1 (`n2` before `n10`).
 
         A list of liars has labels of `graph`. Without `byzantine`, the nodes with a true attribute `byzantine` lie.
-        Node attributes `pos` (networkx's convention) say where to draw. Edge attributes are ignored.
+        In a directed graph an edge (a, b) means that a sends to b. Node attributes `pos` (networkx's convention) say
+        where to draw. Edge attributes are ignored.
 
         >>> import networkx
         >>> Network.from_networkx(networkx.path_graph(["a", "b", "c"]), byzantine=["c"]).byzantine
@@ -135,12 +142,21 @@ class Network(Facts):
         return cls.from_parts(named, weights=weights, seed=seed)
 
     @classmethod
-    def from_file(cls, path: str | Path, *, byzantine: Any = None, weights: Any = None, seed: int = 0) -> Network:
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        byzantine: Any = None,
+        weights: Any = None,
+        seed: int = 0,
+        directed: bool = False,
+    ) -> Network:
         """From `.json` (everything), `.graphml` (graph and liars), `.edges`/`.txt` or adjacency `.csv` (the graph).
 
-        `byzantine` and `weights`, if given, replace those of the file. See `byzmesh.networks.io`.
+        `byzantine` and `weights`, if given, replace those of the file. With `directed`, a line "a b" of an edge list
+        means that a sends to b. See `byzmesh.networks.io`.
         """
-        parts = io.read(Path(path), byzantine)
+        parts = io.read(Path(path), byzantine, directed)
         try:
             return cls.from_parts(parts, weights=weights, seed=seed)
         except ConfigError as error:
@@ -161,7 +177,8 @@ class Network(Facts):
         """The network that a spec describes; these options replace those of the spec.
 
         spec        the name of a topology or a file (by its suffix), a `Network`, or a mapping with `name` and the
-                    topology's parameters, with `file`, or with `edges` (`n`, `label`, `names`), and the options below
+                    topology's parameters, with `file` (`directed`) or `edges` (`n`, `label`, `names`, `directed`),
+                    and the options below
         byzantine   None: the topology's own liars (the published graphs have some, the others none); "none"; a list of
                     node ids; or how many, placed at random by `seed`
         weights     a scheme of `byzmesh.networks.weights` (default Metropolis-Hastings) or an (n, n) array
@@ -182,8 +199,9 @@ class Network(Facts):
         start = given.pop("seed", None)
         start = 0 if start is None else whole("network seed", start, -(2**63))
         if "file" in given:
-            specs.only(given, "file")
-            return cls.from_file(Path(folder) / str(given["file"]), **rest, seed=start)
+            specs.only(given, "file", "directed")
+            one_way = flag("network directed", given.get("directed", False))
+            return cls.from_file(Path(folder) / str(given["file"]), **rest, seed=start, directed=one_way)
         if "edges" in given:
             return cls.from_parts(replace(specs.of_edges(given), byzantine=rest.pop("byzantine")), **rest, seed=start)
         return cls.from_parts(specs.of_topology(given, start, rest["byzantine"]), weights=rest["weights"], seed=start)

@@ -5,6 +5,9 @@
     .edges, .txt    the graph: one edge "0 1" per line, a node without edges alone on its line, comments from #
     .csv            the graph: n lines of n numbers 0 or 1; or two columns of edges, with a header like source,target
 
+Directed graphs: .json and .graphml say it themselves; for the others give directed=True, and an edge "a b" means that a
+sends to b, a 1 in line a and column b of a matrix that a hears b.
+
 Give what a file cannot store when you read it: `Network.from_file("peers.edges", byzantine=[3], weights="lazy")`.
 """
 
@@ -32,7 +35,7 @@ FORMAT = "byzmesh-network"
 KINDS = (".json", ".graphml", ".edges", ".txt", ".csv")
 
 
-def read(path: Path, byzantine: Any = None) -> Parts:
+def read(path: Path, byzantine: Any = None, directed: bool = False) -> Parts:
     """The contents of a network file, with other liars if given: labels for a GraphML file, ids for the others."""
     kind = _kind(path)
     try:
@@ -41,7 +44,7 @@ def read(path: Path, byzantine: Any = None) -> Parts:
             return _from_json(text, byzantine)
         if kind == ".graphml":
             return _from_graphml(text, path.stem, byzantine)
-        links = _from_csv(text) if kind == ".csv" else _edge_lines(text)
+        links = _from_csv(text, directed) if kind == ".csv" else _edge_lines(text, directed)
         return Parts(links=links, name=path.stem, byzantine=byzantine)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
@@ -74,7 +77,7 @@ def _kind(path: Path) -> str:
 
 
 def _edges(network: Network) -> list[tuple[int, int]]:
-    return [(i, j) for i, j in network.links.both_ways().tolist()]
+    return [(i, j) for i, j in network.links.edges().tolist()]
 
 
 def _to_json(network: Network) -> str:
@@ -89,6 +92,7 @@ def _to_json(network: Network) -> str:
         "weights": network.mixing.tolist() if explicit else network.weights,
         "positions": None if network.positions is None else network.positions.tolist(),
         **({} if network.names is None else {"names": list(network.names)}),
+        **({"directed": True} if network.directed else {}),
         "edges": _edges(network),
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value, default=_plain)}" for key, value in record.items()]
@@ -130,7 +134,7 @@ def _from_json(text: str, byzantine: Any) -> Parts:
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise ConfigError("the key 'names' must contain one name per node; save the network again")
     return Parts(
-        links=links_of_edges(record["edges"], record["n"]),
+        links=links_of_edges(record["edges"], record["n"], bool(record.get("directed", False))),
         byzantine=liars,
         **rest,
         positions=record.get("positions"),
@@ -141,7 +145,7 @@ def _from_json(text: str, byzantine: Any) -> Parts:
 def _to_graphml(network: Network) -> str:
     import networkx
 
-    graph: networkx.Graph[str] = networkx.Graph(name=network.name)
+    graph: networkx.Graph[str] = (networkx.DiGraph if network.directed else networkx.Graph)(name=network.name)
     liars = set(network.byzantine.tolist())
     graph.add_nodes_from((network.label(node), {"byzantine": node in liars}) for node in range(network.n))
     graph.add_edges_from((network.label(i), network.label(j)) for i, j in _edges(network))
@@ -163,7 +167,7 @@ def _from_graphml(text: str, stem: str, byzantine: Any) -> Parts:
     return replace(parts_of_networkx(graph, byzantine), name=graph.graph.get("name") or stem)
 
 
-def _edge_lines(text: str) -> Links:
+def _edge_lines(text: str, directed: bool) -> Links:
     edges: list[tuple[int, int]] = []
     nodes: set[int] = set()
     for number, line in enumerate(text.splitlines(), 1):
@@ -186,10 +190,10 @@ def _edge_lines(text: str) -> Links:
             f"no line names node {unnamed}, but one names {max(nodes)}; number the nodes from 0 without gaps, "
             "and put a node without edges alone on a line"
         )
-    return links_of_edges(edges, len(nodes))
+    return links_of_edges(edges, len(nodes), directed)
 
 
-def _from_csv(text: str) -> Links:
+def _from_csv(text: str, directed: bool) -> Links:
     """Two columns with a header of two words or a number above 1 are edges; anything else is a matrix."""
     lines = [line.split("#", 1)[0].strip() for line in text.splitlines()]
     rows = [[cell.strip() for cell in line.split(",")] for line in lines if line]
@@ -198,10 +202,10 @@ def _from_csv(text: str) -> Links:
     matrix = all(cell in ("0", "1") for row in rows for cell in row)
     if header and len(rows) > 1:
         first = next(number for number, line in enumerate(lines) if line)
-        return _edge_lines("\n".join(["#" if number == first else line for number, line in enumerate(lines)]))
+        return _edge_lines("\n".join(["#" if number == first else line for number, line in enumerate(lines)]), directed)
     if rows and pairs and not matrix and all(cell.isdigit() for row in rows for cell in row):
-        return _edge_lines(text)
-    return links_of_matrix(_csv_rows(text))
+        return _edge_lines(text, directed)
+    return links_of_matrix(_csv_rows(text), directed)
 
 
 def _csv_rows(text: str) -> list[list[int]]:

@@ -84,6 +84,19 @@ class Links:
         once = (self.receiver < self.sender) & (self.back >= 0)
         return np.stack([self.receiver[once], self.sender[once]], axis=1)
 
+    @cached_property
+    def directed(self) -> bool:
+        """Whether some link goes one way only."""
+        return bool((self.back < 0).any())
+
+    def edges(self) -> Integers:
+        """(E', 2) the links as users list them: (sender, receiver) of each if some go one way, else each once."""
+        return np.stack([self.sender, self.receiver], axis=1) if self.directed else self.both_ways()
+
+    def reversed(self) -> Links:
+        """The links in the opposite direction: who tells whom."""
+        return Links.of_pairs(self.sender, self.receiver, self.n)
+
     def count(self, chosen: Booleans) -> Integers:
         """(n,) how many of the chosen workers (n,) each one hears."""
         return np.bincount(self.receiver, chosen[self.sender], minlength=self.n).astype(np.int64)

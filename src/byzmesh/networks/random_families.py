@@ -23,11 +23,12 @@ DRAWS = 1000
 
 
 def connected(topology: str, seed: int, draw: Callable[[random.Random], Parts], way_out: str) -> Parts:
-    """The first connected graph of a stream; an error after 1,000 draws without one."""
+    """The first connected graph of a stream, strongly if links go one way; an error after 1,000 draws without one."""
     stream = random.Random(seed)
     for _ in range(DRAWS):
         parts = draw(stream)
-        if parts.links.reach().all():
+        links = parts.links
+        if links.reach().all() and (not links.directed or links.reversed().reach().all()):
             return parts
     raise ConfigError(f"topology {topology}: none of {DRAWS} draws was connected; {way_out}")
 
@@ -62,6 +63,22 @@ def k_regular(n: int, k: int, seed: int = 0) -> Parts:
         return Parts(links=links_of_edges(ends, n))
 
     graph = connected("k-regular", seed, draw, f"raise k = {k}")
+    return replace(graph, positions=places.circle(n))
+
+
+@topologies.register("k-in", aliases=("random-digraph",))
+def k_in(n: int, k: int, seed: int = 0) -> Parts:
+    """Directed: every node hears k others, drawn uniformly; redrawn until everybody reaches everybody."""
+    whole("topology k-in: n", n, 3)
+    whole("topology k-in: k", k, 1, n - 1, "others that a node hears")
+
+    def draw(stream: random.Random) -> Parts:
+        # by random(), which Python promises to keep: not by sample()
+        order = np.argsort([[stream.random() if i != j else 2.0 for j in range(n)] for i in range(n)], axis=1)
+        ends = np.stack([order[:, :k].ravel(), np.repeat(np.arange(n), k)], axis=1)
+        return Parts(links=links_of_edges(ends, n, directed=True))
+
+    graph = connected("k-in", seed, draw, f"raise k = {k}")
     return replace(graph, positions=places.circle(n))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from byzmesh.checks import flag
 from byzmesh.errors import ConfigError, UnknownOption, brief, nearest
 from byzmesh.networks import io
 from byzmesh.networks.adjacency import Parts, links_of_edges, parts_of_networkx
@@ -34,11 +35,14 @@ def as_mapping(spec: Any) -> dict[str, Any]:
 def of_edges(given: Mapping[str, Any]) -> Parts:
     """A list of `edges`, with the number of nodes `n`, the name of the graph `label` and those of its nodes `names`.
 
+    With `directed`, an edge [a, b] means that a sends to b.
+
     >>> of_edges({"edges": [[0, 1]], "names": ["Lon", "Par"]}).names
     ('Lon', 'Par')
     """
-    only(given, "edges", "n", "label", "names")
-    links = links_of_edges([tuple(edge) for edge in given["edges"]], given.get("n"))
+    only(given, "edges", "n", "label", "names", "directed")
+    directed = flag("network directed", given.get("directed", False))
+    links = links_of_edges([tuple(edge) for edge in given["edges"]], given.get("n"), directed)
     names = given.get("names")
     if names is not None and (isinstance(names, str) or len(set(names)) != links.n or len(names) != links.n):
         raise ConfigError(f"names must give each of the {links.n} nodes a name of its own, got {brief(names)}")

@@ -98,6 +98,8 @@ def best_constant(links: Links) -> Floats:
     """
     if len(links.sender) == 0:
         return np.zeros(0)
+    if links.directed:
+        raise ConfigError("weights best-constant are for links that go both ways; use equal or metropolis-hastings")
     laplacian = links.matrix(np.full(len(links.sender), -1.0), links.degree.astype(np.float64))
     low, high = extreme_eigenvalues(laplacian)
     return np.full(len(links.sender), min(2.0 / (low + high), 1.0 / float(links.degree.max())))

@@ -5,6 +5,8 @@ transport     what a peer needs of the outside        sockets, virtual     ZeroM
 doorkeeper    who may connect                         audit, budget        how much a neighbour may send
 rounds        which messages count, how long to wait  peer                 one exchange after another (`Peer`)
 network_file  what all peers agree on                 plan                 one from a simulator's config
+signing       an operator's signature                 epochs, membership   which file is in force, and how it spreads
+changes       the next file of a run                  join                 a new peer in a run under way
 node          a peer that trains                      logs, metrics_page   logs, /metrics and /health
 drill/        all peers on one machine, some lying, some failing
 """

@@ -19,7 +19,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 SLACK = 4 << 20
@@ -44,19 +44,27 @@ class Connection:
     def shut(self) -> None:
         """End it in both directions; ZeroMQ then closes it."""
         # the handle may be another file's by now
-        with contextlib.suppress(OSError, IndexError), _borrowed(self.handle) as link:
+        link = _borrowed(self.handle)
+        if link is None:
+            return
+        try:
             if (link.getsockname()[1], link.getpeername()[:2]) == (self.own_port, self.far):
                 link.shutdown(socket.SHUT_RDWR)
+        except (OSError, IndexError):
+            pass
+        finally:
+            link.detach()
 
 
-@contextlib.contextmanager
-def _borrowed(handle: int) -> Iterator[socket.socket]:
-    """ZeroMQ's socket as Python's; not a duplicate, because there may be no free file left."""
-    link = socket.socket(fileno=handle)
+def _borrowed(handle: int) -> socket.socket | None:
+    """ZeroMQ's socket as Python's, if it is one; not a duplicate, because there may be no free file left.
+
+    As if it were TCP: Python would otherwise ask the kernel three times what it is, ten times a second for each file.
+    """
     try:
-        yield link
-    finally:
-        link.detach()
+        return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, handle)
+    except (OSError, ValueError):
+        return None
 
 
 def file_limit() -> int:
@@ -83,12 +91,18 @@ def connections() -> list[Connection]:
         handles = list(range(file_limit())) if os.path.isdir("/proc/self/fd") else []
     found = []
     for handle in handles:
-        with contextlib.suppress(OSError, ValueError, struct.error), _borrowed(handle) as link:
-            if link.family in (socket.AF_INET, socket.AF_INET6) and link.type == socket.SOCK_STREAM:
-                far = link.getpeername()  # raises for a listening socket
-                info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-                received = struct.unpack_from("<Q", info, _BYTES_RECEIVED)[0]
-                found.append(Connection(handle, link.getsockname()[1], (str(far[0]), far[1]), received))
+        link = _borrowed(handle)
+        if link is None:
+            continue
+        try:
+            info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)  # raises for all but TCP
+            far = link.getpeername()  # raises for a listening socket
+            received = struct.unpack_from("<Q", info, _BYTES_RECEIVED)[0]
+            found.append(Connection(handle, link.getsockname()[1], (str(far[0]), far[1]), received))
+        except (OSError, IndexError, struct.error):
+            continue
+        finally:
+            link.detach()
     return found
 
 
@@ -104,14 +118,19 @@ class Audit:
     def __init__(
         self, port: int, remotes: Mapping[int, tuple[str, int]], queue: int, most_inbound: int = 1 << 16
     ) -> None:
-        self._port, self._queue, self._most = port, queue, most_inbound
-        self._neighbour: dict[tuple[str, int], int] = {}
+        self._queue, self._most = queue, most_inbound
+        self.change(port, remotes)
+        self._known: dict[tuple[int, tuple[str, int]], tuple[float, int]] = {}
+        self._before: dict[int, int] = {}
+
+    def change(self, port: int, remotes: Mapping[int, tuple[str, int]]) -> None:
+        """Other neighbours; what is known of connections stays."""
+        names: dict[tuple[str, int], int] = {}
         for neighbour, (host, remote_port) in remotes.items():
             with contextlib.suppress(OSError):
                 for found in socket.getaddrinfo(host, remote_port, type=socket.SOCK_STREAM):
-                    self._neighbour[str(found[4][0]), remote_port] = neighbour
-        self._known: dict[tuple[int, tuple[str, int]], tuple[float, int]] = {}
-        self._before: dict[int, int] = {}
+                    names[str(found[4][0]), remote_port] = neighbour
+        self._port, self._neighbour = port, names
 
     def check(self, received: Mapping[int, int], now: float | None = None) -> list[int | None]:
         """Shut down connections that received too much, or are too many.

@@ -39,6 +39,12 @@ class Budget:
         self._left[neighbour] = max(0.0, left - 1.0)
         return left >= 1.0
 
+    def keep(self, neighbours: Iterable[int], now: float) -> None:
+        """Forget all others; who is new gets a full budget."""
+        self._left = {j: self._left.get(j, BURST) for j in neighbours}
+        self._when = {j: self._when.get(j, now) for j in self._left}
+        self._round = {j: self._round.get(j, -1) for j in self._left}
+
     def renew(self, neighbour: int, now: float) -> None:
         """A full budget again."""
         self._left[neighbour], self._when[neighbour] = BURST, now
@@ -68,6 +74,12 @@ class CutOffs:
         seconds: float = min(LONGEST_CUT, FIRST_CUT * 2.0 ** min(20, self.times[neighbour] - 1))
         self._until[neighbour] = now + seconds
         return seconds
+
+    def forget(self, neighbours: Iterable[int]) -> None:
+        """These are others now: nothing is held against them."""
+        for neighbour in neighbours:
+            self.times.pop(neighbour, None)
+            self._until.pop(neighbour, None)
 
     def ended(self, now: float) -> list[int]:
         """The neighbours whose time is over; they are no longer cut off."""

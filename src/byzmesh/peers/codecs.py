@@ -33,7 +33,7 @@ class Codec(ABC):
 
     @abstractmethod
     def decode(self, payload: memoryview, dimension: int, dtype: str) -> Array:
-        """The (D,) vector in the models' dtype, for any bytes, because a liar chooses them."""
+        """The (D,) vector in the models' dtype, or a view of it, for any bytes, because a liar chooses them."""
 
     def byte_for(self, dtype: str) -> int:
         """The byte for models of this dtype."""
@@ -51,7 +51,7 @@ class Raw(Codec):
         return np.ascontiguousarray(vector).view(np.uint8).data
 
     def decode(self, payload: memoryview, dimension: int, dtype: str) -> Array:
-        return np.frombuffer(payload, dtype).copy()
+        return np.frombuffer(payload, dtype)
 
     def byte_for(self, dtype: str) -> int:
         return {"float32": 1, "float64": 2}[dtype]

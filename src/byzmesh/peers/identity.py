@@ -4,7 +4,8 @@ Every peer has a CURVE key pair. The secret half stays in a file that only its o
 the network file. Keys are written in Z85, ZeroMQ's 40-character text form.
 
     folder/peer3.key      public: ..., secret: ...   mode 0600
-    folder/public.yaml    id: public key             for the network file
+    folder/peer3.2.key    the next key of peer 3     after a rotation
+    folder/public.yaml    id: its newest public key  for the network file
 """
 
 from __future__ import annotations
@@ -94,6 +95,26 @@ def load_keys(path: str | Path) -> Keys:
     return Keys(public, secret)
 
 
+class Keyring:
+    """The key pairs that a peer may use: those in its key file, and in the files of its newer keys beside it.
+
+    peer3.key, then peer3.2.key, peer3.3.key, ...: the network file says which one is in force. The files are read when
+    a key is asked for, so that a new one may be added while the peer runs.
+    """
+
+    def __init__(self, keys: Keys | str | Path) -> None:
+        self._keys = keys
+
+    def find(self, public: str) -> Keys | None:
+        """The key pair with this public half; None if it is not there."""
+        if isinstance(self._keys, Keys):
+            return self._keys if self._keys.public == public else None
+        path = Path(self._keys)
+        first = load_keys(path)
+        others = (load_keys(other) for other in sorted(path.parent.glob(f"{path.stem}.*.key")))
+        return next((keys for keys in (first, *others) if keys.public == public), None)
+
+
 def keygen(folder: str | Path, peers: int) -> dict[int, str]:
     """Make one key file per peer and public.yaml in `folder`; the public keys by id.
 
@@ -103,19 +124,47 @@ def keygen(folder: str | Path, peers: int) -> dict[int, str]:
     ...     load_keys(Path(folder, "peer1.key")).public == public[1]
     True
     """
-    import yaml
-
     if not 0 < peers < 65535:
         raise PeerError(f"peers must be from 1 to 65534, got {peers}")
-    folder = Path(folder)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    public = {}
-    for peer in range(peers):
-        keys = new_keys()
-        save_keys(folder / f"peer{peer}.key", keys)
-        public[peer] = keys.public
-    write(folder / "public.yaml", yaml.safe_dump(public), option="folder")
+    for path in (Path(folder, f"peer{peer}.key") for peer in range(peers)):
+        if path.exists():
+            raise PeerError(f"key file {path} already exists; make one more key with byzmesh keygen --id")
+    public = {peer: _one_more(Path(folder), peer)[1].public for peer in range(peers)}
+    _save_public(folder, public)
     return public
+
+
+def one_more_key(folder: str | Path, peer: int) -> tuple[Path, str]:
+    """Make a key of one peer, its first or its next, and note it in public.yaml; the file and the public key.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = keygen(folder, 2)
+    ...     one_more_key(folder, 2)[0].name, one_more_key(folder, 1)[0].name, sorted(load_public(folder))
+    ('peer2.key', 'peer1.2.key', [0, 1, 2])
+    """
+    if not 0 <= peer < 65535:
+        raise PeerError(f"id must be from 0 to 65534, got {peer}")
+    folder = Path(folder)
+    known = load_public(folder) if (folder / "public.yaml").exists() else {}
+    path, keys = _one_more(folder, peer)
+    _save_public(folder, {**known, peer: keys.public})
+    return path, keys.public
+
+
+def _one_more(folder: Path, peer: int) -> tuple[Path, Keys]:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path, keys, count = folder / f"peer{peer}.key", new_keys(), 1
+    while path.exists():
+        count += 1
+        path = folder / f"peer{peer}.{count}.key"
+    return save_keys(path, keys), keys
+
+
+def _save_public(folder: str | Path, public: dict[int, str]) -> None:
+    import yaml
+
+    write(Path(folder) / "public.yaml", yaml.safe_dump(public), option="folder")
 
 
 def load_public(folder: str | Path) -> dict[int, str]:

@@ -1,6 +1,6 @@
 """The network file: what all peers of a run agree on, in YAML. It contains no secrets and does not say who lies.
 
-    peers:                               # one entry per peer, ids 0 to n - 1
+    peers:                               # one entry per peer, in the order of ids
       - {id: 0, address: "10.0.0.1:7000", public_key: "..."}
     topology: {name: two-castle, k: 6}   # or edges: [[0, 1], ...]
     rule: {name: ios}
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -31,14 +32,16 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from byzmesh.config.paths import anchor_problem, problem_as_written
 from byzmesh.config.schema import TRAINING, TrainingConfig, resolve_training, validated
-from byzmesh.config.yaml import read_yaml
+from byzmesh.config.yaml import parse_yaml, read_yaml
 from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.files import CHECKPOINT_SECONDS, write
 from byzmesh.networks import Network
+from byzmesh.networks.processes import Meetings, process
 from byzmesh.peers.codecs import codec
-from byzmesh.peers.identity import is_public_key
+from byzmesh.peers.entries import PeerEntry, Timeouts, check_peers
 from byzmesh.peers.rounds import Patience
-from byzmesh.peers.transport import Remote
+from byzmesh.peers.signing import NotSigned, verify
+from byzmesh.peers.transport import OPEN_LINKS, Remote
 from byzmesh.problems import Problem, problems
 from byzmesh.renamed import as_stored
 from byzmesh.rules.aggregate import check_feasible
@@ -51,37 +54,11 @@ from byzmesh.training.variance import not_sampled
 
 _NOT_AGREED = {
     *("name", "peers", "rounds", "evaluate_every", "measure", "checkpoint_seconds", "timeouts"),
-    *("threads", "labels", "plugins"),
+    *("threads", "labels", "plugins", "open_links"),
 }
 """Keys in which the files of two peers of a run may differ; in `peers`, everything except public keys and shares."""
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PeerEntry(_Section):
-    """One peer: its key, where it listens, and which part of the data it gets."""
-
-    id: int = Field(ge=0, lt=65535)
-    address: str
-    public_key: str
-    share: int | None = Field(None, ge=0)
-
-
-class Timeouts(_Section):
-    """Seconds; see `byzmesh.peers.rounds.Patience`.
-
-    linger  how long a finished peer still serves slower ones
-    alone   after how long without any neighbour a peer gives up
-    """
-
-    round: float = 5.0
-    start: float = 30.0
-    grace: float = 0.01
-    start_grace: float = 3.0
-    linger: float = 10.0
-    alone: float = 300.0
+_OF_AN_EPOCH = {"epoch", "from_round", "signature", "topology", "edges", "weights", "f"}
+"""Keys in which two signed files of a run may differ, besides; and all of `peers`."""
 
 
 class NetworkFile(TrainingConfig):
@@ -92,24 +69,52 @@ class NetworkFile(TrainingConfig):
     name: str = "network"
     nonce: str = ""
     """Tells two runs of otherwise equal files apart; `byzmesh peers plan` draws one."""
+    epoch: int = Field(0, ge=0)
+    """Which file of the run this is; running peers take up a newer one."""
+    from_round: int = Field(0, ge=0)
+    """The round from which on it is in force."""
+    operator: str = Field("", pattern="^([0-9a-f]{64})?$")
+    """Public key of whoever may sign files of this run; empty if files are not signed and members never change."""
+    signature: str = ""
+    """The operator's signature of the file: its last line."""
     peers: list[PeerEntry] = Field(min_length=1)
     topology: str | dict[str, Any] | None = None
     edges: list[tuple[int, int]] | None = None
+    directed: bool = False
+    """Whether an edge (a, b) only means that a sends to b."""
     weights: str | list[list[float]] = "metropolis-hastings"
     f: int | dict[int, int] = 1
     shares: int | None = Field(None, ge=1)
     rounds: int = Field(ge=1)
     wire: str = "raw"
+    open_links: int = Field(OPEN_LINKS, ge=1)
+    """On a network that changes: neighbours that a peer listens to besides those due in the rounds to come."""
     checkpoint_seconds: float = Field(CHECKPOINT_SECONDS, gt=0)
     """How often a peer writes its state, to continue from."""
     timeouts: Timeouts = Timeouts()
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _text: bytes = PrivateAttr(b"")
 
     @property
     def folder(self) -> Path:
         """The base of relative file names."""
         return self._folder
+
+    @property
+    def text(self) -> bytes:
+        """The bytes that the operator signed, with the signature; empty for a file that is not signed."""
+        return self._text
+
+    @cached_property
+    def ids(self) -> list[int]:
+        """The peers, ascending; their position is their node in `network`."""
+        return [entry.id for entry in self.peers]
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the data are split."""
+        return self.shares or len(self.peers)
 
     @cached_property
     def network(self) -> Network:
@@ -117,7 +122,10 @@ class NetworkFile(TrainingConfig):
         if (self.topology is None) == (self.edges is None):
             raise ConfigError("network file: give exactly one of 'topology' and 'edges'")
         if self.edges is not None:
-            graph = Network.from_edges(self.edges, len(self.peers), weights=self.weights, name=self.name)
+            edges = [(self.node(a), self.node(b)) for a, b in self.edges]
+            graph = Network.from_edges(
+                edges, len(self.peers), weights=self.weights, name=self.name, directed=self.directed
+            )
         else:
             graph = Network.from_spec(
                 self.topology, byzantine="none", weights=self.weights, seed=self.seed, folder=self._folder
@@ -125,6 +133,20 @@ class NetworkFile(TrainingConfig):
         if graph.n != len(self.peers):
             raise ConfigError(f"network file: {len(self.peers)} peers for a graph of {graph.n} nodes; make them equal")
         return graph
+
+    @cached_property
+    def meetings(self) -> Meetings | None:
+        """The rounds of a network that changes or has links that go one way; None: everybody hears all neighbours."""
+        chosen = process(self.process)
+        if chosen and not isinstance(self.weights, str):
+            raise ConfigError("network file: weights of a network that changes cannot be numbers; name a scheme")
+        for one in chosen:
+            if one.oldest:
+                raise ConfigError(f"network file process: {one.name} is for the simulator; leave it out")
+            if one.knows_liars:
+                raise ConfigError(f"network file process: {one.name}: peers do not know who lies; leave out liars")
+        changing = chosen or self.network.directed
+        return Meetings(chosen, self.network.links, seed=self.seed) if changing else None
 
     @cached_property
     def made_rule(self) -> Rule:
@@ -158,11 +180,17 @@ class NetworkFile(TrainingConfig):
 
     @cached_property
     def run(self) -> int:
-        """Hash of what the peers must agree on (not addresses, timeouts, or the number of rounds)."""
-        agreed = as_stored(self.model_dump(mode="json", exclude=_NOT_AGREED))
-        if not self.nonce:
-            del agreed["nonce"]
-        agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
+        """Hash of what the peers must agree on: not addresses, timeouts, or the number of rounds; nor, if an operator
+        signs, what an epoch may change."""
+        left_out = _NOT_AGREED | (_OF_AN_EPOCH if self.operator else {"epoch", "from_round", "operator", "signature"})
+        agreed = as_stored(self.model_dump(mode="json", exclude=left_out))
+        for key in ("nonce", "process", "directed"):
+            if not agreed.get(key):
+                agreed.pop(key, None)  # as before there was such a key
+        if self.operator:
+            agreed["shares"] = self.parts
+        else:
+            agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
         text = json.dumps(agreed, sort_keys=True, default=str)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
@@ -180,15 +208,22 @@ class NetworkFile(TrainingConfig):
     def network_spec(self, byzantine: Sequence[int] = ()) -> dict[str, Any]:
         """The graph as in the config of a run, with these liars."""
         graph = self.network
-        edges = np.argwhere(np.triu(graph.adjacency)).tolist()
-        spec = {"label": self.name, "edges": edges, "n": graph.n, "weights": self.weights}
+        spec = {"label": self.name, "edges": graph.links.edges().tolist(), "n": graph.n, "weights": self.weights}
+        if graph.directed:
+            spec["directed"] = True
         return {**spec, "byzantine": list(byzantine)}
+
+    def node(self, peer: int) -> int:
+        """The position of a peer, which is its node in `network`."""
+        place = bisect_left(self.ids, peer)
+        if place == len(self.ids) or self.ids[place] != peer:
+            known = f"0 to {len(self.ids) - 1}" if self.ids[-1] == len(self.ids) - 1 else ", ".join(map(str, self.ids))
+            raise ConfigError(f"network file: no peer {peer}; ids are {known}")
+        return place
 
     def entry(self, peer: int) -> PeerEntry:
         """The entry of a peer."""
-        if not 0 <= peer < len(self.peers):
-            raise ConfigError(f"network file: no peer {peer}; ids are 0 to {len(self.peers) - 1}")
-        return self.peers[peer]
+        return self.peers[self.node(peer)]
 
     def bound(self, peer: int) -> int:
         """f of a peer."""
@@ -200,46 +235,49 @@ class NetworkFile(TrainingConfig):
         return peer if share is None else share
 
     def remotes(self, peer: int) -> dict[int, Remote]:
-        """A peer's neighbours: their addresses and keys."""
-        return {int(j): Remote(self.peers[j].address, self.peers[j].public_key) for j in self.network.neighbours(peer)}
+        """A peer's neighbours, or whomever it may ever meet: their addresses and keys."""
+        node, links = self.node(peer), self.network.links
+        met = np.union1d(links.of(node), links.receiver[links.sender == node])
+        if self.meetings is not None and any(one.replaces for one in self.meetings.processes):
+            met = np.setdiff1d(np.arange(len(self.peers)), [node])
+        near = [self.peers[other] for other in met.tolist()]
+        return {entry.id: Remote(entry.address, entry.public_key) for entry in near}
+
+    def weights_of(self, peer: int) -> dict[int, float]:
+        """The mixing weights of a peer's neighbours."""
+        return dict(zip(self.remotes(peer), self.network.neighbour_weights(self.node(peer)).tolist(), strict=True))
 
     def check(self) -> NetworkFile:
         """This file, after checking everything that could stop a peer later."""
-        ids = [entry.id for entry in self.peers]
-        if ids != list(range(len(ids))):
-            raise ConfigError(f"network file: peers must have the ids 0 to {len(ids) - 1} in order, got {ids}")
-        for entry in self.peers:
-            if not is_public_key(entry.public_key):
-                raise ConfigError(f"network file: public_key of peer {entry.id} is not a key; see byzmesh keygen")
-            _check_address(entry)
-            if self.share(entry.id) >= (self.shares or len(ids)):
-                raise ConfigError(f"network file: share {self.share(entry.id)} of peer {entry.id} is not below shares")
-        for what in ("address", "public_key"):
-            values = [getattr(entry, what) for entry in self.peers]
-            for value in {value for value in values if values.count(value) > 1}:
-                raise ConfigError(f"network file: {what} {value} is given to two peers; each needs its own")
+        check_peers(self.peers)
+        ids = self.ids
+        for peer in ids:
+            if self.share(peer) >= self.parts:
+                raise ConfigError(
+                    f"network file: share of peer {peer} must be below shares = {self.parts}, got {self.share(peer)}"
+                )
+        if (self.epoch or self.from_round) and not self.operator:
+            raise ConfigError("network file: epoch and from_round need an operator; sign it with byzmesh peers sign")
+        if self.operator and self.meetings is not None:
+            raise ConfigError("network file: process and directed exclude an operator; leave one of them out")
+        if self.from_round >= self.rounds:
+            raise ConfigError(
+                f"network file: from_round must be below rounds = {self.rounds}, got {self.from_round}; it would "
+                "never be in force"
+            )
         codec(self.wire)
         if isinstance(self.f, dict) and sorted(self.f) != ids:
             raise ConfigError("network file: f must be one number or name every peer")
         bounds = np.array([self.bound(peer) for peer in ids], np.int64)
         if bounds.min() < 0:
             raise ConfigError(f"network file: f must be at least 0, got {bounds.min()}")
-        check_feasible(self.made_rule, bounds, self.network.degree, np.arange(len(ids)))
+        degree = self.network.degree if self.meetings is None else self.meetings.degree
+        if degree is not None:
+            check_feasible(self.made_rule, bounds, degree, np.array(ids))
         if self.made_local.variance != "none" and self.made_problem.sampled is False:
             raise not_sampled(self.made_local.variance)
         _ = self.made_metrics, self.patience, self.schedule, self.made_local
         return self
-
-
-def _check_address(entry: PeerEntry) -> None:
-    host, _, port = entry.address.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ConfigError(f"network file: address of peer {entry.id} must be host:port, got {entry.address!r}")
-    if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        raise ConfigError(
-            f"network file: address of peer {entry.id} must have an IPv6 host in brackets, [{host}]:{port}, "
-            f"got {entry.address!r}"
-        )
 
 
 def network_file(content: Mapping[str, Any], folder: str | Path = ".") -> NetworkFile:
@@ -284,8 +322,23 @@ def is_network_file(path: str | Path) -> bool:
 
 
 def load_network(path: str | Path) -> NetworkFile:
-    """The network file at `path`."""
-    return network_file(read_yaml(path, ids=True, way_out="give the path of a network file"), Path(path).parent)
+    """The network file at `path`; `NotSigned` if it names an operator who did not sign it as it is."""
+    path = Path(path)
+    content = read_yaml(path, ids=True, way_out="give the path of a network file")
+    if not content.get("operator"):
+        return network_file(content, path.parent)
+    return signed_network(path.read_bytes(), str(content["operator"]), path.parent)
+
+
+def signed_network(text: bytes, operator: str, folder: str | Path) -> NetworkFile:
+    """The network file in these bytes, which are not even parsed unless the operator signed them."""
+    verify(text, operator)
+    content = parse_yaml(text.decode(errors="replace"), ids=True, where="network file")
+    if content.get("operator") != operator:
+        raise NotSigned(f"network file must name its operator {operator}, got {content.get('operator')!r}")
+    made = network_file(content, folder)
+    made._text = text
+    return made
 
 
 def save_network(file: NetworkFile, path: str | Path) -> Path:

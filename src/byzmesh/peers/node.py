@@ -17,19 +17,22 @@ from byzmesh.compiled import keep_memory, limit_threads
 from byzmesh.config.paths import anchor_problem
 from byzmesh.errors import DataError, Isolated, NotWritten, PeerError
 from byzmesh.peers import condition
+from byzmesh.peers.encounters import Encounters
 from byzmesh.peers.folder import Folder
-from byzmesh.peers.identity import Keys, load_keys
+from byzmesh.peers.identity import Keyring, Keys
+from byzmesh.peers.join import join
 from byzmesh.peers.logs import Log, json_log
+from byzmesh.peers.membership import Membership, Removed
 from byzmesh.peers.metrics_page import Page
 from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import World
+from byzmesh.peers.warm import local_round, warm
 from byzmesh.problems import Task, problems
 from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint
 from byzmesh.training.evaluation import Evaluation
-from byzmesh.training.local_round import LocalRound
 from byzmesh.training.metrics import asked_for, task_means
 
 COUNTERS = ("silent", "late", "repeated", "refused", "moved_up", "suspects")
@@ -44,7 +47,7 @@ def bound_problem(file: NetworkFile, me: int, data: str | Path | None = None) ->
 
     data  a folder with the problem's data set, or a .npz or .csv file with this peer's own samples
     """
-    shares, row = file.shares or len(file.peers), file.share(me)
+    shares, row = file.parts, file.share(me)
     changes: dict[str, Any] = {}
     if data is not None:
         if "dataset" not in file.made_problem.options:
@@ -66,11 +69,6 @@ def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tu
     return problems.build(bound.pop("problem")).bind(**bound), row
 
 
-def local_round(file: NetworkFile, task: Task, row: int) -> LocalRound:
-    """The local part of a round for the peer of this row."""
-    return LocalRound(task, np.array([row], np.int64), file.schedule, file.made_local, file.seed)
-
-
 class Node:
     """One training peer. `run` runs to the last round; `stop` (set it from a signal handler) ends it after a round."""
 
@@ -78,9 +76,10 @@ class Node:
         self,
         file: NetworkFile,
         me: int,
-        keys: Keys,
+        keys: Keys | Keyring,
         *,
         out: str | Path,
+        path: str | Path | None = None,
         data: str | Path | None = None,
         task: tuple[Task, int] | None = None,
         faults: str | Path | None = None,
@@ -89,19 +88,18 @@ class Node:
         log: Log = no_log,
         world: World = MACHINE,
     ) -> None:
-        if file.entry(me).public_key != keys.public:
-            raise PeerError(f"the key file is not peer {me}'s: its public key is not the one in the network file")
-        self.file, self.me, self.log, self.world = file, me, log, world
+        self.me, self.log, self.world = me, log, world
+        keyring = keys if isinstance(keys, Keyring) else Keyring(keys)
         self.folder = Folder(out, me, log)
         try:
-            self._set_up(keys, data, task, faults, metrics_port, start_from)
+            self.membership = Membership(file, me, keyring, world.now, log, path=path, out=out)
+            self._set_up(data, task, faults, metrics_port, start_from)
         except BaseException:
             self.folder.close()
             raise
 
     def _set_up(
         self,
-        keys: Keys,
         data: str | Path | None,
         task: tuple[Task, int] | None,
         faults: str | Path | None,
@@ -122,16 +120,18 @@ class Node:
         self._reported = 0.0
         self._saved = self.world.now()
         self._faults = None if faults is None else Path(faults)
-        remotes = file.remotes(me)
+        self.meet = Encounters(file.meetings, file.weights, me) if file.meetings else None
         keep_memory()
         self.peer = Peer(
             self.model[0],
-            remotes,
+            file.remotes(me),
             file.made_rule,
             me=me,
             address=file.entry(me).address,
-            keys=keys,
-            weights=dict(zip(remotes, file.network.neighbour_weights(me).tolist(), strict=True)),
+            keys=self.membership.keys,
+            weights=None if self.meet else file.weights_of(me),
+            meet=self.meet,
+            open_links=file.open_links,
             f=file.bound(me),
             run=file.run,
             wire=file.wire,
@@ -140,19 +140,30 @@ class Node:
             rounds=file.rounds,
             log=log,
             world=world,
+            membership=self.membership,
         )
         try:
-            self._restore()
+            self._joins = not self._restore() and start_from is None and file.epoch > 0
             self.page = None if metrics_port is None else self._page(metrics_port)
         except BaseException:
             self.peer.close(0.0)
             raise
 
+    @property
+    def file(self) -> NetworkFile:
+        """The network file in force."""
+        return self.membership.file
+
     def run(self) -> None:
-        """Train to the last round, or until `stop`; then checkpoint and leave."""
+        """Train to the last round, until `stop`, or until it is no member any more; then checkpoint and leave."""
         try:
             with limit_threads(self.file.threads):
-                self._train()
+                try:
+                    if self._joins:
+                        self._join()
+                    self._train()
+                except Removed as error:
+                    self.log("removed", round=self.peer.round, text=str(error))
             self.save()
             self._report(force=True)
             self.peer.leave(self.file.timeouts.linger, lambda: self.stop)
@@ -169,10 +180,20 @@ class Node:
             if self.page is not None:
                 self.page.close()
 
+    def _join(self) -> None:
+        """Start from the neighbours' models, in a run under way."""
+        model = join(self.peer, self.file.timeouts.alone, lambda: self.stop)
+        if model is not None:
+            self.model = model[None, :].copy()
+            self.local_round.start(self.model)
+
     def _train(self) -> None:
         if self.peer.round == 0:
             self._evaluate()
         while self.peer.round < self.file.rounds and not self.stop:
+            if self.membership.unsaved:
+                self.membership.unsaved = False
+                self.save()
             self._inject()
             self.step()
             self.ended = self.world.now()
@@ -199,10 +220,13 @@ class Node:
     def step(self) -> None:
         """One round."""
         k, local = self.peer.round, self.local_round
+        if self.meet is not None and not self.meet(k).active:
+            self.peer.skip()
+            return
         half = local.half_steps(self.model, k)
         losses = local.losses(k) if self.peer.rule.needs_loss else None
         outcome = self.peer.advance(half[0], self.model[0], local.schedule(k), losses)
-        self.model = local.apart(outcome.models)
+        self.model = local.outer(self.model, local.apart(outcome.models))
 
     def _inject(self) -> None:
         """Faults of a drill: neighbours cut off by a partition, a delay in every round."""
@@ -260,22 +284,29 @@ class Node:
         if isinstance(peer.state, np.ndarray):
             arrays["state/rule"] = peer.state
         facts = {"run": self.file.run, "peer": self.me, "round": peer.round, "bound": self._bound}
+        facts["neighbours"] = peer.neighbours
         self.folder.save(arrays, facts)
         self._saved = self.world.now()
 
-    def _restore(self) -> None:
+    def _restore(self) -> bool:
+        """Continue from the checkpoint; whether there is one."""
         found = self.folder.load()
         if found is None:
-            return
+            return False
         arrays, metadata = found
         if metadata.get("run") != self.file.run or metadata.get("peer") != self.me:
             raise DataError(f"checkpoint {self.folder.checkpoint} belongs to another run or peer; choose another --out")
         self.model = arrays["model"]
         self.peer.round = int(metadata["round"])
-        self.peer.ignored, self.peer.used = arrays["ignored"], arrays["used"]
+        former = metadata.get("neighbours", self.peer.neighbours)
+        for slot, neighbour in enumerate(self.peer.neighbours):
+            if neighbour in former:
+                self.peer.ignored[slot] = arrays["ignored"][former.index(neighbour)]
+                self.peer.used[slot] = arrays["used"][former.index(neighbour)]
         self.peer.state = arrays.get("state/rule")
         self.local_round.resume(arrays)
         self.log("resumed", round=self.peer.round)
+        return True
 
 
 def _warm(path: str | Path, model: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -297,12 +328,17 @@ def run_peer(
     start_from: str | Path | None = None,
 ) -> None:
     """Run a peer of a network file in this process until the last round; SIGTERM or SIGINT end it after the round."""
+    file = load_network(network)
+    task = bind_share(file, me, data)
+    warm(file, *task)
     node = Node(
-        load_network(network),
+        file,
         me,
-        load_keys(key),
+        Keyring(key),
         out=out,
+        path=network,
         data=data,
+        task=task,
         metrics_port=metrics_port,
         start_from=start_from,
         log=json_log(me),

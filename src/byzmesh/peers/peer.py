@@ -12,18 +12,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.budget import Budget, CutOffs
+from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
-from byzmesh.peers.rounds import Patience, Rounds
+from byzmesh.peers.renewal import Renewal
+from byzmesh.peers.rounds import APART, Patience, Rounds
 from byzmesh.peers.sockets import MACHINE
-from byzmesh.peers.transport import QUEUE, Remote, World
-from byzmesh.peers.wire import EVERYONE, Format, WireError
+from byzmesh.peers.transport import OPEN_LINKS, QUEUE, Remote, World
+from byzmesh.peers.wire import EVERYONE, Format, WireError, carries_file, decode_file, encode_file, peak
 from byzmesh.round import Round
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
@@ -32,11 +34,11 @@ from byzmesh.rules.inbox import make_inbox, sent_by
 from byzmesh.rules.interop import Bridge
 from byzmesh.types import Array, Floats
 
-RENEW = 10.0
-"""Seconds of listening without a message after which a connection is reopened: ZeroMQ does not retry by itself after a
-garbled handshake, or after a frame above the size limit. Local work does not count: nobody listens meanwhile."""
+if TYPE_CHECKING:
+    from byzmesh.peers.membership import Membership
 
-
+AHEAD = 3
+"""On a network that changes: rounds for which links are opened in advance."""
 LARGEST = 1e6
 """A message's largest coordinate may be this many times that of the peer's own vector, or of 1; beyond, it is scaled
 down."""
@@ -57,7 +59,10 @@ class Peer:
     f           bound on the lying neighbours
     run         a number that is the same for all peers of a run; messages of another run are refused
     wire        "raw", "float16" or "int8"
+    meet        round -> `Encounter`, on a network that changes; neighbours are then all that it may ever hear or tell
+    open_links  with `meet`: neighbours listened to at a time, besides those of the rounds to come
     world       where messages and the time come from: this machine, or a virtual world in tests
+    membership  signed network files that change neighbours, keys and f between two rounds
 
     >>> from byzmesh.peers.identity import new_keys
     >>> with Peer(np.ones(2), {}, "mean", me=0, address="127.0.0.1:*", keys=new_keys()) as lonely:
@@ -81,9 +86,13 @@ class Peer:
         patience: Patience | None = None,
         seed: int = 0,
         rounds: int = 0,
+        meet: Callable[[int], Encounter] | None = None,
+        open_links: int = OPEN_LINKS,
         log: Callable[..., None] = no_log,
         world: World = MACHINE,
+        membership: Membership | None = None,
     ) -> None:
+        self.membership = membership
         self.me, self.f, self.seed, self.total = me, f, seed, rounds
         self.world = world
         self.rule = make_rule(rule)
@@ -96,13 +105,19 @@ class Peer:
         }
         if me in remotes:
             raise ConfigError(f"neighbours must not contain the peer's own id {me}")
+        self.remotes = remotes
         self.neighbours = sorted(remotes)
         count = len(self.neighbours)
-        check_feasible(self.rule, np.array([f]), np.array([count]), np.array([me]), all_arrive=False)
+        self.meet, self.open_links = meet, open_links
+        if meet is None:
+            check_feasible(self.rule, np.array([f]), np.array([count]), np.array([me]), all_arrive=False)
         self.weight = _weights(weights, self.neighbours)
+        self._bound, self._receiver = np.array([f]), np.array([me])
         self.form = Format(run, len(mine), str(mine.dtype), wire)
         self.log = log
-        self.rounds = Rounds(self.neighbours, f, patience or Patience())
+        self.rounds = Rounds(
+            self.neighbours, f, patience or Patience(), None if meet is None else lambda round: meet(round).senders
+        )
         self.budget = Budget(self.neighbours, self.world.now())
         self.round = 0
         """The next round to exchange."""
@@ -123,14 +138,17 @@ class Peer:
         self.blocked: set[int] = set()
         self.jumps = 0
         self.kept = 0
-        self._sent: list[bytearray] = []
+        self._sent: list[tuple[bytearray, frozenset[int] | None]] = []
         self._vector = mine
-        self._largest = LARGEST * max(1.0, float(np.abs(mine).max(initial=0.0)))
+        self._largest = LARGEST
         self._resent: dict[int, int] = {}
         self.listened = 0.0
         """Seconds spent waiting for messages."""
-        self._fresh = dict.fromkeys(self.neighbours, 0.0)
-        self.transport = world.open(me, address, keys, remotes, self.form.size, log)
+        self.renewal = Renewal(self.neighbours)
+        self._wanted: dict[int, int] = {}
+        largest = self.form.size if membership is None else membership.largest(self.form.size)
+        self.transport = world.open(me, address, keys, remotes, largest, log)
+        self._reach_out(0)
 
     def __enter__(self) -> Peer:
         return self
@@ -188,15 +206,17 @@ class Peer:
         own = sent_by(self.rule, half, start)
         if len(own) != self.form.dimension:
             raise ConfigError(f"vector must keep its {self.form.dimension} coordinates, got {len(own)}")
-        if not np.isfinite(half).all() or not np.isfinite(own).all():
+        largest = peak(own)
+        if largest == np.inf or (own is not half and peak(half) == np.inf):
             raise PeerError(f"peer {self.me}: its own model is not finite in round {self.round}; lower the step size")
+        self._largest = LARGEST * max(1.0, largest)
         messages, present = self.gather(own)
         inbox = make_inbox(
             self.rule,
             half[None, :],
-            weight=self.weight,
-            f=np.array([self.f]),
-            receiver=np.array([self.me]),
+            weight=self.weight if self.meet is None else self.meet(self.round).weight_over(self.neighbours),
+            f=self._bound,
+            receiver=self._receiver,
             messages=messages,
             present=np.concatenate([[True], present])[None, :],
             round=Round(number=self.round, total=self.total, step_size=step_size, seed=self.seed),
@@ -212,7 +232,6 @@ class Peer:
     def gather(self, own: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Send its own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
         self._vector = own
-        self._largest = LARGEST * max(1.0, float(np.abs(own).max()))
         # what came during the local work: whoever fell behind moves up before it sends
         for _ in range(QUEUE):
             if not self.pump(0.0):
@@ -244,16 +263,44 @@ class Peer:
             self.log("moved up", round=self.round, to=round)
             self.jumps += 1
             self.round = round
+        epoch = 0
+        if self.membership is not None:
+            self.membership.enter(self, round)
+            epoch = self.membership.tag
         self.rounds.begin(round, self.world.now())
-        for neighbour in self.transport.connected:
-            if self.listened - self._fresh[neighbour] > RENEW:
-                self._fresh[neighbour] = self.listened
-                self.transport.disconnect(neighbour)
-                self.transport.connect(neighbour)
+        encounter = None if self.meet is None else self.meet(round)
+        if encounter is not None:
+            self._reach_out(round)
         # the previous round's message is kept too: a neighbour that joins late may be one round behind
-        self._sent = [*self._sent[-1:], self.form.encode(self._vector, self.me, round, EVERYONE)]
+        message = self.form.encode(self._vector, self.me, round, EVERYONE, epoch)
+        readers = None if encounter is None else frozenset(encounter.readers)
+        # so may one of a changing network, by more rounds
+        self._sent = [*self._sent[(-1 if readers is None else -APART) :], (message, readers)]
         self._resent.clear()
-        self.transport.send(self._sent[-1])
+        if readers is None:
+            self.transport.send(message)
+        else:
+            for reader in sorted(readers):
+                self.transport.send(self.form.readdress(message, reader))
+
+    def skip(self) -> None:
+        """Sleep through a round."""
+        self.round += 1
+
+    def _reach_out(self, round: int) -> None:
+        """Listen to those who are due in the next rounds, and to no more than `open_links` others."""
+        if self.meet is None:
+            return
+        soon = dict.fromkeys(n for k in range(round, round + AHEAD) for n in self.meet(k).senders)
+        connected = set(self.transport.connected)
+        for neighbour in soon:
+            self._wanted[neighbour] = round
+            if neighbour not in connected and neighbour not in self.cut_off and neighbour not in self.blocked:
+                self.renewal.heard(neighbour, self.listened)
+                self.transport.connect(neighbour)
+        others = sorted(connected - set(soon), key=lambda neighbour: (self._wanted.get(neighbour, -1), neighbour))
+        for neighbour in others[: max(0, len(others) - self.open_links)]:
+            self.transport.disconnect(neighbour)
 
     def pump(self, seconds: float) -> bool:
         """Receive messages for `seconds`, and serve neighbours that have just joined; whether any message came."""
@@ -269,23 +316,33 @@ class Peer:
             self.budget.renew(neighbour, now)
             if neighbour not in self.blocked:
                 self.transport.connect(neighbour)
+        for neighbour in self.renewal.due(self.listened):
+            if neighbour in self.transport.connected:
+                self.transport.disconnect(neighbour)
+                self.transport.connect(neighbour)
         self.listening.update(joined)
         for neighbour in joined:
+            if self.membership is not None:
+                self.membership.joined(neighbour)
             # at most twice a round: a neighbour that keeps reconnecting must not make this peer send endlessly
             if self._resent.setdefault(neighbour, 0) < 2:
                 self._resent[neighbour] += 1
-                for message in self._sent:
-                    self.transport.send(self.form.readdress(message, neighbour))
+                for message, readers in self._sent:
+                    if readers is None or neighbour in readers:
+                        self.transport.send(self.form.readdress(message, neighbour))
         return bool(messages)
 
     def _take(self, neighbour: int, data: Any, now: float) -> None:
-        self._fresh[neighbour] = self.listened
+        self.renewal.heard(neighbour, self.listened)
         if neighbour in self.cut_off or neighbour in self.blocked:
             return
         if not self.budget.spend(neighbour, self.rounds.trusted, now):
             self._cut(neighbour, "floods")
             return
         try:
+            if self.membership is not None and carries_file(data):
+                self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
+                return
             message = self.form.decode(data, neighbour, self._largest)
             if 0 < self.total <= message.round:
                 raise WireError("round", f"message is of round {message.round}, the last is {self.total - 1}")
@@ -295,6 +352,14 @@ class Peer:
                 self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
             return
         self.rounds.offer(neighbour, message.round, message.vector, now)
+        if self.membership is not None and message.epoch != self.membership.tag:
+            self._tell(neighbour, now)
+
+    def _tell(self, neighbour: int, now: float) -> None:
+        """Send a network file to a neighbour that knows others."""
+        text = self.membership.for_neighbour(neighbour, now) if self.membership is not None else None
+        if text is not None:
+            self.transport.send(encode_file(text, self.form.run, self.me, neighbour))
 
     def _cut(self, neighbour: int, reason: str) -> None:
         if neighbour in self.cut_off:
@@ -302,6 +367,27 @@ class Peer:
         seconds = self.cut_off.begin(neighbour, self.world.now())
         self.transport.disconnect(neighbour)
         self.log("cut off", neighbour=neighbour, reason=reason, seconds=seconds, round=self.round)
+
+    def change(self, neighbours: Mapping[int, Remote], weights: Mapping[int, float], f: int, strange: set[int]) -> None:
+        """Go on with other neighbours, weights or f, between two rounds; model and round stay.
+
+        strange  neighbours that are new, or have another key: nothing is known of them
+        """
+        gone = (self.remotes.keys() - neighbours.keys()) | strange
+        counts = {j: (self.ignored[slot], self.used[slot]) for slot, j in enumerate(self.neighbours) if j not in gone}
+        self.remotes, self.neighbours = dict(neighbours), sorted(neighbours)
+        self.f, self._bound, self.weight = f, np.array([f]), _weights(weights, self.neighbours)
+        table = np.array([counts.get(j, (0, 0)) for j in self.neighbours], np.int64).reshape(-1, 2)
+        self.ignored, self.used = table.T.copy()
+        self.refused = {j: self.refused[j] if j in counts else Counter() for j in self.neighbours}
+        self.budget.keep(self.neighbours, self.world.now())
+        self.cut_off.forget(gone)
+        for whom in (self.listening, self.lost, self.blocked):
+            whom -= gone
+        self.renewal.keep(self.neighbours)
+        for neighbour in self.neighbours:
+            if neighbour in self.cut_off or neighbour in self.blocked:
+                self.transport.disconnect(neighbour)
 
     def block(self, neighbours: set[int]) -> None:
         """Close the connections to these neighbours until told otherwise (drills: a partition of the network)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,12 @@ from byzmesh.config.schema import TRAINING
 from byzmesh.config.yaml import read_yaml
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
+from byzmesh.networks.processes import Process, process
+from byzmesh.networks.processes.quantile import Quantile
 from byzmesh.networks.weights import schemes
 from byzmesh.peers.network_file import NetworkFile, network_file
 from byzmesh.plugins import seen_from
+from byzmesh.rules.base import rules
 
 
 def addresses(host_map: str, peers: int) -> dict[int, str]:
@@ -51,7 +54,9 @@ def plan_network(
             copied to other machines
     more    further keys of the file (wire, timeouts, checkpoint_seconds)
     """
+    changing = process(config.get("process"))
     if config["attack"]["name"] == "none":
+        changing = [one.among(graph.honest) if one.among else one for one in changing]
         graph = graph.honest_only()
     n, honest = graph.n, graph.honest.tolist()
     missing = [peer for peer in range(n) if peer not in public_keys or peer not in where]
@@ -68,11 +73,13 @@ def plan_network(
                 {"id": peer, "address": where[peer], "public_key": public_keys[peer], "share": share[peer]}
                 for peer in range(n)
             ],
-            "edges": graph.links.both_ways().tolist(),
+            "edges": graph.links.edges().tolist(),
+            **({"directed": True} if graph.directed else {}),
             "weights": graph.weights if graph.weights in schemes.names() else graph.mixing.tolist(),
-            "f": _bounds(config["f"], graph),
+            "f": _bounds(config["f"], graph, changing, config["rounds"], rules.build(config["rule"]).largest_f),
             "shares": len(honest),
             **{key: config[key] for key in TRAINING if key in config},
+            **({"process": [{"name": one.name, **one.options} for one in changing]} if changing else {}),
             "problem": problem_seen_from(folder, config["problem"]),
             "plugins": seen_from(folder, config.get("plugins", ())),
             **more,
@@ -81,12 +88,23 @@ def plan_network(
     )
 
 
-def _bounds(f: Any, graph: Network) -> int | dict[int, int]:
+def _bounds(
+    f: Any, graph: Network, changing: Sequence[Process], rounds: int, largest: Callable[[int], int]
+) -> int | dict[int, int]:
     """f of every peer; for lying peers, the true number of their lying neighbours."""
     if isinstance(f, int):
         return f
+    quantile = Quantile.of(f)
+    if quantile is not None:
+        return quantile.bound(changing, graph, rounds)
+    if changing and isinstance(f, (str, Mapping)):
+        if len(graph.byzantine) == 0:
+            return 0
+        raise ConfigError(
+            f"f {f} differs from round to round, and peers do not know who lies; give a number or quantile"
+        )
     bounds = graph.links.count(graph.lies)
     if f == "max":
         return int(graph.bounds("max")[0])
-    bounds[graph.honest] = graph.bounds(f)
+    bounds[graph.honest] = graph.bounds(f, largest)
     return {peer: int(bound) for peer, bound in enumerate(bounds)}

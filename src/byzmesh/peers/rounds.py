@@ -25,12 +25,16 @@ answer, and its time is not started anew.
 
 Kept per neighbour: its messages of this round and the next, the two newest beyond (which a peer needs after moving up),
 and the newest late one.
+
+On a network that changes, `due` names the neighbours whose messages belong to a round; all of the above is about these.
+A message of a round in which its sender is not due is dropped. Peers that rarely hear each other are often a few rounds
+apart: a difference of up to `APART` moves nobody, and messages that far ahead are kept.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +51,10 @@ WINDOW = 64
 GRACE = 1.0 / 3.0
 """The grace period as a part of the usual round."""
 _BEYOND = 2
+APART = 8
+"""Rounds that peers of a changing network may be apart."""
+Due = Callable[[int], Sequence[int]]
+"""Round -> the neighbours whose messages belong to it."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +87,12 @@ class Rounds:
     (True, array([ True,  True, False]))
     """
 
-    def __init__(self, neighbours: Sequence[int], f: int, patience: Patience) -> None:
+    def __init__(self, neighbours: Collection[int], f: int, patience: Patience, due: Due | None = None) -> None:
         self.neighbours = sorted(neighbours)
         self.f = f
+        self._due_in = due
+        self.due: Sequence[int] = self.neighbours
+        """The neighbours whose messages belong to this round."""
         self.patience = patience
         self.round = 0
         self.lengths: deque[float] = deque(maxlen=WINDOW)
@@ -91,38 +102,66 @@ class Rounds:
         self.heard: dict[int, float] = {}
         """When each neighbour was last heard; the start for those never heard."""
         self.verdicts: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
-        # with fewer than 2 f + 1 neighbours no rule of waiting can bear f liars: then it bears what it can
-        self._bears = min(f, max(0, len(self.neighbours) - 1) // 2)
+        self._bears = self._borne()
         self._held: dict[int, dict[int, Array]] = {neighbour: {} for neighbour in self.neighbours}
         self._late: dict[int, tuple[int, Array]] = {}
         self._used = dict.fromkeys(self.neighbours, -1)
         self._missed = dict.fromkeys(self.neighbours, 0)
         self._answered: dict[int, float] = {}
         self._begun = 0
+        self._usual = 0.0
+        self._patient_for = patience.start
+        self._trusted = -1
         self._open = False
         self._moved = False
         self._started = 0.0
         self._needed: int | None = None
         self._grace = 0.0
 
+    def change(
+        self, neighbours: Collection[int], f: int, patience: Patience, strange: Collection[int], now: float
+    ) -> None:
+        """Go on with other neighbours.
+
+        Nothing is kept of those who are gone, nor of the `strange` ones: new, or with another key. Nobody waits for a
+        strange one before it is heard.
+        """
+        fresh = Rounds(neighbours, f, patience)
+        for name in ("seen", "heard", "verdicts", "_held", "_late", "_used", "_missed", "_answered"):
+            table = getattr(fresh, name)
+            table |= {j: known for j, known in getattr(self, name).items() if j in fresh.seen and j not in strange}
+            setattr(self, name, table)
+        self.neighbours = self.due = fresh.neighbours
+        self.f, self.patience, self._bears = f, patience, fresh._bears
+        self._trusted = self._honest_round()
+        for neighbour in strange:
+            self.heard[neighbour] = now - self._patient_for
+            self._missed[neighbour] = SILENT_AFTER
+
     def begin(self, round: int, now: float) -> None:
         """Start waiting for the messages of `round`, or move up to it; those that came early count at once."""
         if self._open:
-            for neighbour in self.neighbours:
+            for neighbour in self.due:
                 self._missed[neighbour] += neighbour not in self._answered
         else:
             if self._begun and not self._starting:
                 self.lengths.append(now - self._started)
+                middle = sorted(self.lengths)[len(self.lengths) // 2]
+                self._usual = min(middle, sum(self.lengths) / len(self.lengths))
             self._begun += 1
             self._started = now
+            self._patient_for = max(self._timeout, SILENT_AFTER * self._usual)
         self._moved = self._moved or (self._begun > 1 and round > self.round + 1)
         self.round, self._open = round, True
+        if self._due_in is not None:
+            self.due = self._due_in(round)
+            self._bears = self._borne()
         for neighbour, held in self._held.items():
             for old in sorted(number for number in held if number < round):
                 self._keep_late(neighbour, old, held.pop(old))
-        if not self.heard:
-            self.heard = dict.fromkeys(self.neighbours, now)
-        self._answered = {neighbour: now for neighbour in self.neighbours if self.seen[neighbour] >= round}
+        for neighbour in self.neighbours:
+            self.heard.setdefault(neighbour, now)
+        self._answered = {neighbour: now for neighbour in self.due if self.seen[neighbour] >= round}
         self._grace = self._grace_period()
         self._needed = self._answers_needed(now)
 
@@ -130,24 +169,33 @@ class Rounds:
         """Accept a message ("current", "early" or "late") or drop it ("repeated")."""
         counted_out = not self.lively(sender, now)
         self.heard[sender] = now
-        self.seen[sender] = round
+        if self.seen[sender] != round:
+            self.seen[sender] = round
+            self._trusted = self._honest_round()
         if counted_out:
             self._needed = self._answers_needed(now)
         verdict = self._place(sender, round, vector)
         self.verdicts[sender][verdict] += 1
-        if round >= self.round:
+        if round >= self.round and (self._due_in is None or sender in self.due):
             self._answered.setdefault(sender, now)
         return verdict
 
+    def _borne(self) -> int:
+        """How many liars the waiting bears: with fewer than 2 f + 1 neighbours, fewer than f."""
+        return min(self.f, max(0, len(self.due) - 1) // 2)
+
     def _place(self, sender: int, round: int, vector: Array) -> str:
         held = self._held[sender]
+        if self._due_in is not None and (round > self.round + APART or sender not in self._due_in(round)):
+            return "not due"
         if round < self.round:
             return "late" if self._keep_late(sender, round, vector) else "repeated"
         if round in held:
             return "repeated"
         held[round] = vector
-        for beyond in sorted(number for number in held if number > self.round + 1)[:-_BEYOND]:
-            del held[beyond]
+        if len(held) > _BEYOND and self._due_in is None:
+            for beyond in sorted(number for number in held if number > self.round + 1)[:-_BEYOND]:
+                del held[beyond]
         return "current" if round == self.round else "early"
 
     def _keep_late(self, sender: int, round: int, vector: Array) -> bool:
@@ -160,15 +208,12 @@ class Rounds:
     @property
     def expected(self) -> list[int]:
         """The neighbours whose messages usually arrive in time."""
-        return [neighbour for neighbour in self.neighbours if self._missed[neighbour] < SILENT_AFTER]
+        return [neighbour for neighbour in self.due if self._missed[neighbour] < SILENT_AFTER]
 
     @property
     def usual(self) -> float:
         """Seconds of a usual round, 0 before any: the smaller of mean and median, so that one stall does not count."""
-        if not self.lengths:
-            return 0.0
-        middle = sorted(self.lengths)[len(self.lengths) // 2]
-        return min(middle, sum(self.lengths) / len(self.lengths))
+        return self._usual
 
     @property
     def grace(self) -> float:
@@ -189,24 +234,27 @@ class Rounds:
         return self.patience.start if self._begun <= 1 else self.patience.timeout
 
     def lively(self, neighbour: int, now: float) -> bool:
-        """Whether a neighbour was heard lately, whatever it said."""
-        return now - self.heard.get(neighbour, now) < max(self._timeout, SILENT_AFTER * self.usual)
+        """Whether a neighbour was heard lately, whatever it said; one that is rarely due, whenever it was."""
+        if self._due_in is not None:
+            return self._missed[neighbour] < SILENT_AFTER
+        return now - self.heard.get(neighbour, now) < self._patient_for
 
     def _answers_needed(self, now: float) -> int | None:
         """After how many answers the grace period starts; None if so few speak that all of them may lie."""
-        lively = sum(self.lively(neighbour, now) for neighbour in self.neighbours)
+        lively = sum(self.lively(neighbour, now) for neighbour in self.due)
         if lively <= self._bears:
             return None
         spared = self._bears if self._starting else 2 * self._bears
-        return max(self._bears + 1, min(len(self.neighbours) - spared, lively - self._bears))
+        return max(self._bears + 1, min(len(self.due) - spared, lively - self._bears))
 
     def ready(self, now: float) -> bool:
         """Whether to end the round with what arrived."""
-        if not self.neighbours or now >= self.deadline:
+        if not self.due or now >= self.deadline:
             return True
         if self._needed is None or len(self._answered) < self._needed:
             return False
-        return all(neighbour in self._answered for neighbour in self.expected)
+        answered, missed = self._answered, self._missed
+        return all(neighbour in answered or missed[neighbour] >= SILENT_AFTER for neighbour in self.due)
 
     @property
     def deadline(self) -> float:
@@ -219,26 +267,40 @@ class Rounds:
     def ahead_of(self, round: int) -> int | None:
         """The round to move up to, if a peer in this round fell behind."""
         trusted = self.trusted
-        return trusted if trusted > round + 1 else None
+        return trusted if trusted > round + (1 if self._due_in is None else APART) else None
+
+    @property
+    def newest(self) -> dict[int, Array]:
+        """The newest vector of each neighbour that sent one lately."""
+        late = {j: vector for j, (_, vector) in self._late.items()}
+        return late | {j: held[max(held)] for j, held in self._held.items() if held}
 
     @property
     def trusted(self) -> int:
         """The (f + 1)-th largest round seen: some honest neighbour has reached it. -1 before any message."""
+        return self._trusted
+
+    def _honest_round(self) -> int:
         order = sorted(self.seen.values(), reverse=True)
         return order[self.f] if self.f < len(order) else -1
 
     def gather(self, dimension: int, dtype: Any = np.float64) -> tuple[Array, npt.NDArray[np.bool_]]:
         """End the round: messages (d, D) by sender id, zero if missing, and which arrived (d,)."""
         self._open = False
-        messages = np.zeros((len(self.neighbours), dimension), dtype)
+        messages = np.empty((len(self.neighbours), dimension), dtype)
         present = np.zeros(len(self.neighbours), bool)
+        due = None if self._due_in is None else set(self.due)
         for slot, neighbour in enumerate(self.neighbours):
+            if due is not None and neighbour not in due:
+                messages[slot] = 0.0
+                continue
             in_time = self.round in self._held[neighbour]
             self._missed[neighbour] = 0 if in_time else self._missed[neighbour] + 1
             late = self._late.pop(neighbour, None)
             found = (self.round, self._held[neighbour][self.round]) if in_time else late
             if found is None:
                 self.verdicts[neighbour]["silent"] += 1
+                messages[slot] = 0.0
             else:
                 self._used[neighbour], messages[slot] = found
                 present[slot] = True

@@ -35,6 +35,7 @@ OVERHEAD = 33
 _PER_FRAME = OVERHEAD + 9  # ZeroMQ's own frame header
 _HANDSHAKE = 1024  # the largest command of a handshake fits; a smaller cap would refuse everybody
 _KERNEL_BUFFER = 1 << 18
+_LINGER = 2.0  # seconds that the messages of a closed publisher have, and that its address has to get free
 _DRAIN = 4  # messages read from one neighbour before the next one's turn
 
 
@@ -67,7 +68,7 @@ class Sockets:
         """Bytes delivered by neighbour, including the overhead on the wire."""
         self.hoarding: set[int] = set()
         """Neighbours that sent bytes that never became messages."""
-        self._size, self._keys, self._log = size, keys, log
+        self._size, self._keys, self._log, self._address = size, keys, log, address
         self._context = self.zmq.Context()
         self._poller = self.zmq.Poller()
         self._subscribers: dict[int, Any] = {}
@@ -75,19 +76,54 @@ class Sockets:
         self._doorkeeper = Doorkeeper(self._context, {remote.public_key: i for i, remote in neighbours.items()}, log)
         try:
             self._publisher = self._publish(address)
-            endpoint = self._publisher.getsockopt_string(self.zmq.LAST_ENDPOINT)
-            audit = Audit(
-                split_address(endpoint)[1],
+            self._audit = Audit(
+                self._port,
                 {i: split_address(remote.address) for i, remote in neighbours.items()},
                 2 * QUEUE * (size + _PER_FRAME),
                 most_inbound=max(file_limit() // 4, 2 * len(neighbours) + 16),
             )
-            self._doorkeeper.audit = lambda: self._note(audit.check(self.received))
+            self._doorkeeper.audit = lambda: self._note(self._audit.check(self.received))
             for neighbour in self.neighbours:
                 self.connect(neighbour)
         except BaseException:
             self.close(linger=0.0)
             raise
+
+    @property
+    def _port(self) -> int:
+        return split_address(self._publisher.getsockopt_string(self.zmq.LAST_ENDPOINT))[1]
+
+    def change(self, address: str, keys: Keys, neighbours: Mapping[int, Remote]) -> None:
+        """Other neighbours, or addresses, or keys; links that stay as they are stay open."""
+        former, self.neighbours = self.neighbours, dict(neighbours)
+        anew = (address, keys) != (self._address, self._keys)
+        for neighbour in list(self._subscribers):
+            if anew or former[neighbour] != neighbours.get(neighbour):
+                self.disconnect(neighbour)
+        names = {remote.public_key: i for i, remote in neighbours.items()}
+        shut_out = self._doorkeeper.names.keys() - names.keys()
+        self._doorkeeper.names = names
+        self._address, self._keys = address, keys
+        if anew or shut_out:
+            # ZeroMQ asks for a key in the handshake only: whoever is inside stays until the publisher closes
+            self._publish_again()
+        self.received |= {i: 0 for i in neighbours if i not in self.received}
+        self._audit.change(self._port, {i: split_address(remote.address) for i, remote in neighbours.items()})
+        for neighbour in self.neighbours:
+            self.connect(neighbour)
+
+    def _publish_again(self) -> None:
+        self._poller.unregister(self._publisher)
+        self._publisher.close(int(1000 * _LINGER))
+        limit = time.monotonic() + _LINGER
+        while True:
+            try:
+                self._publisher = self._publish(self._address)
+                return
+            except PeerError:  # ZeroMQ frees an address in its own thread
+                if time.monotonic() > limit:
+                    raise
+                time.sleep(0.005)
 
     def _note(self, guilty: list[int | None]) -> None:
         for neighbour in guilty:
@@ -121,8 +157,12 @@ class Sockets:
             (zmq.RCVBUF, max(_KERNEL_BUFFER, 2 * self._size)),
             (zmq.MAXMSGSIZE, largest),
             (zmq.HANDSHAKE_IVL, 5000),
-            (zmq.HEARTBEAT_IVL, 2000),
-            (zmq.HEARTBEAT_TIMEOUT, 6000),
+            # the kernel's, not ZeroMQ's heartbeats: libzmq 4.3.5 aborts the process if one of them is due, or not
+            # answered, on a connection whose queue is full
+            (zmq.TCP_KEEPALIVE, 1),
+            (zmq.TCP_KEEPALIVE_IDLE, 5),
+            (zmq.TCP_KEEPALIVE_INTVL, 2),
+            (zmq.TCP_KEEPALIVE_CNT, 3),
             (zmq.RECONNECT_IVL, 20),
             (zmq.RECONNECT_IVL_MAX, 1000),
             (zmq.BACKLOG, 256),
@@ -184,6 +224,7 @@ class Sockets:
 
     def take(self, ready: Iterable[tuple[Any, int]]) -> Received:
         """`receive` for the sockets that a poller found ready; foreign sockets are ignored."""
+        zmq = self.zmq
         messages: list[tuple[int, Any]] = []
         joined: list[int] = []
         for socket, _ in ready:
@@ -192,10 +233,13 @@ class Sockets:
             if socket not in self._sender:
                 continue
             sender = self._sender[socket]
-            for _ in range(_DRAIN):
+            for number in range(_DRAIN):
+                # to ask is much cheaper than an exception
+                if number and not socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+                    break
                 try:
-                    frame = socket.recv(self.zmq.NOBLOCK, copy=False)
-                except self.zmq.Again:
+                    frame = socket.recv(zmq.NOBLOCK, copy=False)
+                except zmq.Again:
                     break
                 self.received[sender] += len(frame) + _PER_FRAME
                 # a message has one part: every part of anything longer is checked, and refused, separately

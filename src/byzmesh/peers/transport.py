@@ -20,6 +20,9 @@ Received = tuple[list[tuple[int, Any]], list[int]]
 QUEUE = 8
 """Messages queued per neighbour and direction."""
 
+OPEN_LINKS = 64
+"""Neighbours that a peer of a changing network listens to besides those due in the rounds to come."""
+
 
 @dataclass(frozen=True)
 class Remote:
@@ -46,6 +49,10 @@ class Transport(Protocol):
     @property
     def connected(self) -> list[int]:
         """The neighbours listened to."""
+
+    def change(self, address: str, keys: Keys, neighbours: Mapping[int, Remote]) -> None:
+        """Other neighbours, or addresses, or keys. Links that stay as they are stay open; keys that are no longer
+        anybody's are shut out at once."""
 
     def connect(self, neighbour: int) -> None:
         """Listen to a neighbour (again)."""

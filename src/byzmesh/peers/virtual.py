@@ -148,8 +148,8 @@ class VirtualWorld:
         size: int,
         log: Callable[..., None],
     ) -> VirtualTransport:
-        """The transport of peer `me`; addresses and keys do not matter here."""
-        return VirtualTransport(self, me, neighbours, size, self._running)
+        """The transport of peer `me`; addresses do not matter here, and keys are compared as they are."""
+        return VirtualTransport(self, me, keys, neighbours, size, self._running)
 
     def at(self, time: float, action: Callable[[], None]) -> None:
         """Do something at that time."""
@@ -182,9 +182,15 @@ class VirtualTransport:
     """One peer's links in the virtual world."""
 
     def __init__(
-        self, world: VirtualWorld, me: int, neighbours: Mapping[int, Remote], size: int, process: Process | None
+        self,
+        world: VirtualWorld,
+        me: int,
+        keys: Keys,
+        neighbours: Mapping[int, Remote],
+        size: int,
+        process: Process | None,
     ) -> None:
-        self.world, self.me, self.neighbours, self.size = world, me, dict(neighbours), size
+        self.world, self.me, self.keys, self.neighbours, self.size = world, me, keys, dict(neighbours), size
         self.hoarding: set[int] = set()
         self.strangers = 0
         self.guarding = True
@@ -218,16 +224,44 @@ class VirtualTransport:
         delay = self.world.link(self.world.random, self.me, neighbour, self.world.time)
         if other is None or delay is None:
             self.world.at(self.world.time + _REDIAL, lambda: self._dial(neighbour))
-        elif self.me in other.neighbours:
+        else:
             self.world.at(self.world.time + delay, lambda: other._join(self))
 
+    def _knows(self, other: VirtualTransport) -> bool:
+        """Whether the other's key is that of the neighbour it says it is."""
+        return other.me in self.neighbours and self.neighbours[other.me].public_key == other.keys.public
+
     def _join(self, reader: VirtualTransport) -> None:
+        """The handshake: a failed one is not tried again by itself, as with ZeroMQ."""
         if self._closed:
             reader._dial(self.me)
+        elif not (self._knows(reader) and reader._knows(self)):
+            self.strangers += not self._knows(reader)
         elif not reader._closed and self.me in reader._listens:
             self.readers.add(reader.me)
             self._joined.append(reader.me)
             self._wake()
+
+    def change(self, address: str, keys: Keys, neighbours: Mapping[int, Remote]) -> None:
+        former, self.neighbours = self.neighbours, dict(neighbours)
+        anew = keys != self.keys
+        for neighbour in self.connected:
+            if anew or former[neighbour] != neighbours.get(neighbour):
+                self.disconnect(neighbour)
+        self.keys = keys
+        kept = {i: remote.public_key for i, remote in neighbours.items()}
+        if anew or any(kept.get(i) != remote.public_key for i, remote in former.items()):
+            self._hang_up()
+        for neighbour in self.neighbours:
+            self.connect(neighbour)
+
+    def _hang_up(self) -> None:
+        """Every reader notices that its link is gone and dials until somebody answers."""
+        for reader in sorted(self.readers):
+            other = self.world.transports.get(reader)
+            if other is not None:
+                self.world.at(self.world.time + _REDIAL, lambda other=other: other._dial(self.me))  # type: ignore[misc]
+        self.readers.clear()
 
     def disconnect(self, neighbour: int) -> None:
         self._listens.discard(neighbour)
@@ -241,18 +275,19 @@ class VirtualTransport:
         (destination,) = struct.unpack("<H", data[:2])
         for reader in sorted(self.readers):
             other = world.transports.get(reader)
-            if destination not in (EVERYONE, reader) or other is None:
+            if destination not in (EVERYONE, reader) or other is None or not self._knows(other):
                 continue
             delay = world.link(world.random, self.me, reader, world.time)
             if delay is not None:
                 due = world.time + delay
                 if not world.reorder:
                     due = self._last[reader] = max(due, self._last.get(reader, 0.0))
-                world.at(due, lambda other=other, copy=bytes(data): other._deliver(self.me, copy))  # type: ignore[misc]
+                letter = self.me, self.keys.public, bytes(data)
+                world.at(due, lambda other=other, letter=letter: other._deliver(*letter))  # type: ignore[misc]
 
-    def _deliver(self, sender: int, data: bytes) -> None:
+    def _deliver(self, sender: int, key: str, data: bytes) -> None:
         """Frames above the exact size end a connection, full queues lose what is newest: as with ZeroMQ."""
-        if self._closed or sender not in self._listens:
+        if self._closed or sender not in self._listens or self.neighbours[sender].public_key != key:
             return
         if len(data) > self.size:
             self.disconnect(sender)
@@ -279,8 +314,4 @@ class VirtualTransport:
         self._closed = True
         if self.world.transports.get(self.me) is self:
             del self.world.transports[self.me]
-        for reader in self.readers:
-            other = self.world.transports.get(reader)
-            if other is not None:
-                # the reader notices that the link is gone and dials until somebody answers
-                self.world.at(self.world.time + _REDIAL, lambda other=other: other._dial(self.me))  # type: ignore[misc]
+        self._hang_up()

@@ -4,16 +4,21 @@
     0      2     destination: a peer's id, or 65535 for every neighbour (first, because subscriptions match a prefix)
     2      2     "bz"
     4      1     version
-    5      1     encoding: the byte of the codec (codecs.py): 1 float32, 2 float64, 3 float16, 4 int8
+    5      1     encoding: the byte of the codec (codecs.py): 1 float32, 2 float64, 3 float16, 4 int8; 0 for a file
     6      2     sender
     8      8     round
     16     8     run: hash of what all peers must agree on
     24     4     number of coordinates D
-    28     4     zero
+    28     4     epoch: a hash of the network files that the sender knows; 0 if they are not signed
     32     8     checksum of all other bytes
     40           payload, padded with zeros to a multiple of 8 bytes
 
-All integers are little-endian. Every message of a run has the same size, so a receiver knows it beforehand.
+All integers are little-endian. Every message of a run has the same size, so a receiver knows it beforehand. A signed
+network file travels in the same frame: encoding 0, D its length in bytes, no checksum, the text as it is.
+
+The version changes when a peer of the former version would misread a message; peers refuse messages of any other
+version, and count them. Version 1 of a network whose files are not signed is the same since its beginning.
+
 The checksum finds damage, not malice: CURVE authenticates what travels, and a liar may send any finite vector.
 """
 
@@ -30,6 +35,7 @@ from byzmesh.checks import choice, whole
 from byzmesh.compiled import fast
 from byzmesh.errors import PeerError
 from byzmesh.peers.codecs import Codec, codec
+from byzmesh.rules.gram.block_kernels import peak_bits
 from byzmesh.types import Array
 
 EVERYONE = 65535
@@ -38,6 +44,9 @@ HEADER = struct.Struct("<H2sBBHQQIIQ")
 VERSION = 1
 _MAGIC = b"bz"
 _CHECKSUM = 32
+_BITS = {4: (np.int32, np.int32(0x7FFFFFFF)), 8: (np.int64, np.int64(0x7FFFFFFFFFFFFFFF))}
+FILE = 0
+"""Encoding of a network file."""
 
 
 class WireError(PeerError):
@@ -55,6 +64,7 @@ class Message:
     sender: int
     round: int
     vector: Array
+    epoch: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,11 +105,11 @@ class Format:
         """Bytes of every message."""
         return HEADER.size + self.payload + -self.payload % 8
 
-    def encode(self, vector: Array, sender: int, round: int, destination: int = EVERYONE) -> bytearray:
+    def encode(self, vector: Array, sender: int, round: int, destination: int = EVERYONE, epoch: int = 0) -> bytearray:
         """The message with this (D,) vector."""
         data = bytearray(self.size)
         byte = self.codec.byte_for(self.dtype)
-        HEADER.pack_into(data, 0, destination, _MAGIC, VERSION, byte, sender, round, self.run, self.dimension, 0, 0)
+        HEADER.pack_into(data, 0, destination, _MAGIC, VERSION, byte, sender, round, self.run, self.dimension, epoch, 0)
         payload = memoryview(self.codec.encode(np.asarray(vector, self.dtype)))
         if payload.nbytes != self.payload:
             raise PeerError(
@@ -126,10 +136,10 @@ class Format:
         """
         if len(data) != self.size:
             raise WireError("size", f"message has {len(data)} bytes, {self.size} expected")
-        _, magic, version, byte, said, round, run, dimension, zero, check = HEADER.unpack_from(data)
+        _, magic, version, byte, said, round, run, dimension, epoch, check = HEADER.unpack_from(data)
         if magic != _MAGIC or version != VERSION:
             raise WireError("version", f"message starts with {magic!r} version {version}, not {_MAGIC!r} {VERSION}")
-        if byte != self.codec.byte_for(self.dtype) or zero != 0:
+        if byte != self.codec.byte_for(self.dtype):
             raise WireError("dtype", f"message has encoding {byte}, {self.codec.byte_for(self.dtype)} expected")
         if dimension != self.dimension:
             raise WireError("shape", f"message has {dimension} coordinates, {self.dimension} expected")
@@ -142,12 +152,12 @@ class Format:
             raise WireError("checksum", "message has a wrong checksum")
         payload = memoryview(data)[HEADER.size : HEADER.size + self.payload]
         vector = self._decoded(payload)
-        top = max(float(vector.max()), -float(vector.min()))  # NaN if any is
-        if not np.isfinite(top):
+        top = peak(vector)
+        if top == np.inf:
             raise WireError("finite", "message contains NaN or infinity")
         if top > largest:
             vector = vector * vector.dtype.type(largest / top)
-        return Message(sender, round, vector)
+        return Message(sender, round, vector, epoch)
 
     def _decoded(self, payload: memoryview) -> Array:
         # a liar chooses the bytes: whatever they do to a codec, the message is silence and the peer continues
@@ -158,6 +168,17 @@ class Format:
         if vector.shape != (self.dimension,):
             raise WireError("codec", f"codec {self.wire} must decode to ({self.dimension},), got {vector.shape}")
         return vector
+
+
+def peak(vector: Array) -> float:
+    """The largest absolute value of a (D,) vector of floats; infinity if it contains NaN or infinity.
+
+    >>> peak(np.array([1.0, -3.0])), peak(np.array([np.nan, 0.0], np.float32))
+    (3.0, inf)
+    """
+    integer, mask = _BITS[vector.itemsize]
+    top = float(peak_bits(vector.view(integer)[None], mask).view(vector.dtype)[0])
+    return top if top < np.inf else np.inf
 
 
 @fast
@@ -173,3 +194,30 @@ def checksum(words: Any) -> Any:
         word = (word ^ (word >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
         total += word ^ (word >> np.uint64(32))
     return total
+
+
+def encode_file(text: bytes, run: int, sender: int, destination: int) -> bytes:
+    """The frame that carries a signed network file.
+
+    >>> frame = encode_file(b"epoch: 1", run=7, sender=3, destination=4)
+    >>> carries_file(frame), decode_file(frame, run=7, sender=3)
+    (True, b'epoch: 1')
+    """
+    return HEADER.pack(destination, _MAGIC, VERSION, FILE, sender, 0, run, len(text), 0, 0) + text
+
+
+def carries_file(data: bytes | bytearray | memoryview) -> bool:
+    """Whether the frame claims to carry a network file, not a vector."""
+    return len(data) > HEADER.size and data[5] == FILE
+
+
+def decode_file(data: bytes | bytearray | memoryview, run: int, sender: int) -> bytes:
+    """The text of the file that `sender` sent; `WireError` if the frame is not one. Nobody vouches for it yet."""
+    _, magic, version, byte, said, _, of_run, length, _, _ = HEADER.unpack_from(data)
+    if (magic, version, byte) != (_MAGIC, VERSION, FILE):
+        raise WireError("version", f"file starts with {magic!r} version {version}, not {_MAGIC!r} {VERSION}")
+    if (said, of_run) != (sender, run):
+        raise WireError("run", f"file of {sender} says it is from {said} and run {of_run:x}, not {run:x}")
+    if HEADER.size + length != len(data):
+        raise WireError("size", f"file has {len(data) - HEADER.size} bytes, {length} expected")
+    return bytes(memoryview(data)[HEADER.size :])

@@ -64,7 +64,7 @@ def picture(net: Network, title: str) -> Picture | None:
     spots = positions(net)
     low, high = spots.min(axis=0), spots.max(axis=0)
     scaled = (spots - (low + high) / 2.0) / max(float((high - low).max()), 1e-9) + 0.5
-    links = net.links.both_ways().tolist()
+    links = net.links.edges().tolist()
     return Picture(
         title,
         tuple((round(x, 4), round(1.0 - y, 4)) for x, y in scaled.tolist()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.checks import whole
+from byzmesh.checks import fraction, whole
 from byzmesh.errors import ConfigError, InfeasibleBound
+from byzmesh.heaviest import most_within
 from byzmesh.round import FIRST, Round
 from byzmesh.rules.base import Rule, normalised, rules
 from byzmesh.rules.feasible import Feasible
-from byzmesh.rules.inbox import make_inbox
+from byzmesh.rules.gram.pool import peaks
+from byzmesh.rules.inbox import FARTHEST, make_inbox
 from byzmesh.rules.interop import Bridge
+from byzmesh.rules.prepared import Prepared, prepare
 from byzmesh.types import Booleans, Floats, Integers
 
 
@@ -104,8 +108,9 @@ def aggregate(
     received: Any,
     /,
     weights: npt.ArrayLike | None = None,
-    f: int = 1,
+    f: int | None = None,
     *,
+    b: float | None = None,
     previous: Any = None,
     centre: Any = None,
     round: Round = FIRST,
@@ -117,7 +122,8 @@ def aggregate(
     own       (D,) NumPy or torch, on any device; the result has the same type, dtype and device
     received  (d, D), or a list of d vectors (None for a missing message), in the order of sender ids
     weights   (d + 1,) mixing weights, own first (default: equal)
-    f         bound on how many of the received vectors are lies
+    f         bound on how many of the received vectors are lies (default 1)
+    b         instead of f: bound on what they weigh together
     previous  (D,) its own model before the gradient step (SimRew, ByRDiE, DRSA with at="start")
     centre    (D,) centred clipping's memory, its previous output (a string is CC's option of that name)
     round     its number, the step size (DRSA), the seed (bucketing)
@@ -133,14 +139,19 @@ def aggregate(
         options, centre = {**options, "centre": centre}, None
     elif centre is not None and not isinstance(rule, Rule):
         options = {"centre": "memory", **options}
-    chosen = make_rule(rule, **options)
+    chosen = make_rule(rule, **options) if options or not isinstance(rule, str) else _named(rule)
     bridge = Bridge(own, "own")
     mine = bridge.vector(own)[None, :]
     messages, arrived = _messages(bridge, received, mine.shape[1])
     neighbours = len(arrived)
     weight = _weights(weights, neighbours)
-    whole("f", f, 0)
-    bound = np.array([f], np.int64)
+    bound, room = _bound(chosen, f, b, weight)
+    usual = arrived.all() and previous is None and centre is None and loss is None and room is None
+    if usual and isinstance(mine, np.ndarray):
+        prepared = _alone(chosen, weight, int(bound[0]), mine)
+        found = None if prepared is None else prepared.apply(mine, peaks(mine), round, None, messages)
+        if found is not None:
+            return bridge.back(found[0][0])
     check_feasible(chosen, bound, np.array([neighbours]), np.zeros(1, np.int64))
     start = None if previous is None else bridge.vector(previous)[None, :]
     inbox = make_inbox(
@@ -148,6 +159,7 @@ def aggregate(
         mine,
         weight=weight,
         f=bound,
+        b=room,
         receiver=np.zeros(1, np.int64),
         messages=messages,
         present=np.concatenate([[True], arrived])[None, :],
@@ -167,6 +179,58 @@ def aggregate(
     state = chosen.init(mine) if centre is None else bridge.vector(centre)[None, :]
     outcome, _ = chosen.apply(inbox, state)
     return bridge.back(outcome.models[0])
+
+
+class _Kept(threading.local):
+    """What earlier calls of a thread have made; a prepared rule has room for one call at a time."""
+
+    most = 64
+
+    def __init__(self) -> None:
+        self.rules: dict[str, tuple[object, Rule]] = {}
+        self.prepared: dict[tuple[Any, ...], tuple[Rule, Prepared | None]] = {}
+
+
+_kept = _Kept()
+
+
+def _named(name: str) -> Rule:
+    """The rule of a name without options, made once for as long as the name stands for the same."""
+    entry, _ = rules.options_of(name, {})
+    if name not in _kept.rules or _kept.rules[name][0] is not entry:
+        _kept.rules[name] = entry, make_rule(name)
+    return _kept.rules[name][1]
+
+
+def _alone(rule: Rule, weight: Floats, f: int, own: Any) -> Prepared | None:
+    """What does not change from call to call for a rule, its f, and a worker with so many neighbours of these weights.
+
+    None if f is too large for the rule, which is then said, and where a rule cannot be prepared.
+    """
+    key = id(rule), f, weight.tobytes(), own.dtype.char, own.shape[1]
+    if key not in _kept.prepared:
+        if len(_kept.prepared) >= _kept.most:
+            _kept.prepared.clear()
+        _kept.prepared[key] = rule, _prepare(rule, weight, f, own)  # with the rule, so that its id stays its own
+    return _kept.prepared[key][1]
+
+
+def _prepare(rule: Rule, weight: Floats, f: int, own: Any) -> Prepared | None:
+    neighbours = weight.shape[1] - 1
+    if rule.consists_of is None or rule.sends != "half" or rule.needs_previous or rule.needs_loss or not neighbours:
+        return None
+    if rule.feasible is not None and f > min(rule.largest_f(neighbours), max(0, rule.feasible.resisted(neighbours))):
+        return None
+    nothing = np.zeros((neighbours + 1, 1), own.dtype)
+    inbox = make_inbox(
+        rule,
+        nothing[:1],
+        weight=weight,
+        f=np.array([f], np.int64),
+        receiver=np.zeros(1, np.int64),
+        messages=nothing[1:],
+    )
+    return None if rule.init(nothing[:1]) is not None else prepare(rule, inbox, own.shape[1], FARTHEST)
 
 
 def _messages(bridge: Bridge, received: Any, dimension: int) -> tuple[Any, Booleans]:
@@ -192,6 +256,17 @@ def _weights(weights: npt.ArrayLike | None, neighbours: int) -> Floats:
     if not np.all(np.isfinite(weight)) or weight.min() < 0.0 or abs(weight.sum() - 1.0) > 1e-6:
         raise ConfigError(f"weights must be at least 0 and sum to 1, got a sum of {weight.sum():.6g}; divide by it")
     return normalised(weight[None, :])
+
+
+def _bound(rule: Rule, f: int | None, b: float | None, weight: Floats) -> tuple[Integers, Floats | None]:
+    """((1,) f, (1,) b): with b, as many of the lightest vectors as it allows, the rule too, and one is left."""
+    if b is None:
+        return np.array([whole("f", 1 if f is None else f, 0)], np.int64), None
+    if f is not None:
+        raise ConfigError("give f, how many received vectors are lies, or b, how much they weigh: one of the two")
+    room, neighbours = np.array([fraction("b", b, one=False)]), weight.shape[1] - 1
+    most = most_within(weight[:, 1:], np.array([neighbours]), room)
+    return np.minimum(most, max(0, min(neighbours - 1, rule.largest_f(neighbours)))), room
 
 
 def _losses(loss: Callable[[Any], float], bridge: Bridge) -> Callable[[Any], Floats]:

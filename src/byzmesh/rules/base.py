@@ -26,6 +26,7 @@ from byzmesh.round import FIRST, Round
 from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import Pool
+from byzmesh.rules.gram.slots import MOST, row_sum
 from byzmesh.types import Booleans, Floats, Integers
 
 State = Any
@@ -66,6 +67,8 @@ class Inbox:
     present: Booleans
     f: Integers
     receiver: Integers
+    b: Floats | None = None
+    """(R,) bound on what the lying neighbours weigh together, besides f; None: f alone."""
     round: Round = FIRST
     previous: Any = None
     """(R, D) the receivers' models before their gradient step, for rules that use them (SimRew)."""
@@ -73,6 +76,8 @@ class Inbox:
     """(R, D) the receivers' half steps, for a rule whose workers send the models before them (`sends="start"`)."""
     loss: Callable[[Any], Floats] | None = None
     """(R, K, D) candidate models -> (R, K) loss of each on the receiver's own batch, for UBAR and Zeno."""
+    out: Any = None
+    """(R, D) memory that a rule may return as the new models, if there is any to spare; nobody reads what is in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +85,7 @@ class Block:
     """The geometry of R inboxes: all that a Gram rule may use.
 
     inner    (R, K, K) inner products <y_i - own, y_j - own> in float64; row and column 0 are zero
-    weight, present, f, receiver, round as in `Inbox`; `f` is already limited by the number of messages that arrived.
+    weight, present, f, receiver, round, b as in `Inbox`; `f` is already limited by the number of messages that arrived.
 
     >>> import byzmesh as bm
     >>> def own_and_nearest(block):
@@ -101,6 +106,12 @@ class Block:
     tie: float
     """Relative difference of squared distances below which two count as equal (rounding of the input's dtype)."""
     round: Round = FIRST
+    b: Floats | None = None
+
+    @cached_property
+    def room(self) -> Floats:
+        """(R,) how much weight may be cut: b, or no limit besides f."""
+        return np.full(len(self.f), np.inf) if self.b is None else self.b
 
     @cached_property
     def distance2(self) -> Floats:
@@ -139,12 +150,27 @@ def normalised(weight: Any) -> Floats:
     array([[0.5, 0.5, 0. ],
            [1. , 0. , 0. ]])
     """
+    if weight.shape[1] <= MOST:
+        out = np.empty(weight.shape)
+        _normalise(weight, out)
+        return out
     total = weight.sum(axis=1, keepdims=True)
     if not total.all():
         weight = np.where((total == 0) & (np.arange(weight.shape[1]) == 0), 1.0, weight)
         total = weight.sum(axis=1, keepdims=True)
     shares: Floats = weight / total
     return shares
+
+
+@exact
+def _normalise(weight: Any, out: Any) -> None:
+    for row in range(weight.shape[0]):
+        out[row] = weight[row]
+        total = row_sum(out[row])
+        if total == 0.0:
+            out[row, 0] = total = 1.0
+        for slot in range(weight.shape[1]):
+            out[row, slot] /= total
 
 
 def no_state(models: Any) -> State:
@@ -162,6 +188,26 @@ class Choosing:
     apply: Callable[[Inbox, State], tuple[Outcome, State]]
     coefficients: Callable[[Block], Floats] | None
     """None: the mixing weights of what arrived."""
+    feasible: Feasible | None = None
+    _: KW_ONLY
+    remembers: bool = False
+    """Whether the state is the previous output, which is then one more, last slot."""
+    own_distances: bool = False
+    """Whether the coefficients depend on no distances but those from its own model."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """An `apply` that takes the mean of some ranks of each coordinate and does nothing else (rules/ranks/prepared.py).
+
+    It names the function that it describes, as `Choosing` does.
+    """
+
+    apply: Callable[[Inbox, State], tuple[Outcome, State]]
+    ranks: Callable[[Integers, Integers], tuple[Integers, Integers]]
+    """(values (R,), f (R,)) -> the lowest rank (R,), and the one after the highest (R,)."""
+    apart: bool
+    """Whether its own value is not ranked but counts in the mean."""
     feasible: Feasible | None = None
 
 
@@ -206,7 +252,7 @@ class Rule:
     """Works on each coordinate separately: no coefficients."""
     coefficients: Callable[[Block], Floats] | None = None
     """The whole rule as a function of the geometry, if it is one; pre-aggregators build on it."""
-    choosing: Choosing | None = None
+    consists_of: Choosing | Ranking | None = None
     """What `apply` consists of, if rounds in which the same messages arrive can be prepared; None: unknown."""
     weights_alone_at_zero: bool = False
     """With f = 0 the coefficients depend on nothing but the weights and on which messages arrived."""

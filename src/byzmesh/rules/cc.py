@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from byzmesh.checks import choice, positive, whole
 from byzmesh.entries import ByPartition
-from byzmesh.rules.base import Block, Inbox, Rule, State, no_state, normalised, rules
+from byzmesh.rules.base import Block, Rule, no_state, normalised, rules
 from byzmesh.rules.clipping import FIXED_RADIUS, clip_towards
 from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.gram.rule import gram_rule
@@ -43,13 +41,9 @@ def cc(tau: float = 0.3, centre: str = "own", iterations: int = 1) -> Rule:
             held[:, -1] = False
         return clip_towards(block.inner, start, normalised(held), tau, iterations)
 
-    def previous_output(inbox: Inbox, state: State) -> Any:
-        return state
-
     return gram_rule(
         "CC",
         coefficients,
-        anchor=previous_output if memory else None,
         remember=memory,
         init=(lambda models: models * 0) if memory else no_state,
         translates=not memory,

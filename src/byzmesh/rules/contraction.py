@@ -18,33 +18,10 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from byzmesh.types import Booleans, Floats, Integers
+from byzmesh.heaviest import ROUNDING, THIRD, below, of_the_heaviest
+from byzmesh.types import Floats, Integers
 
-ROUNDING = 1e-12
-"""Sums of weights that differ by less than this count as equal."""
-THIRD = 1.0 / 3.0
 HALF = 0.5
-
-
-def heaviest(weight: Floats) -> Floats:
-    """(R, K + 1) entry f of a row is the sum of its f largest weights (R, K).
-
-    >>> heaviest(np.array([[0.1, 0.3, 0.2]])).round(3)
-    array([[0. , 0.3, 0.5, 0.6]])
-    """
-    falling = -np.sort(-weight, axis=1)
-    return np.concatenate([np.zeros((len(weight), 1)), np.cumsum(falling, axis=1)], axis=1)
-
-
-def of_the_heaviest(f: Integers, weight: Floats) -> Floats:
-    """(R,) the sum of the f largest weights of each row (R, K); f (R,) beyond K counts as K.
-
-    >>> of_the_heaviest(np.array([2, 9]), np.array([[0.1, 0.3, 0.2], [0.1, 0.1, 0.0]])).round(3)
-    array([0.5, 0.2])
-    """
-    total = heaviest(weight)
-    picked: Floats = total[np.arange(len(total)), np.minimum(f, total.shape[1] - 1)]
-    return picked
 
 
 def equal_weights(neighbours: Integers, slots: int) -> Floats:
@@ -56,12 +33,6 @@ def equal_weights(neighbours: Integers, slots: int) -> Floats:
     """
     weight: Floats = (np.arange(slots) < neighbours[:, None]) / (neighbours[:, None] + 1.0)
     return weight
-
-
-def below(value: Floats, limit: float) -> Booleans:
-    """Whether each value is strictly below the limit, beyond rounding."""
-    strict: Booleans = value < limit - ROUNDING  # a sum of weights equal to its limit up to rounding is not below it
-    return strict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +151,7 @@ def most_dropped(near: Neighbourhoods, times: float = 1.0) -> Floats:
     total, heaviest_one = near.weight.sum(axis=1), near.weight.max(axis=1, initial=0.0)
     lightest = np.where(near.weight > 0.0, near.weight, np.inf).min(axis=1, initial=np.inf)
     spare = times * near.cut_weight()
-    even = heaviest_one - lightest <= ROUNDING
+    even = heaviest_one - lightest <= ROUNDING * heaviest_one
     most = np.minimum(total, np.where(even, spare, spare + heaviest_one))
     dropped: Floats = np.where(spare > 0.0, most, 0.0)
     return dropped

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from byzmesh.checks import choice
-from byzmesh.rules.base import Inbox, Rule, rules
-from byzmesh.rules.coordinate import coordinate_rule, vectors
-from byzmesh.rules.ranks import rank_mean
-from byzmesh.types import Booleans, Integers
+from byzmesh.rules.base import Rule, rules
+from byzmesh.rules.coordinate import rank_rule
+from byzmesh.types import Integers
 
 
 @rules.register("CooMed", aliases=("median", "cm", "coordinate-wise-median"), published={"even": "lower"})
@@ -23,10 +20,8 @@ def coomed(even: str = "middle") -> Rule:
     """
     choice("rule CooMed: even", even, ("middle", "lower"))
 
-    def models(inbox: Inbox, f: Integers, present: Booleans) -> Any:
-        held = present.sum(axis=1)
-        lower = (held - 1) // 2
-        upper = held // 2 + 1 if even == "middle" else lower + 1
-        return rank_mean(vectors(inbox), inbox.index, present, lower, upper)
+    def ranks(values: Integers, f: Integers) -> tuple[Integers, Integers]:
+        lower = (values - 1) // 2
+        return lower, values // 2 + 1 if even == "middle" else lower + 1
 
-    return coordinate_rule("CooMed", models, options={"even": even}, virtual_mixing="equal")
+    return rank_rule("CooMed", ranks, options={"even": even}, virtual_mixing="equal")

@@ -12,13 +12,15 @@ axis is the compiled network of `rules/ranks`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from byzmesh.rules.base import Inbox, Outcome, Rule, State, settle
+from byzmesh.rules.base import Inbox, Outcome, Ranking, Rule, State, settle
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.rule import keep_own
+from byzmesh.rules.ranks import rank_mean
 from byzmesh.types import Booleans, Floats, Integers
 
 
@@ -48,6 +50,30 @@ def coordinate_rule(
         return Outcome(models=chosen, kept=kept, self_weight=weight), state
 
     return Rule(name, apply, coordinatewise=True, feasible=feasible, **facts)
+
+
+def rank_rule(
+    name: str,
+    ranks: Callable[[Integers, Integers], tuple[Integers, Integers]],
+    *,
+    apart: bool = False,
+    **facts: Any,
+) -> Rule:
+    """A rule that takes the mean of some ranks of each coordinate.
+
+    ranks  (values (R,), f (R,)) -> the lowest rank (R,), and the one after the highest (R,)
+    apart  its own value is not ranked but counts in the mean
+
+    >>> import byzmesh as bm
+    >>> bm.aggregate(rank_rule("smallest", lambda values, f: (0 * values, 0 * values + 1)), [3.0], [[1.0], [2.0]])
+    array([1.])
+    """
+
+    def models(inbox: Inbox, f: Integers, present: Booleans) -> Any:
+        return rank_mean(vectors(inbox), inbox.index, present, *ranks(present.sum(axis=1), f), apart=apart)
+
+    rule = coordinate_rule(name, models, **facts)
+    return replace(rule, consists_of=Ranking(rule.apply, ranks, apart, rule.feasible))
 
 
 def vectors(inbox: Inbox) -> tuple[Any, Any]:

@@ -1,7 +1,8 @@
 """Iterative cutting: IOS (the paper's Algorithm 2) and FABA.
 
 f times: average what is still trusted and cut the neighbour farthest from that average (never its own model); finally
-average what is left. In Gram space, with trusted weights a (summing to 1) and y relative to the receiver's own model,
+average what is left. If the weight of the lies is known to be at most b, cutting also ends before more than that would
+be cut. In Gram space, with trusted weights a (summing to 1) and y relative to the receiver's own model,
 
     ||y_m - sum_i a_i y_i||^2 = G_mm - 2 (G a)_m + a' G a,
 
@@ -14,22 +15,25 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
+from byzmesh.heaviest import ROUNDING
 from byzmesh.types import Booleans, Floats, Integers
 
 
 @exact
 def cut_farthest(
-    inner: Floats, weight: Floats, present: Booleans, f: Integers, tie: float, own_inside: bool
+    inner: Floats, weight: Floats, present: Booleans, f: Integers, room: Floats, tie: float, own_inside: bool
 ) -> Booleans:
     """(R, K) which slots are still trusted after f cuts; `weight` gives the weights in the averages.
 
-    `own_inside` says whether its own vector is part of the averages; it is never cut.
+    `room` (R,) is how much may be cut: before a cut would make it more, the receiver stops. `own_inside` says whether
+    its own vector is part of the averages; it is never cut.
     """
     receivers, slots = weight.shape
     trusted = present.copy()
     share = np.empty(slots)
     for receiver in range(receivers):
         gram = inner[receiver]
+        left = room[receiver] + ROUNDING
         for _ in range(f[receiver]):
             total = 0.0
             for slot in range(slots):
@@ -52,6 +56,8 @@ def cut_farthest(
                     distance = max(0.0, gram[slot, slot] - 2.0 * lean + spread)
                     if worst < 0 or distance > largest * (1.0 + tie):
                         worst, largest = slot, distance
-            if worst > 0:
-                trusted[receiver, worst] = False
+            if worst < 0 or weight[receiver, worst] > left:
+                break
+            left -= weight[receiver, worst]
+            trusted[receiver, worst] = False
     return trusted

@@ -33,8 +33,8 @@ def faba(own: str = "inside") -> Rule:
     choice("rule FABA: own", own, ("inside", "outside"))
 
     def coefficients(block: Block) -> Floats:
-        equal = np.ones(block.weight.shape)
-        trusted = cut_farthest(block.inner, equal, block.present, block.f, block.tie, own == "inside")
+        equal, room = np.ones(block.weight.shape), np.full(len(block.f), np.inf)
+        trusted = cut_farthest(block.inner, equal, block.present, block.f, room, block.tie, own == "inside")
         return normalised(trusted)
 
     published = cutting(THEOREM_3, "Theorem 3 with equal weights", equal=True)

@@ -4,8 +4,8 @@
 
 The lost weight goes to its own model instead of to the others, so symmetric weights stay symmetric: if exactly the
 liars are dropped, the rule realises the paper's doubly stochastic W exactly. The rules take the *weight* b_n of the
-lying neighbours instead of their number; it follows from f as the sum of the f largest neighbour weights, which f liars
-cannot exceed.
+lying neighbours instead of their number; unless it is given, it follows from f as the sum of the f largest neighbour
+weights, which f liars cannot exceed.
 
     kept(b)         the nearest neighbours of weight at most W'(neighbours) - b: the longest such run, nearest first
     GTS             a_m = w'_nm on kept(b), else 0
@@ -23,14 +23,15 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
+from byzmesh.heaviest import ROUNDING, of_the_heaviest
 from byzmesh.rules.base import Block
-from byzmesh.rules.contraction import ROUNDING, of_the_heaviest
 from byzmesh.types import Booleans, Floats
 
 
 def lying_weight(block: Block) -> Floats:
-    """(R,) b_n: the sum of the f largest weights among the neighbours that were heard."""
-    return of_the_heaviest(block.f, np.where(block.present, block.weight, 0.0)[:, 1:])
+    """(R,) b_n: the sum of the f largest weights among the neighbours that were heard, at most the b that was given."""
+    heard = of_the_heaviest(block.f, np.where(block.present, block.weight, 0.0)[:, 1:])
+    return heard if block.b is None else np.minimum(heard, block.b)
 
 
 @exact
@@ -40,17 +41,18 @@ def keep_nearest(distance2: Floats, weight: Floats, present: Booleans, spare: Fl
     kept = np.zeros((receivers, slots), np.bool_)
     for receiver in range(receivers):
         kept[receiver, 0] = True
-        room = -spare[receiver]
+        total = 0.0
         for slot in range(1, slots):
             if present[receiver, slot]:
-                room += weight[receiver, slot]
+                total += weight[receiver, slot]
+        room = total * (1.0 + ROUNDING) - spare[receiver]
         for _ in range(1, slots):
             best = -1
             for slot in range(1, slots):
                 left = present[receiver, slot] and not kept[receiver, slot]
                 if left and (best < 0 or distance2[receiver, slot] < distance2[receiver, best] * (1.0 - tie)):
                     best = slot
-            if best < 0 or weight[receiver, best] > room + ROUNDING:
+            if best < 0 or weight[receiver, best] > room:
                 break
             room -= weight[receiver, best]
             kept[receiver, best] = True

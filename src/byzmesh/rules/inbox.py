@@ -31,6 +31,7 @@ def make_inbox(
     weight: Floats,
     f: Integers,
     receiver: Integers,
+    b: Floats | None = None,
     messages: Any = None,
     combination: tuple[Integers, Floats] | None = None,
     index: Integers | None = None,
@@ -45,6 +46,7 @@ def make_inbox(
 
     weight       (R, K) mixing weights as if every message arrived, own first
     f, receiver  (R,) bound on the lying neighbours, and ids
+    b            (R,) bound on their weight; None: f alone
     messages     (Q, D) what arrived, or `combination` of what the receivers send (see `Pool`)
     index        (R, K) row of the pool in each slot; None: every receiver has its own d messages, Q = R d
     expected     (R, K) the slots that are not padding; None: all
@@ -80,6 +82,7 @@ def make_inbox(
         present=present,
         f=f,
         receiver=receiver,
+        b=b,
         round=round,
         previous=previous,
         half=half if rule.sends == "start" else None,

@@ -42,7 +42,7 @@ def ios() -> Rule:
     """
 
     def coefficients(block: Block) -> Floats:
-        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
+        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.room, block.tie, True)
         return normalised(np.where(trusted, block.weight, 0.0))
 
     return gram_rule(

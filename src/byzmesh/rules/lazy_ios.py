@@ -21,7 +21,7 @@ def lazy_ios() -> Rule:
     """IOS's cuts, but the cut weight goes to its own model: x_n + sum_{m in U} w'_nm (y_m - x_n)."""
 
     def coefficients(block: Block) -> Floats:
-        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
+        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.room, block.tie, True)
         return rest_to_own(np.where(trusted, block.weight, 0.0))
 
     return gram_rule(

@@ -42,6 +42,7 @@ def nna() -> Rule:
         coefficients,
         feasible=BELOW_NEIGHBOURS,
         weights_alone_at_zero=True,
+        own_distances=True,
         keeps_own=True,
         virtual_mixing="equal",
         contraction=Contraction(moved_at_most, "the nearest are kept, equal weights"),

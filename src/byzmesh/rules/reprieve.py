@@ -26,8 +26,9 @@ import numpy as np
 
 from byzmesh.checks import at_least
 from byzmesh.compiled import exact
+from byzmesh.heaviest import THIRD, below
 from byzmesh.rules.base import Block, Rule, normalised, rules
-from byzmesh.rules.contraction import THIRD, below, by_weight
+from byzmesh.rules.contraction import by_weight
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.feasible import CUTS_FARTHEST
 from byzmesh.rules.gram.rule import gram_rule
@@ -106,7 +107,7 @@ def reprieve(c: float = 3.5) -> Rule:
     at_least("rule Reprieve: c", c, 1)
 
     def coefficients(block: Block) -> Floats:
-        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.tie, True)
+        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.room, block.tie, True)
         chosen = reprieved(block.inner, block.weight, block.present, trusted, c * c, block.tie)
         return normalised(np.where(chosen, block.weight, 0.0))
 

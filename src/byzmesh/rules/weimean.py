@@ -28,7 +28,7 @@ def weimean() -> Rule:
         "WeiMean",
         apply,
         uses_weights=True,
-        choosing=Choosing(apply, None),
+        consists_of=Choosing(apply, None),
         keeps_own=True,
         virtual_mixing="to-own",
         contraction=Contraction(follows_liars, "a mean follows a liar as far as it goes; without one it is exact"),

@@ -11,30 +11,33 @@ checkpoint contains these, and a resumed run equals an uninterrupted one bit for
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Forged, forged_by
+from byzmesh.attacks.base import Attack, Forged, State, Weigh, forged_by, no_wrong_model
 from byzmesh.attacks.scene import make_view
+from byzmesh.attacks.state import memories, remembers, with_memories
 from byzmesh.checks import whole
-from byzmesh.compiled import keep_memory, limit_threads
+from byzmesh.compiled import computing_time, keep_memory, limit_threads
 from byzmesh.errors import ConfigError, NoLiars, UnknownName, nearest
 from byzmesh.networks import Network
+from byzmesh.networks.processes import Process
 from byzmesh.problems.base import Task
 from byzmesh.round import Round
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.base import Inbox, Rule
 from byzmesh.rules.gram.pool import peaks
-from byzmesh.rules.gram.prepared import Prepared, prepare
 from byzmesh.rules.inbox import sent_by
 from byzmesh.rules.interop import from_host, to_host
+from byzmesh.rules.prepared import Prepared, prepare
 from byzmesh.simulation.edges import EdgeCounts, Edges
 from byzmesh.simulation.exchange import Exchange, scene_of
+from byzmesh.simulation.live import NOBODY, Live, LiveCounts
 from byzmesh.simulation.saving import restore, save
 from byzmesh.simulation.trials import trials
 from byzmesh.training.evaluation import Evaluation, Setting
@@ -43,6 +46,7 @@ from byzmesh.training.local import LocalOptions
 from byzmesh.training.local_round import LocalRound
 from byzmesh.training.metrics import ALWAYS, asked_for, metrics, summarise
 from byzmesh.training.schedules import Schedule
+from byzmesh.types import Integers
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
 LOST = 1e20
@@ -58,6 +62,7 @@ class Run:
     workers  name -> (E, N) the same per honest worker, for metrics that have it
     models   (N, D) final models of the honest workers, in the order of `network.honest`
     edges    how often each neighbour was cut and how much it counted; None for coordinate-wise rules
+    seconds  of computing: compiling kernels does not count
     status   finished, diverged (an honest model is beyond 1e20 or not finite) or running (stopped early)
 
     >>> import byzmesh as bm
@@ -118,7 +123,9 @@ class Simulation:
     seed: int = 0
     threads: int = 1
     measure: tuple[str, ...] = ()
+    process: tuple[Process, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
+    wrong_model: Callable[[int], Any] = no_wrong_model
 
     def __post_init__(self) -> None:
         whole("rounds", self.rounds, 0)
@@ -129,8 +136,12 @@ class Simulation:
         self.asked = [metrics.build(name) for name in self.measure]
         keep_memory()
         honest = self.network.honest
-        bound = self.network.bounds(self.f)
-        check_feasible(self.rule, bound, self.network.degree[honest], honest)
+        self.weight_bound = self.network.weight_bounds(self.f)
+        if self.process:
+            bound = np.zeros(len(honest), np.int64)  # of every round its own: `_meet`
+        else:
+            bound = self.network.bounds(self.f, self.rule.largest_f)
+            check_feasible(self.rule, bound, self.network.degree[honest], honest)
         if self.attack.poisons_data:
             # liars train and aggregate like everybody else, on their own data: every node is a row, in order of ids
             acting = self.network.with_byzantine("none")
@@ -139,14 +150,22 @@ class Simulation:
             self.task_row[self.network.byzantine] = len(honest) + np.arange(len(self.network.byzantine))
             self.bound = self.network.links.count(self.network.lies)
             self.bound[honest] = bound
+            if self.weight_bound is not None:
+                of_honest, self.weight_bound = self.weight_bound, np.full(self.network.n, np.inf)
+                self.weight_bound[honest] = of_honest
             self.honest_row = honest.copy()
         else:
             acting = self.network
             self.task_row = self.honest_row = np.arange(len(honest))
             self.bound = bound
         self.setting = Setting(network=self.network, rule=self.rule, bound=bound)
-        self.exchange = Exchange(acting)
-        self.scene = scene_of(self.network)
+        self.exchange: Exchange = Exchange(acting)
+        self.scene = replace(scene_of(self.network), wrong_model=self.wrong_model)
+        self.live = (
+            Live(self.process, self.network, acting, self.rule, self.f, self.rounds, self.seed)
+            if self.process
+            else None
+        )
         self.local_round = LocalRound(self.task, self.task_row, self.schedule, self.local, self.seed)
         self.start()
 
@@ -160,41 +179,54 @@ class Simulation:
         first = self.task.initial()
         self.models = first[self.task_row] if self.attack.poisons_data or len(first) > len(self.task_row) else first
         self.local_round.start(self.models)
+        self._former: Any = None
         self.round = 0
         self.status = RUNNING
         self.seconds = 0.0
         self.rule_state = self.rule.init(self.models)
-        self.attack_state = None if self.attack.poisons_data else self.attack.init(self.scene)
-        self.trials = (
-            trials(self.rule, self.exchange, self.scene, self.bound, to_host(self.models[:0]).dtype)
-            if self.attack.needs_response
-            else None
-        )
-        self.prepared = self._prepare()
-        self.counts: EdgeCounts | None = None
+        self.attack_state = None if self.attack.poisons_data or self.live else self.attack.init(self.scene)
+        self.trials = None if self.live else self._trials()
+        self.prepared = None if self.live else self._prepare()
+        self.counts: EdgeCounts | LiveCounts | None = None
+        if self.live:
+            self.live.past = []
         self.series: dict[str, list[float]] = {}
         self.per_worker: dict[str, list[Any]] = {}
         self.last: tuple[Any, Any] = (None, None)
+        self.futures: dict[int, Simulation] = {}
 
     def step(self) -> bool:
         """Compute one round; False if an honest model is beyond `LOST` or not finite, which ends the run."""
         k = self.round
-        self.half = self.local_round.half_steps(self.models, k)
+        if self.attack.horizon and k % self.attack.horizon == 0:
+            self.before = {name: values.copy() for name, values in self.local_round.states().items()}
+        asleep = self._meet(self.live, k) if self.live else NOBODY
+        self.half = self.local_round.half_steps(self.models, k, asleep)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
         if self.prepared is not None:
             peak = peaks(self.half) if self.local_round.peak is None else self.local_round.peak
-            found = self.prepared.apply(self.half, peak, round)
+            found = self.prepared.apply(self.half, peak, round, self.rule_state)
             if found is not None:
-                self.models, coefficients = found
+                agreed, coefficients, self.rule_state = found
+                self.models = self.local_round.outer(self.models, agreed)
                 self._count(self.half, coefficients, self.prepared.present)
                 return True
-        inbox = self._inbox(self._forge(round) if self._lies else None, round)
+        inbox = replace(self._inbox(self._forge(round) if self._lies else None, round), out=self._spare())
         pool = inbox.pool
         if not pool.top <= LOST and not (pool.peak[: len(pool.own)] <= LOST).all():
             self.status = DIVERGED
             return False
+        before, state = self.models, self.rule_state
         outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
-        self.models = self.local_round.apart(outcome.models)
+        self.models = self.local_round.outer(before, self.local_round.apart(outcome.models), asleep)
+        if self.live:
+            self.live.remember(self.half, before)
+        if len(asleep):
+            if hasattr(self.rule_state, "shape"):  # a row per receiver, perhaps the models themselves
+                self.rule_state = from_host(to_host(self.rule_state).copy(), self.rule_state)
+                self.rule_state[asleep] = state[asleep]
+            self.models[asleep] = before[asleep]
+        self._former = before
         self._count(pool.own, outcome.coefficients, inbox.present)
         return True
 
@@ -203,9 +235,34 @@ class Simulation:
         self.last = (sent, coefficients)
         if coefficients is not None:
             if self.counts is None:
-                self.counts = EdgeCounts(self.exchange)
-            self.counts.add(coefficients, present)
+                self.counts = self.start_counts()
+            if isinstance(self.counts, LiveCounts):
+                self.counts.add(coefficients, present, self.exchange.sender)
+            elif self.counts is not None:
+                self.counts.add(coefficients, present)
         self.round += 1
+
+    def start_counts(self, **counted: Any) -> EdgeCounts | LiveCounts | None:
+        """Sums over the edges, from zero or from those of a checkpoint."""
+        return LiveCounts.start(self.live, **counted) if self.live else EdgeCounts(self.exchange, **counted)
+
+    def _meet(self, live: Live, k: int) -> Integers:
+        """Go to the links of a round; who sleeps in it. An attack's plan is made anew, what it remembers is kept."""
+        exchange = self.exchange = live.meet(k)
+        self.bound = live.bound
+        if len(self.network.byzantine) and not self.attack.poisons_data:
+            self.scene = replace(exchange.scene, wrong_model=self.wrong_model)
+            if self._lies and not remembers(self.attack_state):
+                kept = dict(memories(self.attack_state, ""))
+                self.attack_state = with_memories(self.attack.init(self.scene), kept, "")
+            self.trials = self._trials() if self._lies else None
+        return live.asleep
+
+    def _trials(self) -> Callable[[Round], Weigh] | None:
+        if not self.attack.needs_response:
+            return None
+        dtype = to_host(self.models[:0]).dtype
+        return trials(self.rule, self.exchange, self.scene, self.bound, dtype, self.weight_bound)
 
     @property
     def _lies(self) -> bool:
@@ -218,8 +275,14 @@ class Simulation:
             return None
         self.half, round = np.zeros_like(self.models[:, :1]), Round(total=self.rounds, seed=self.seed)
         forged = self._forge(round) if self._lies else None
-        inbox = self.exchange.inbox(self.rule, self.half, forged, f=self.bound, round=round, previous=self.half)
+        inbox = self.exchange.inbox(
+            self.rule, self.half, forged, f=self.bound, b=self.weight_bound, round=round, previous=self.half
+        )
         return prepare(self.rule, inbox, self.models.shape[1], LOST)
+
+    def _spare(self) -> Any:
+        """The memory of the models before this round's, unless somebody still holds them: fresh pages cost time."""
+        return self._former if isinstance(self._former, np.ndarray) and getrefcount(self._former) == 2 else None
 
     def _inbox(self, forged: Forged | None, round: Round) -> Inbox:
         """The inboxes of the workers after their half steps, with these lies."""
@@ -228,6 +291,7 @@ class Simulation:
             self.half,
             forged,
             f=self.bound,
+            b=self.weight_bound,
             round=round,
             previous=self.models,
             loss=self.local_round.losses(round.number) if self.rule.needs_loss else None,
@@ -238,7 +302,8 @@ class Simulation:
         sent = sent_by(self.rule, self.half, self.models)
         respond = self._responder(sent, round) if self.attack.needs_response else None
         weigh = None if self.trials is None else self.trials(round)
-        view = make_view(to_host(sent), self.scene, round, respond, weigh)
+        looks = self.attack.horizon and round.number % self.attack.horizon == 0
+        view = make_view(to_host(sent), self.scene, round, respond, weigh, self._foresee if looks else None)
         forged, self.attack_state = forged_by(self.attack, view, self.attack_state)
         if forged.rows is not None and not isinstance(sent, np.ndarray):
             return Forged(forged.liar, forged.victim, forged.row, sent, rows=from_host(forged.rows, sent))
@@ -256,6 +321,24 @@ class Simulation:
             return to_host(outcome.models)
 
         return respond
+
+    def _foresee(self, attack: Attack, state: State, rounds: int) -> float:
+        """`View.foresee`: a copy of the simulation as it was before this round's half steps runs ahead."""
+        if id(attack) not in self.futures:
+            self.futures[id(attack)] = replace(self, attack=attack)
+        ahead = self.futures[id(attack)]
+        ahead.models, ahead.round, ahead.status = self.models, self.round, RUNNING
+        ahead.rule_state, ahead.attack_state = self.rule_state, state
+        if self.live and ahead.live:
+            ahead.live.past = list(self.live.past)
+        ahead.local_round.start(ahead.models)
+        ahead.local_round.resume({name: values.copy() for name, values in self.before.items()})
+        for _ in range(rounds):  # past the end of the run too: a longer run must choose alike
+            if not ahead.step():
+                return np.inf
+        measures = self.task.evaluate(ahead.models)
+        harm = 1.0 - np.mean(measures["accuracy"]) if "accuracy" in measures else np.mean(measures["loss"])
+        return float(harm)
 
     def evaluate(self) -> dict[str, float]:
         """Measure the current honest models and append the metrics to the series."""
@@ -282,6 +365,8 @@ class Simulation:
 
     def _exchanged(self) -> tuple[Any, Any]:
         """The models that honest workers sent in the last round, and how much each slot of their inboxes counted."""
+        if self.live:
+            raise ConfigError("this metric compares a round with the theory of one graph; leave it out with a process")
         sent, coefficients = (part if part is None else self._honest(to_host(part)) for part in self.last)
         return sent, coefficients
 
@@ -291,14 +376,14 @@ class Simulation:
 
     def advance(self) -> dict[str, float]:
         """Evaluate at round 0, or compute one round and evaluate if due; the metrics, or an empty dict."""
-        began = time.perf_counter()
+        began = computing_time()
         due = self.round == 0 and not self.series
         if not due:
             due = self.step() and (self.round % self.evaluate_every == 0 or self.round == self.rounds)
         record = self.evaluate() if due else {}
         if self.status == RUNNING and self.round >= self.rounds:
             self.status = FINISHED
-        self.seconds += time.perf_counter() - began
+        self.seconds += computing_time() - began
         return record
 
     def __iter__(self) -> Iterator[dict[str, float]]:

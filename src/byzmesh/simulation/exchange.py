@@ -78,12 +78,13 @@ class Exchange:
         forged: Forged | None,
         *,
         f: Integers,
+        b: Floats | None = None,
         round: Round,
         previous: Any = None,
         loss: Callable[[Any], Floats] | None = None,
         peak: Floats | None = None,
     ) -> Inbox:
-        """The inboxes of all honest workers; half, f, previous, loss and peak as in `make_inbox`."""
+        """The inboxes of all honest workers; half, f, b, previous, loss and peak as in `make_inbox`."""
         index, present = self.slots(forged)
         messages = combination = None
         if forged is not None and len(forged):
@@ -94,6 +95,7 @@ class Exchange:
             half,
             weight=self.weight,
             f=f,
+            b=b,
             receiver=self.receiver,
             messages=messages,
             combination=combination,
@@ -179,7 +181,7 @@ def aggregate_all(
 
     models    (N, D) what the honest workers send, in the order of `network.honest`: their half steps
     forged    messages of the liars (`bm.forge`); None: the liars are silent
-    f         bound on the lying neighbours: an integer, one per worker, "exact" or "max"
+    f         bound on the lying neighbours: an integer, one per worker, "exact", "max" or "tolerable"; or {"weight": b}
     state     of rules with memory, from the previous call
     previous  (N, D) models before the gradient step (SimRew; DRSA with at="start" exchanges these)
     round     its number, the step size (DRSA), the seed (bucketing)
@@ -194,13 +196,15 @@ def aggregate_all(
     chosen = make_rule(rule, **options)
     bridge = Bridge(models, "models")
     rows = _models(bridge, models, network)
-    bound = network.bounds(f)
+    bound = network.bounds(f, chosen.largest_f)
     exchange = Exchange(network)
     check_feasible(chosen, bound, exchange.degree, exchange.receiver)
     start = None if previous is None else _models(bridge, previous, network)
     if forged is not None and bridge.torch is not None and forged.rows is not None:
         forged = Forged(forged.liar, forged.victim, forged.row, rows, rows=bridge.rows(forged.rows))
-    inbox = exchange.inbox(chosen, rows, forged, f=bound, round=round, previous=start, loss=loss)
+    inbox = exchange.inbox(
+        chosen, rows, forged, f=bound, b=network.weight_bounds(f), round=round, previous=start, loss=loss
+    )
     bad = np.flatnonzero(~inbox.pool.usable[: len(rows)])
     if bad.size:
         raise ConfigError(f"models must be finite, got NaN or infinity at worker {int(network.honest[bad[0]])}")

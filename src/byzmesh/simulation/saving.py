@@ -8,12 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from byzmesh.checks import is_number
+from byzmesh.attacks.state import memories, with_memories
 from byzmesh.errors import DataError
 from byzmesh.naming import without_names
 from byzmesh.renamed import as_of_today
 from byzmesh.rules.interop import from_host, to_host
-from byzmesh.simulation.edges import EdgeCounts
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
 from byzmesh.training.local_round import LocalRound
 
@@ -31,10 +30,15 @@ class Resumable(Protocol):
     round: int
     seconds: float
     status: str
-    counts: EdgeCounts | None
+    counts: Any
     series: dict[str, list[float]]
     per_worker: dict[str, list[Any]]
     local_round: LocalRound
+    live: Any
+
+    def start_counts(self, **counted: Any) -> Any:
+        """Sums over the edges, from those of a checkpoint."""
+        ...
 
     def start(self) -> None:
         """Back to round 0."""
@@ -49,8 +53,11 @@ def save(run: Resumable, path: str | Path) -> None:
     if run.counts is not None:
         arrays |= {f"counts/{name}": values for name, values in run.counts.arrays().items()}
     arrays |= run.local_round.states()
-    states = {name: getattr(run, f"{name}_state") for name in _STATES}
-    arrays |= {f"state/{name}": np.asarray(to_host(state)) for name, state in states.items() if _plain(state)}
+    if run.live is not None:
+        arrays |= run.live.arrays()
+    for name in _STATES:
+        remembered = memories(getattr(run, f"{name}_state"), f"state/{name}")
+        arrays |= {path: np.asarray(to_host(part)) for path, part in remembered}
     save_checkpoint(
         path,
         arrays,
@@ -79,13 +86,21 @@ def restore(run: Resumable, path: str | Path, *, fewer_rounds: bool = False) -> 
     run.per_worker = {name: list(values) for name, values in _under("workers/", arrays).items()}
     counted = _under("counts/", arrays)
     if counted:
-        run.counts = EdgeCounts(run.exchange, **counted)
+        run.counts = run.start_counts(**counted)
     run.local_round.resume(arrays)
-    for name, state in ((name, arrays[f"state/{name}"]) for name in _STATES if f"state/{name}" in arrays):
+    if run.live is not None:
+        run.live.resume(arrays, run.models)
+    for name in _STATES:
         former = getattr(run, f"{name}_state")
-        on_device = state.ndim and hasattr(former, "new_empty")
-        value = from_host(state, former) if on_device else state if state.ndim else state.item()
-        setattr(run, f"{name}_state", value)
+        kept = {path: _like(values, former) for path, values in arrays.items() if path.startswith("state/")}
+        setattr(run, f"{name}_state", with_memories(former, kept, f"state/{name}"))
+
+
+def _like(values: Any, former: Any) -> Any:
+    """What a checkpoint kept, on the device of what it replaces, a number if it was one."""
+    if values.ndim and hasattr(former, "new_empty"):
+        return from_host(values, former)
+    return values if values.ndim else values.item()
 
 
 def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -96,8 +111,3 @@ def _ways(run: Resumable) -> dict[int, str]:
     """How a neural task computes its gradients; a checkpoint keeps the choice if it was measured."""
     ways: dict[int, str] = getattr(run.task, "chosen", {})
     return ways
-
-
-def _plain(state: Any) -> bool:
-    """Whether a state changes from round to round: an array or number. Prepared records are rebuilt by `init`."""
-    return is_number(state) or isinstance(state, np.ndarray) or hasattr(state, "new_empty")

@@ -21,7 +21,7 @@ from byzmesh.types import Floats, Integers
 
 
 def trials(
-    rule: Rule, exchange: Exchange, scene: Scene, bound: Integers, dtype: Any
+    rule: Rule, exchange: Exchange, scene: Scene, bound: Integers, dtype: Any, b: Floats | None = None
 ) -> Callable[[Round], Weigh] | None:
     """A round -> `View.weigh`; None unless the rule is a Gram rule whose coefficients sum to 1."""
     coefficients = rule.coefficients
@@ -62,6 +62,7 @@ def trials(
                 receiver=repeated(exchange.receiver[victims]),
                 tie=tie_tolerance(dtype),
                 round=round,
+                b=None if b is None else repeated(b[victims]),
             )
             chosen = coefficients(block).reshape(times, len(victims), slots)
             out: Floats = np.where(lying, chosen, 0.0).sum(axis=2)[:, :, None] * lies

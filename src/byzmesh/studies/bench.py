@@ -1,9 +1,7 @@
 """How fast a round is, as ratios within one run: the numbers behind `byzmesh bench`.
 
-The *floor* is the least that any implementation with dense arrays must do in a round of the paper's softmax regression:
-the forward and backward products of all workers' batches, the Gram and mixing products of the models, and one pass over
-the batches and the models. Every time is the best of several short turns taken in rotation, so that a busy machine
-disturbs all of them alike.
+The *floor* is the arithmetic of the paper's round as bare loops in the cache (bench_floor.py). Every time is processor
+time, the best of several short turns taken in rotation, so that a busy machine disturbs all of them alike.
 """
 
 from __future__ import annotations
@@ -23,20 +21,8 @@ from byzmesh import rng
 from byzmesh.compiled import limit_threads
 from byzmesh.config.schema import resolve
 from byzmesh.simulation.engine import Simulation
+from byzmesh.studies.bench_floor import phase_table
 from byzmesh.sweeps.build import build
-
-OFFICIAL = {
-    "WeiMean": 12.5,
-    "CC": 27.0,
-    "SCC": 27.0,
-    "FABA": 27.0,
-    "IOS": 34.0,
-    "CooMed": 37.0,
-    "TriMean": 51.0,
-    "Krum": 59.0,
-    "GeoMed": 119.0,
-}
-"""Milliseconds per round of the official code on one core."""
 
 RULES = ("WeiMean", "IOS", "FABA", "Krum", "GeoMed", "CC", "SCC", "NNA", "CooMed", "TriMean", "DRSA", "SimRew")
 ATTACKS = ("none", "sign-flipping", "isolation", "sample-duplicating", "alie", "gaussian", "label-flipping")
@@ -58,60 +44,40 @@ def paper_run(rule: str, attack: str, dtype: str = "float32") -> Simulation:
     return build(resolve(config))
 
 
-def floor(dtype: str = "float32") -> Callable[[], None]:
-    """The floor as a function to time; shapes of ten workers with batches of 32 on MNIST."""
-    random = np.random.default_rng(0)
-    batch = random.random((10, 32, 784)).astype(dtype)
-    weights = random.random((10, 784, 10)).astype(dtype)
-    delta = random.random((10, 32, 10)).astype(dtype)
-    models = random.random((10, 7850)).astype(dtype)
-    mixing = random.random((10, 10)).astype(dtype)
-    turned = np.ascontiguousarray(batch.transpose(0, 2, 1))
-    fresh, copied = np.empty_like(models), np.empty_like(batch)
-
-    def once() -> None:
-        np.matmul(batch, weights)
-        np.matmul(turned, delta)
-        models @ models.T
-        mixing @ models
-        np.copyto(copied, batch)
-        np.multiply(models, models.dtype.type(0.5), out=fresh)
-
-    return once
-
-
 def best_of(turns: dict[str, Callable[[], Any]], rounds: int, repeats: int) -> dict[str, float]:
-    """Best seconds per call of each function, taken in rotation."""
+    """Best processor seconds per call of each function on one thread, taken in rotation."""
     best = dict.fromkeys(turns, float("inf"))
     for call in turns.values():
         call()
     for _ in range(repeats):
         for name, call in turns.items():
-            began = time.perf_counter()
+            began = time.process_time()
             for _ in range(rounds):
                 call()
-            best[name] = min(best[name], (time.perf_counter() - began) / rounds)
+            best[name] = min(best[name], (time.process_time() - began) / rounds)
     return best
 
 
 def rounds_table(*, rounds: int = 100, repeats: int = 7, more: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Rounds per second per rule (and `more` of them) under sign-flipping, per attack under IOS, beside the floor."""
+    """Rounds per second per rule (and `more` of them) under sign-flipping, and per attack under IOS."""
     cases = [(rule, "sign-flipping") for rule in dict.fromkeys((*RULES, *more))] + [
         ("IOS", attack) for attack in ATTACKS[:1] + ATTACKS[2:]
     ]
     turns: dict[str, Callable[[], Any]] = {f"{rule}|{attack}": paper_run(rule, attack).step for rule, attack in cases}
     with limit_threads(1):
-        best = best_of({"floor": floor(), **turns}, rounds, repeats)
-    base, mean = best["floor"], best["WeiMean|sign-flipping"]
-    table = [{"rule": "floor", "attack": "", "ms": 1e3 * base, "floor": 1.0, "mean": base / mean}]
+        best = best_of(turns, rounds, repeats)
+    mean = best["WeiMean|sign-flipping"]
+    table = []
     for rule, attack in cases:
         seconds = best[f"{rule}|{attack}"]
         row = {"rule": rule, "attack": attack, "ms": 1e3 * seconds, "rounds_per_second": 1.0 / seconds}
-        row |= {"floor": seconds / base, "mean": seconds / mean}
-        if rule in OFFICIAL and attack == "sign-flipping":
-            row["official"] = OFFICIAL[rule] / (1e3 * seconds)
-        table.append(row)
+        table.append({**row, "mean": seconds / mean})
     return table
+
+
+def phases_table(dtype: str, *, repeats: int = 15) -> list[dict[str, Any]]:
+    """The phases of an IOS round beside their floor."""
+    return phase_table(paper_run("IOS", "sign-flipping", dtype), best_of, repeats)
 
 
 def draws_share(*, rounds: int = 200, repeats: int = 7) -> float:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 from byzmesh.attacks.base import Attack, attacks
 from byzmesh.config.schema import resolve
 from byzmesh.networks import Network
+from byzmesh.networks.processes import Process
+from byzmesh.networks.processes import process as make_process
 from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Run, Simulation
 from byzmesh.training.local import LocalOptions
+from byzmesh.training.local_round import learn
 from byzmesh.training.schedules import schedule
 
 T = TypeVar("T")
@@ -48,6 +54,20 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         poison=attack.poison,
     )
     rule: Rule = parts.get("rule") or rules.build(config["rule"])
+    changing = parts.get("process") or make_process(config.get("process"))
+    if config["attack"]["name"] == "none":
+        kept = (parts.get("network") or Network.from_spec(config["network"])).honest if changing else None
+        changing = [one.among(kept) if one.among and kept is not None else one for one in changing]
+    options = LocalOptions.of(config["local"])
+
+    @cache
+    def wrong_model(rounds: int) -> Any:
+        count = len(network.honest)
+        both = problem.bind(
+            workers=count, liars=count, seed=config["seed"], dtype=config["dtype"], threads=config["threads"]
+        )
+        return learn(both, count + np.arange(count), rounds, schedule(config["step"]), options)
+
     return Simulation(
         task=task,
         network=network,
@@ -55,13 +75,15 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         attack=attack,
         rounds=config["rounds"],
         schedule=schedule(config["step"]),
-        local=LocalOptions.of(config["local"]),
+        local=options,
         f=config["f"],
         evaluate_every=config["evaluate_every"],
         seed=config["seed"],
         threads=config["threads"],
         measure=tuple(config["measure"]),
+        process=tuple(changing),
         config=config,
+        wrong_model=wrong_model,
     )
 
 
@@ -71,7 +93,8 @@ def prepare(
     problem: Spec[Problem] = None,
     rule: Spec[Rule] | Callable[..., Any] = None,
     attack: Spec[Attack] | Callable[..., Any] = None,
-    f: int | str | Sequence[int] | None = None,
+    f: int | str | Sequence[int] | Mapping[str, Any] | None = None,
+    b: float | Sequence[float] | None = None,
     rounds: int | None = None,
     evaluate_every: int | None = None,
     step: float | str | Mapping[str, Any] | None = None,
@@ -80,6 +103,7 @@ def prepare(
     dtype: str | None = None,
     threads: int | None = None,
     measure: str | Sequence[str] | None = None,
+    process: Spec[Process] | Sequence[Spec[Process]] = None,
     labels: Mapping[str, str | int | float | bool] | None = None,
     plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
@@ -100,6 +124,8 @@ def prepare(
             config[key] = registry.build(config[key])
     kinds = {"problem": Problem, "network": Network, "rule": Rule, "attack": Attack}
     parts = {key: config[key] for key, kind in kinds.items() if isinstance(config[key], kind)}
+    if config["process"] is not None:
+        parts["process"] = config["process"] = make_process(config["process"])
     return build(resolve(config), **parts)
 
 
@@ -109,7 +135,8 @@ def simulate(
     problem: Spec[Problem] = None,
     rule: Spec[Rule] | Callable[..., Any] = None,
     attack: Spec[Attack] | Callable[..., Any] = None,
-    f: int | str | Sequence[int] | None = None,
+    f: int | str | Sequence[int] | Mapping[str, Any] | None = None,
+    b: float | Sequence[float] | None = None,
     rounds: int | None = None,
     evaluate_every: int | None = None,
     step: float | str | Mapping[str, Any] | None = None,
@@ -118,6 +145,7 @@ def simulate(
     dtype: str | None = None,
     threads: int | None = None,
     measure: str | Sequence[str] | None = None,
+    process: Spec[Process] | Sequence[Spec[Process]] = None,
     labels: Mapping[str, str | int | float | bool] | None = None,
     plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
@@ -128,10 +156,13 @@ def simulate(
     network         a topology's name, a mapping with `name` and parameters, a file, or a `bm.Network`
     problem         "softmax" (default), "logistic", "least-squares", "quadratic", "torch": a name, a mapping with
                     `name` and options, or `bm.problem(...)`
-    rule            a name, a mapping, a `bm.Rule` (default IOS) or a function (own, received, weights, f) -> vector
+    rule            a name, a mapping, a `bm.Rule` or a function (own, received, weights, f) -> vector; default
+                    `bm.RECOMMENDED_RULE`
     attack          a name, a mapping, a `bm.Attack` or a function (own, received) -> vector; "none" (default) runs the
                     honest workers' graph alone
-    f               bound on the lying neighbours: "exact" (default), "max", a number, or one per honest worker
+    f               bound on the lying neighbours: "exact" (default), "max", "tolerable" (the most that a worker's
+                    weights allow), a number, or one per honest worker
+    b               instead of f: bound on what they weigh, a number or one per honest worker
     rounds          how many (default 1000)
     evaluate_every  rounds between evaluations (default 100)
     step            step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
@@ -143,6 +174,8 @@ def simulate(
     measure         metrics to record besides accuracy, loss and consensus: names of `bm.list_metrics()`, e.g.
                     "gradient", "average_accuracy", "class_accuracy", or "certificate", which compares each evaluated
                     round with the theory (contraction, its violations, chi^2 of the mixing)
+    process         how the network changes from round to round: names, mappings or `bm.Process`es of
+                    `bm.list_processes()`, one or a list, e.g. [{"name": "link-loss", "p": 0.1}, "sleep"]; default: not
     labels          your own names for the run: rows and columns of tables
     plugins         scripts or modules to import first; they define rules, attacks, ... that other arguments name
     profile         "paper": the settings behind the published numbers

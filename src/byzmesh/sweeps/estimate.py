@@ -9,7 +9,7 @@ timed with the same problem.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,9 +63,17 @@ class Pace:
 
 
 def plan(
-    cells: Sequence[Cell], store: str | Path | None = None, *, retry_failed: bool = False, recompute: bool = False
+    cells: Sequence[Cell],
+    store: str | Path | None = None,
+    *,
+    retry_failed: bool = False,
+    recompute: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> list[Planned]:
-    """The runs of a grid with their status in the store and an estimate of their time; nothing is written."""
+    """The runs of a grid with their status in the store and an estimate of their time; nothing is written.
+
+    tell  is called with what goes on now
+    """
     known, because = _look_up(cells, store)
     again = ((*ENDED, "failed") if recompute else ("failed",)) if recompute or retry_failed else ()
     paces: dict[str, Pace | str] = {}
@@ -80,6 +88,7 @@ def plan(
             continue
         kind = _kind(cell.config)
         if kind not in paces:
+            tell(f"timing a few rounds of each kind of run: {len(planned)} of {len(cells)} runs planned")
             alike = timed.setdefault(dump(cell.config["problem"]), [])
             if alike and time.monotonic() - began > BUDGET:
                 paces[kind] = _refusal(cell.config) or _mean(alike)
@@ -129,7 +138,9 @@ def _refusal(config: Mapping[str, Any]) -> str | None:
     try:
         network = network_as_run(config)
         rule = make_rule(config["rule"])
-        check_feasible(rule, network.bounds(config["f"]), network.degree[network.honest], network.honest)
+        check_feasible(
+            rule, network.bounds(config["f"], rule.largest_f), network.degree[network.honest], network.honest
+        )
     except ByzmeshError as error:
         return str(error)
     return None

@@ -49,7 +49,8 @@ class Backlog:
             else:
                 self.waiting.append(key)
                 self.rounds[key] = record.config["rounds"]
-        self._began = self._looked = time.monotonic()
+        self._looked = time.monotonic()
+        self._began: float | None = None
 
     @property
     def open(self) -> bool:
@@ -66,6 +67,8 @@ class Backlog:
 
     def at(self, key: str, round: int, latest: Mapping[str, float] | None = None) -> None:
         """Note how far a run is, and the metrics of its last evaluation."""
+        if self._began is None:
+            self._began = time.monotonic()
         self.reached[key] = (self.reached.get(key, (round, round))[0], round)
         if latest:
             self.latest[key] = latest
@@ -138,7 +141,9 @@ class Backlog:
 
     @property
     def rounds_per_second(self) -> float:
-        """Rounds per second of all workers since the sweep began."""
+        """Rounds per second of all workers since the first of them said how far it is: compiling does not count."""
+        if self._began is None:
+            return 0.0
         done = sum(last - first for first, last in self.reached.values())
         return done / max(time.monotonic() - self._began, 1e-9)
 

@@ -201,6 +201,7 @@ def as_dict(certificate: Certificate) -> dict[str, Any]:
         "byzantine": network.byzantine.tolist(),
         "anywhere": question.anywhere,
         "total": question.total,
+        "b": None if question.b is None else question.b.tolist(),
         "guarantee": certificate.guarantee,
         "limit": certificate.limit,
         "answer": ANSWERS[certificate.verdict.status],

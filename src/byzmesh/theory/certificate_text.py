@@ -10,6 +10,7 @@ from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import Proof, heaviest
 from byzmesh.theory.question import Question
 from byzmesh.theory.verdicts import WorkerReport
+from byzmesh.types import Floats
 
 NAMED = 40
 """How many nodes, or ranges of them, a sentence lists."""
@@ -46,9 +47,15 @@ def about(question: Question, rule: Rule) -> str:
         f = sorted(set(question.f.tolist()))
         per = f"at most {f[0]}" if len(f) == 1 else f"at most f = {f[0]} to {f[-1]}"
         total = "" if question.total is None else f", at most {question.total} in all"
-        return f"{start}{network.n} nodes, any of which may lie, {per} in the neighbourhood of a worker{total}."
+        weight = "" if question.b is None else f" and of weight {_range(question.b)}"
+        return f"{start}{network.n} nodes, any of which may lie, {per}{weight} in the neighbourhood of a worker{total}."
     liars = network.byzantine.tolist()
     return f"{start}{len(network.honest)} honest workers, {len(liars)} lying ({called(network, liars)})."
+
+
+def _range(b: Floats) -> str:
+    low, high = float(b.min()), float(b.max())
+    return f"at most {low:.4g}" if low == high else f"at most b = {low:.4g} to {high:.4g}"
 
 
 def bounds(proof: Proof) -> str:

@@ -11,9 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from byzmesh.checks import choice, positive
+from byzmesh.checks import choice, positive, whole
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
 from byzmesh.rules.aggregate import rule as make_rule
@@ -58,6 +56,7 @@ def certify(
     f: Any = None,
     *,
     total: int | None = None,
+    b: Any = None,
     guarantee: str = "bounded",
     rho: float = RHO,
     search: int | None = None,
@@ -77,6 +76,8 @@ def certify(
                default. On one without, f must be given: the question is about all placements of at most f liars per
                neighbourhood, however few
     total      on a network without liars: at most this many in the whole network (and f per neighbourhood, if given)
+    b          on a network without liars: those beside a worker weigh at most this (and are at most f, if given); a
+               number, one per node or a mapping from nodes
     guarantee  what `holds` answers: "bounded", "fair", "agrees", "connected", "rdsa" or "rca"
     rho        the limit of "bounded" and "fair" on the contraction constant
     search     inputs to try per distinct neighbourhood for a witness; 0: none; None: 10,000 on networks of up to 64
@@ -90,8 +91,10 @@ def certify(
     """
     choice("guarantee", guarantee, GUARANTEES)
     positive("rho", rho)
+    if search is not None:
+        whole("search", search, 0)
     chosen = make_rule(rule, **options)
-    question = ask(network, f, total)
+    question = ask(network, f, total, b)
     virtual = matrices.virtual_mixing(question.network, chosen)
     proof = question.proved(chosen)
     workers = reports(question, chosen, proof, rho)
@@ -158,14 +161,8 @@ def _spectrum(question: Question, virtual: matrices.Mixing) -> Spectrum | None:
     """The honest Laplacian's eigenvalues, or bounds for all placements; only W to-own follows from them."""
     if virtual.form != "to-own":
         return None
-    lies = weight_of_lies(question.network, _heaviest_lies(question), True) if question.anywhere else 0.0
+    lies = weight_of_lies(question.network, question.most_weight, True) if question.anywhere else 0.0
     return spectrum(question.network, lies)
-
-
-def _heaviest_lies(question: Question) -> Any:
-    from byzmesh.theory.contraction import heaviest
-
-    return heaviest(question.network)[np.arange(len(question.f)), question.most]
 
 
 def _rate(question: Question, virtual: matrices.Mixing, seen: Spectrum | None) -> float | None:
@@ -193,7 +190,7 @@ def _agreement(question: Question, rule: Rule, budget: int, seed: int) -> Agreem
         return None
     f = question.f
     if question.anywhere:
-        liars = question.worst_liars(int(_heaviest_lies(question).argmax()))
+        liars = question.worst_liars(int(question.most_weight.argmax()))
         network = network.with_byzantine(liars)
         f = f[network.honest]
     affordable = int(ROUND_WORK / ((network.layout.degree + 1.0) ** 2).sum())

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.heaviest import heaviest
 from byzmesh.networks.spectrum import DIRECT, SLACK, as_dense, largest_eigenvalue
 from byzmesh.rules.base import Rule
-from byzmesh.rules.contraction import heaviest
 from byzmesh.theory import mixing as matrices
 from byzmesh.theory.contraction import Proof
 from byzmesh.theory.gossip import Spectrum, gossip_factor

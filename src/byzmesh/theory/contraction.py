@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh.errors import ByzmeshError, ConfigError
+from byzmesh.heaviest import heaviest as over_neighbours
+from byzmesh.heaviest import most_below, of_the_heaviest
 from byzmesh.networks import Network
 from byzmesh.rules import contraction
 from byzmesh.rules.base import Rule
@@ -68,7 +70,7 @@ def heaviest(network: Network, equal: bool = False) -> Floats:
     >>> heaviest(network("star", n=3))[0].round(3)
     array([0.   , 0.333, 0.667])
     """
-    return contraction.heaviest(_weights(network, equal))
+    return over_neighbours(_weights(network, equal))
 
 
 def cut_weight(network: Network, f: Integers, equal: bool = False) -> Floats:
@@ -79,7 +81,7 @@ def cut_weight(network: Network, f: Integers, equal: bool = False) -> Floats:
     >>> cut_weight(net, net.bounds("exact")).max().round(3)
     np.float64(0.182)
     """
-    return contraction.of_the_heaviest(f, _weights(network, equal))
+    return of_the_heaviest(f, _weights(network, equal))
 
 
 def _weights(network: Network, equal: bool) -> Floats:
@@ -103,9 +105,7 @@ def largest_f(network: Network, limit: float, equal: bool = False) -> Integers:
     >>> largest_f(network("paper/two-castle"), 1 / 3).max()
     np.int64(3)
     """
-    fits = contraction.below(heaviest(network, equal), limit).sum(axis=1) - 1
-    most: Integers = np.minimum(fits, network.layout.degree)
-    return most
+    return most_below(_weights(network, equal), network.layout.degree, limit)
 
 
 def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:

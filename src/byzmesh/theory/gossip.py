@@ -30,7 +30,7 @@ import numpy as np
 
 from byzmesh.networks import Network, laplacian
 from byzmesh.networks.spectrum import DIRECT, SLACK, extreme_eigenvalues
-from byzmesh.theory.mixing import ROUNDING
+from byzmesh.theory.mixing import ROUNDING, symmetric
 from byzmesh.types import Floats
 
 
@@ -56,7 +56,7 @@ def spectrum(network: Network, lies: float = 0.0) -> Spectrum | None:
     (0.727, 0.909)
     """
     block = network.sparse_mixing(network.honest)
-    if block.shape[0] < 2 or abs(block - block.T).max() > ROUNDING:
+    if block.shape[0] < 2 or not symmetric(block):
         return None
     low, high = extreme_eigenvalues(laplacian(block))
     slack = 0.0 if block.shape[0] <= DIRECT else SLACK

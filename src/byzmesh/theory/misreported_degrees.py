@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from byzmesh.checks import choice
 from byzmesh.errors import ConfigError
+from byzmesh.heaviest import THIRD, below
 from byzmesh.networks import Network
-from byzmesh.rules.contraction import THIRD, below
 from byzmesh.theory.contraction import cut_weight
 from byzmesh.theory.mixing import chi2, mixing_rate, to_own
 from byzmesh.types import Floats

@@ -115,6 +115,36 @@ def doubly_stochastic(matrix: Any) -> bool:
     return row_stochastic(matrix) and row_stochastic(matrix.T)
 
 
+def symmetric(matrix: Any) -> bool:
+    """Whether links weigh the same in both directions, up to rounding of each weight, however small.
+
+    >>> symmetric(np.array([[1.0, 3e-12], [1e-12, 1.0]]))
+    False
+    """
+    turned = matrix.T
+    larger = np.maximum(matrix, turned) if isinstance(matrix, np.ndarray) else matrix.maximum(turned)
+    return bool((abs(matrix - turned) - ROUNDING * larger).max() <= 0.0)
+
+
+def even(matrix: Any) -> bool:
+    """Whether column sums are so close to 1 that the smallest link too carries as much weight in as out.
+
+    Rounding to 1e-9 says nothing about links that weigh less: over them everybody may follow one worker.
+
+    >>> even(np.array([[1.0 - 1e-12, 1e-12], [3e-12, 1.0 - 3e-12]]))
+    False
+    """
+    if symmetric(matrix):
+        return True
+    from scipy.sparse import coo_array
+
+    entries = coo_array(matrix)
+    link = (entries.row != entries.col) & (entries.data > 0.0)
+    weight, n = entries.data[link], matrix.shape[0]
+    gained = np.bincount(entries.col[link], weight, n) - np.bincount(entries.row[link], weight, n)
+    return bool(np.abs(gained).max() <= ROUNDING * weight.min(initial=1.0))
+
+
 def chi2(matrix: Any) -> float:
     """||W^T 1 - 1||^2 / N.
 

@@ -23,8 +23,8 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.checks import choice, fraction
 from byzmesh.files import save_figure
+from byzmesh.heaviest import THIRD
 from byzmesh.networks import Network
-from byzmesh.rules.contraction import THIRD
 from byzmesh.rules.ios import theorem_3
 from byzmesh.theory.contraction import cut_weight, rca_limit
 from byzmesh.theory.gossip import oracle_contracts

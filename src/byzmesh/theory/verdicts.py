@@ -174,12 +174,15 @@ def doubly_stochastic(facts: Facts) -> Verdict:
             return Verdict("unknown", f"no theory gives this rule a W; of the conventional one the {reason}")
         return Verdict("refuted", reason)
     if not question.anywhere or mixing.form == "own" or not question.most.any():
+        if not matrices.even(mixing.matrix):
+            return Verdict("unknown", "columns of W sum to 1 up to rounding, but some links weigh no more than that")
         return Verdict("proved", "W is doubly stochastic")
     if mixing.form == "to-own":
         # Liars b leave column m at 1 + sum_b (w'_mb - w'_bm).
         links = network.links
-        apart = np.abs(network.link_weight - network.link_weight[links.back])
-        if apart.max(initial=0.0) <= matrices.ROUNDING:
+        back = network.link_weight[links.back]
+        apart = np.abs(network.link_weight - back)
+        if (apart <= matrices.ROUNDING * np.maximum(network.link_weight, back)).all():
             return Verdict("proved", "W is doubly stochastic whoever lies, since W' is symmetric")
         apart *= np.isin(links.sender, question.alone)
         if not apart.max() > matrices.ROUNDING:

@@ -7,13 +7,14 @@
 Weight decay acts on the model, not on the buffer v. The state is the buffer (R, D), or None; it starts at zero.
 With `clip` a gradient longer than that is shortened to it first; with `steps` a round has several such updates, each
 with its own batch, before anything is sent (training/local_round.py); `variance` chooses how the gradient is estimated
-(training/variance.py). Tensors on other devices are updated there.
+(training/variance.py); `optimizer` replaces the formulas by one of PyTorch's (training/optimizers.py); `outer` is what
+happens after the exchange (training/outer.py). Tensors on other devices are updated there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,15 @@ from byzmesh.checks import at_least, choice, fraction, positive, require, whole
 from byzmesh.compiled import fast
 from byzmesh.errors import UnknownOption, nearest
 from byzmesh.problems.descent import descend
+from byzmesh.rules.interop import from_host, to_host
+from byzmesh.training.optimizers import Optimizers, canonical_optimizer
+from byzmesh.training.outer import Outer
 from byzmesh.types import Array
 
-State = Array | None
+State = Any
+"""An array (R, D), `Optimizers`, or None."""
+_NAME = "state/local"
+"""Name of the momentum in checkpoints."""
 MOMENTA = ("none", "heavy-ball", "exponential")
 VARIANCES = ("none", "saga", "lsvrg")
 
@@ -53,6 +60,12 @@ class LocalOptions:
     """Variance reduction: `saga` or `lsvrg`."""
     refresh: float | None = None
     """Probability of a new reference point in each update, for `lsvrg`; None: batch / samples of the worker."""
+    accumulate: int = 1
+    """Batches whose gradients are averaged for one update."""
+    optimizer: Any = None
+    """An optimizer of PyTorch instead of SGD: a name, a mapping with `name` and options, or a factory."""
+    outer: Outer = field(default_factory=Outer)
+    """What a worker does with the rule's result."""
 
     def __post_init__(self) -> None:
         at_least("local decay", self.decay, 0)
@@ -68,11 +81,20 @@ class LocalOptions:
                 f"local refresh goes with variance lsvrg, got {self.refresh!r} with {self.variance!r}",
             )
             fraction("local refresh", self.refresh, zero=False)
+        whole("local accumulate", self.accumulate, 1)
+        if self.optimizer is not None:
+            for option, value in (("decay", self.decay), ("momentum", self.momentum)):
+                require(
+                    value in (0, "none"),
+                    f"local {option} is of SGD, got {value!r} with an optimizer; give the optimizer an option for it",
+                )
+            canonical_optimizer(self.optimizer)
 
     @property
     def plain(self) -> bool:
         """Whether an update is x - step (g + decay x) with the gradient of the batch itself."""
-        return self.momentum == "none" and self.clip is None and self.variance == "none"
+        sgd = self.momentum == "none" and self.optimizer is None
+        return sgd and self.clip is None and self.variance == "none" and self.accumulate == 1
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> LocalOptions:
@@ -81,44 +103,59 @@ class LocalOptions:
         for option in given:
             if option not in known:
                 raise UnknownOption(f"local has no option {option!r}: {nearest(str(option), known)}")
-        return cls(**given)
+        outer = {"outer": Outer.of(given["outer"])} if "outer" in given else {}
+        return cls(**{**given, **outer})
 
     def written(self) -> dict[str, Any]:
         """The options as a config has them in full.
 
-        `steps`, `clip` and `variance` are included only if they are not the default, so that runs without them keep
-        their keys.
+        Newer options are included only if they are not the default, so that runs without them keep their keys.
         """
+        sgd = {"decay": self.decay, "momentum": self.momentum, "beta": self.beta}
         return {
-            "decay": self.decay,
-            "momentum": self.momentum,
-            "beta": self.beta,
+            **(sgd if self.optimizer is None else {"optimizer": canonical_optimizer(self.optimizer)}),
             **({"steps": self.steps} if self.steps > 1 else {}),
             **({"clip": float(self.clip)} if self.clip is not None else {}),
             **({"variance": self.variance} if self.variance != "none" else {}),
             **({"refresh": self.refresh} if self.variance == "lsvrg" else {}),
+            **({"accumulate": self.accumulate} if self.accumulate > 1 else {}),
+            **({"outer": self.outer.written()} if self.outer.name != "none" else {}),
         }
+
+
+def _saved(state: State) -> dict[str, Array]:
+    return {} if state is None else {_NAME: to_host(state)}
+
+
+def _resumed(state: State, arrays: Mapping[str, Array]) -> State:
+    return None if state is None else from_host(arrays[_NAME], state)
 
 
 @dataclass(frozen=True)
 class LocalUpdate:
-    """Two functions: `init` makes the first state, `apply` one update of all rows."""
+    """Two functions: `init` makes the first state, `apply` one update of all rows; and two for checkpoints."""
 
     init: Callable[[Array], State]
     """models (R, D) -> state."""
     apply: Callable[[Array, Array, float, State, Array], State]
     """(models, gradients, step size, state, out (R, D)) -> next state; writes the half steps into `out`, which may be
     `models` or `gradients`. The state given is used up."""
+    saved: Callable[[State], dict[str, Array]] = _saved
+    """state -> arrays by name."""
+    resumed: Callable[[State, Mapping[str, Array]], State] = _resumed
+    """(first state, arrays) -> the state that was saved."""
 
 
-def local_update(options: LocalOptions) -> LocalUpdate:
-    """SGD with weight decay, momentum and clipping.
+def local_update(options: LocalOptions, layout: Any = None) -> LocalUpdate:
+    """SGD with weight decay, momentum and clipping, or an optimizer over parameters of this layout.
 
     >>> update = local_update(LocalOptions(decay=0.5))
     >>> out = np.empty((1, 2))
     >>> update.apply(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0]]), 0.1, None, out), out.round(3).tolist()
     (None, [[0.85, 1.9]])
     """
+    if options.optimizer is not None:
+        return _by_optimizer(options, layout)
     decay, beta, clip = options.decay, options.beta, options.clip
     new = 1.0 - beta if options.momentum == "exponential" else 1.0
 
@@ -146,6 +183,20 @@ def local_update(options: LocalOptions) -> LocalUpdate:
     if options.momentum == "none":
         return LocalUpdate(lambda models: None, plain)
     return LocalUpdate(_zeros, moving)
+
+
+def _by_optimizer(options: LocalOptions, layout: Any) -> LocalUpdate:
+    def apply(models: Array, gradients: Array, step: float, state: Optimizers, out: Array) -> Optimizers:
+        state.step(models, gradients if options.clip is None else clipped(gradients, options.clip), step, out)
+        return state
+
+    def resumed(state: Optimizers, arrays: Mapping[str, Array]) -> Optimizers:
+        state.resume(arrays)
+        return state
+
+    return LocalUpdate(
+        lambda models: Optimizers(options.optimizer, layout, models), apply, lambda state: state.arrays(), resumed
+    )
 
 
 def clipped(gradients: Any, clip: float) -> Any:

@@ -3,7 +3,8 @@
     step  = schedule(k)
     for each of `steps` updates, with its own batch:
         g     = gradient estimate at x                 (training/variance.py: plain, SAGA, L-SVRG)
-        x     = (1 - decay step) x - step (g or v)     (training/local.py: momentum, clipping)
+        x     = (1 - decay step) x - step (g or v)     (training/local.py: momentum, clipping, optimizers)
+    after the exchange: the outer step                 (training/outer.py)
 
 The simulator has all its workers in one `LocalRound`, R rows without a loop over them; a peer is one row.
 """
@@ -16,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from byzmesh.problems.base import Descends, Task
+from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.training.local import LocalOptions, local_update
 from byzmesh.training.schedules import Schedule
-from byzmesh.training.variance import estimator
+from byzmesh.training.variance import averaged, estimator
 from byzmesh.types import Array, Floats, Integers
 
-_MOMENTUM, _GRADIENTS = "state/local", "gradients/"
+_GRADIENTS, _OUTER = "gradients/", "state/outer"
 """Names of the arrays in checkpoints."""
 
 
@@ -45,8 +47,10 @@ class LocalRound:
     def __init__(self, task: Task, rows: Integers, schedule: Schedule, options: LocalOptions, seed: int = 0) -> None:
         self.task, self.rows, self.schedule, self.steps, self.decay = task, rows, schedule, options.steps, options.decay
         self._descends = task if options.plain and isinstance(task, Descends) else None
-        self._update = local_update(options)
-        self._estimator = estimator(task, rows, options.variance, options.refresh, seed)
+        self._update = local_update(options, getattr(task, "layout", None))
+        made = estimator(task, rows, options.variance, options.refresh, seed)
+        self._estimator = made if options.accumulate == 1 else averaged(made, options.accumulate)
+        self._outer = options.outer
 
     def start(self, models: Array) -> None:
         """Reset all states; `models` (R, D) are the first ones."""
@@ -56,9 +60,15 @@ class LocalRound:
         self._momentum: Any = self._update.init(models)
         self._kept = self._estimator.init(models)
         self._peak = np.empty(len(models))
+        self._velocity = self._outer.init(models)
 
-    def half_steps(self, models: Array, round: int) -> Array:
-        """(R, D) the half steps from `models` in a round; the next call overwrites them."""
+    def half_steps(self, models: Array, round: int, resting: Integers | None = None) -> Array:
+        """(R, D) the half steps from `models` in a round; the next call overwrites them.
+
+        resting  positions of the rows that do nothing in this round: no step, and what they remember stays
+        """
+        if resting is not None and len(resting):
+            return self._without(resting, models, round)
         size, current = self.schedule(round), models
         batches = range(round * self.steps, (round + 1) * self.steps)
         if self._descends is not None:
@@ -74,6 +84,31 @@ class LocalRound:
             self._momentum = self._update.apply(current, self._gradients, size, self._momentum, self._half)
             current = self._half
         return self._half
+
+    def outer(self, models: Array, agreed: Array, resting: Integers | None = None) -> Array:
+        """(R, D) the next models, from the former ones and what the rule made of the half steps."""
+        if self._velocity is None or resting is None or not len(resting):
+            return self._outer.apply(models, agreed, self._velocity)
+        before = to_host(self._velocity)[resting]
+        after = self._outer.apply(models, agreed, self._velocity)
+        self._velocity[resting] = from_host(before, self._velocity)
+        return after
+
+    def _without(self, resting: Integers, models: Array, round: int) -> Array:
+        """The half steps of all, undone where a row rests."""
+        before = {name: values.copy() for name, values in self._update.saved(self._momentum).items()}
+        undo = self._estimator.undo(self._kept, resting)
+        half = self.half_steps(models, round)
+        half[resting] = models[resting]
+        undo()
+        if before:
+            after = {name: values.copy() for name, values in self._update.saved(self._momentum).items()}
+            for name, values in after.items():
+                if values.shape[:1] == (len(models),):
+                    values[resting] = before[name][resting]
+            self._momentum = self._update.resumed(self._momentum, after)
+        self._peak[resting] = peaks(models[resting])
+        return half
 
     @property
     def peak(self) -> Floats | None:
@@ -93,14 +128,34 @@ class LocalRound:
 
     def states(self) -> dict[str, Array]:
         """What the next round needs besides the models, by name, for a checkpoint."""
-        momentum = {} if self._momentum is None else {_MOMENTUM: to_host(self._momentum)}
-        return momentum | {f"{_GRADIENTS}{name}": values for name, values in self._kept.items()}
+        velocity = {} if self._velocity is None else {_OUTER: to_host(self._velocity)}
+        kept = {f"{_GRADIENTS}{name}": values for name, values in self._kept.items()}
+        return self._update.saved(self._momentum) | kept | velocity
 
     def resume(self, states: Mapping[str, Array]) -> None:
         """Continue from what `states` returned; other names in the mapping are ignored. Call `start` first."""
-        if self._momentum is not None:
-            self._momentum = from_host(states[_MOMENTUM], self._momentum)
+        self._momentum = self._update.resumed(self._momentum, states)
+        if self._velocity is not None:
+            self._velocity = from_host(states[_OUTER], self._velocity)
         self._kept = {name: states[f"{_GRADIENTS}{name}"] for name in self._kept}
+
+
+def learn(task: Task, rows: Integers, rounds: int, schedule: Schedule, options: LocalOptions) -> Array:
+    """(D,) what these rows of a task learn together in so many rounds, with one average of all after every round.
+
+    >>> import byzmesh as bm
+    >>> task = bm.problem("quadratic", dimension=1).bind(workers=2)
+    >>> learn(task, np.arange(2), 100, lambda k: 0.5, LocalOptions(decay=0.0)).shape
+    (1,)
+    """
+    local = LocalRound(task, rows, schedule, options)
+    models = task.initial()[rows]
+    local.start(models)
+    for round in range(rounds):
+        average = to_host(local.half_steps(models, round)).mean(axis=0)
+        models = from_host(np.tile(average, (len(rows), 1)), models)
+    learned: Array = to_host(models).mean(axis=0)
+    return learned
 
 
 def _empty_like(models: Any) -> Array:

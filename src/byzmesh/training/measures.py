@@ -23,6 +23,12 @@ def loss(at: Evaluation) -> float | None:
     return _mean(at, "loss")
 
 
+@register_metric("perplexity", direction="down", scale="log")
+def perplexity(at: Evaluation) -> float | None:
+    """e to the mean loss per token on the test part of a text, the mean over the honest workers; recorded for text."""
+    return _mean(at, "perplexity")
+
+
 @register_metric("backdoor", direction="down", alone=False)
 def backdoor(at: Evaluation) -> float | None:
     """Fraction of stamped test images that a model takes for the backdoor's target; recorded under that attack."""

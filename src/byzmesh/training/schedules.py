@@ -4,6 +4,7 @@
     inverse-sqrt  a / sqrt(k + b)          the paper's, with a = 0.9 and b = 1
     inverse       a / (k + b)
     step          a * factor^(k // every)
+    cosine        from a down to `least` over `rounds` rounds along half a cosine, after `warmup` rounds of rising
 
 Written in a config as a number or as a mapping, e.g. {name: inverse-sqrt, a: 0.9, b: 1}.
 """
@@ -14,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from byzmesh.checks import is_number, positive, whole
+from byzmesh.checks import at_least, is_number, positive, whole
 from byzmesh.registry import Registry
 
 Schedule = Callable[[int], float]
@@ -71,3 +72,20 @@ def step(a: float = 0.1, factor: float = 0.1, every: int = 1000) -> Schedule:
     positive("schedule step: factor", factor)
     whole("schedule step: every", every, 1)
     return lambda k: float(a * factor ** (k // every))
+
+
+@schedules.register("cosine")
+def cosine(a: float = 0.1, rounds: int = 1000, warmup: int = 0, least: float = 0.0) -> Schedule:
+    """Rises to a in `warmup` rounds, then falls to `least` at round `rounds` along half a cosine, and stays there."""
+    positive("schedule cosine: a", a)
+    whole("schedule cosine: rounds", rounds, 1)
+    whole("schedule cosine: warmup", warmup, 0, rounds - 1)
+    at_least("schedule cosine: least", least, 0)
+
+    def size(k: int) -> float:
+        if k < warmup:
+            return a * (k + 1) / (warmup + 1)
+        done = min(1.0, (k - warmup) / (rounds - warmup))
+        return least + (a - least) * 0.5 * (1.0 + math.cos(math.pi * done))
+
+    return size

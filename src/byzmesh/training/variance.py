@@ -35,6 +35,19 @@ class Estimator:
     """first models (R, D) -> state, arrays by name."""
     apply: Callable[[Array, int, State, Array], State]
     """(models (R, D), round, state, out (R, D)) -> next state; writes the estimates to `out`. The state is used up."""
+    undo: Callable[[State, Integers], Callable[[], None]] = lambda state, rows: _restore_rows(state, rows)
+    """(state, positions of rows) -> a function that gives these rows back what they remember now."""
+
+
+def _restore_rows(state: State, rows: Integers) -> Callable[[], None]:
+    """For a state whose arrays have a row per worker and are changed in place."""
+    before = {name: values[rows] for name, values in state.items()}
+
+    def restore() -> None:
+        for name, values in before.items():
+            state[name][rows] = values
+
+    return restore
 
 
 def estimator(
@@ -49,6 +62,23 @@ def estimator(
     if not isinstance(task, Sampled):
         raise not_sampled(variance)
     return _saga(task, rows) if variance == "saga" else _lsvrg(task, rows, refresh, seed)
+
+
+def averaged(inner: Estimator, count: int) -> Estimator:
+    """The mean of `count` estimates, each with its own batch."""
+
+    def apply(models: Array, round: int, state: State, out: Array) -> State:
+        part = out.copy() if isinstance(out, np.ndarray) else out.clone()
+        for number in range(count):
+            state = inner.apply(models, round * count + number, state, part)
+            if number:
+                out += part
+            else:
+                out[:] = part
+        out /= count
+        return state
+
+    return Estimator(inner.init, apply, inner.undo)
 
 
 def not_sampled(variance: str) -> ConfigError:
@@ -77,6 +107,18 @@ def _saga(task: Sampled, rows: Integers) -> Estimator:
         kept = np.zeros((samples * (2 if task.rows > task.workers else 1), task.outputs), task.dtype)
         return {"kept": kept, "mean": np.zeros(models.shape)}
 
+    def undo(state: State, resting: Integers) -> Callable[[], None]:
+        rest = _restore_rows({"mean": state["mean"]}, resting)
+        shares = [task.share(int(rows[line]))[0].ravel() + shift[line] for line in resting]
+        places = np.concatenate(shares)
+        before = state["kept"][places]
+
+        def restore() -> None:
+            state["kept"][places] = before
+            rest()
+
+        return restore
+
     def apply(models: Array, round: int, state: State, out: Array) -> State:
         kept, mean = state["kept"], state["mean"]
         picks, targets = task.batches(round, rows)
@@ -95,7 +137,7 @@ def _saga(task: Sampled, rows: Integers) -> Estimator:
         mean += step
         return state
 
-    return Estimator(init, apply)
+    return Estimator(init, apply, undo)
 
 
 def _repeated(place: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:

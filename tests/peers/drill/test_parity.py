@@ -12,18 +12,17 @@ from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.node import bind_share
 from byzmesh.problems.linear.task import LinearTask
 from tests.peers.drill.simulated import final_models, simulation_of
-from tests.peers.networks import two_castle
+from tests.peers.networks import LONG, two_castle
 from tests.peers.worlds import PATIENT, train
 
-PROCESSES = {"grace": 30.0, "round": 60.0, "start_grace": 30.0}
 ALL = {"shares": 12, "share": {}}
 
 
 def test_twelve_processes_equal_the_simulator(tmp_path: Path, nursery: Nursery) -> None:
-    file = two_castle(tmp_path, rounds=60, evaluate_every=30, dtype="float64", timeouts=PROCESSES, **ALL)
+    file = two_castle(tmp_path, rounds=60, evaluate_every=30, dtype="float64", timeouts=PATIENT, **ALL)
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
-        assert drill.wait(100)
+        assert drill.wait(LONG)
         status = drill.status()
     assert all(said["silent"] == 0 and said["moved_up"] == 0 and said["round"] == 60 for said in status.values())
     simulated = simulation_of(file).run()

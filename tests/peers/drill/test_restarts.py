@@ -22,7 +22,7 @@ from byzmesh.peers.node import Node
 from byzmesh.store import open_store
 from byzmesh.sweeps.forensics import honest_cut, suspects
 from byzmesh.training.checkpoint import load_checkpoint
-from tests.peers.networks import make_network, two_castle
+from tests.peers.networks import LONG, make_network, two_castle
 from tests.processes import alive, command, output, wait_for
 
 
@@ -48,10 +48,10 @@ def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path: Path, nurse
     small(tmp_path)
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
-        assert drill.wait(20, lambda: min(rounds_of(drill).values()) > 5)
+        assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > 5)
         for peer in range(3):
             drill.signal(peer, signal.SIGTERM)
-        assert drill.wait(20)
+        assert drill.wait(LONG)
         assert [nursery.codes[str(peer)] for peer in range(3)] == [0, 0, 0]
     for peer in range(3):
         left = events(tmp_path / "out", peer, "left")[-1]
@@ -82,19 +82,19 @@ def test_every_kind_of_chaos_is_survived(tmp_path: Path, nursery: Nursery) -> No
         tmp_path / "network.yaml", tmp_path / "out", byzantine=[7, 9], attack={"name": "isolation"}, nursery=nursery
     ) as drill:
         drill.start()
-        assert drill.wait(60, lambda: min(rounds_of(drill).values()) > 20)
+        assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > 20)
         chaos = Chaos(drill, KINDS)
 
         def done() -> bool:
             chaos.tick()
             return len(chaos.events) == len(KINDS) and not chaos.pending
 
-        assert drill.wait(60, done)
+        assert drill.wait(LONG, done)
         assert [kind for kind, _ in chaos.events] == list(KINDS)
         assert drill.running() == drill.honest
         goal = max(rounds_of(drill).values()) + 30
-        assert drill.wait(60, lambda: min(rounds_of(drill).values()) > goal)
-        assert drill.wait(30, lambda: min(said["accuracy"] for said in drill.status().values()) > 0.8)
+        assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > goal)
+        assert drill.wait(LONG, lambda: min(said["accuracy"] for said in drill.status().values()) > 0.8)
 
 
 def test_launch_stores_its_results_like_a_simulation(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def slow_gradients(task: TorchTask, models: Any, round: int) -> Any:
 
 
 def test_every_built_in_is_tested() -> None:
-    assert sorted(SMALL) == sorted(modules.names())
+    assert sorted([*SMALL, "gpt"]) == sorted(modules.names())  # gpt: test_text.py
 
 
 @pytest.mark.parametrize("way", ["batched", "loop"])

@@ -12,6 +12,7 @@ import byzmesh as bm
 from byzmesh.compiled import limit_threads
 from byzmesh.rules.base import Block, rules
 from byzmesh.rules.gram import strategy
+from byzmesh.rules.gram.blocks import Sources
 from byzmesh.rules.gram.products import inner_blocks, mix
 from byzmesh.simulation.exchange import Exchange, aggregate_all, forge
 
@@ -88,6 +89,29 @@ def test_products_and_mixtures_are_those_of_the_vectors(kind: str, dtype: Any, m
     coefficient = draw.normal(size=index.shape)
     wanted = np.einsum("rk,rkd->rd", coefficient, rows[index])
     np.testing.assert_allclose(mix(pool, index, coefficient), wanted, rtol=tolerance, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 7, 8, 33, 513])
+def test_any_number_of_columns_and_slots(width: int, dtype: Any) -> None:
+    """Registers hold 4 to 16 numbers, blocks 512, tiles 2 x 4 products: whatever is left over is computed, too."""
+    draw = np.random.default_rng(width)
+    own = draw.normal(size=(9, width)).astype(dtype)
+    terms = (draw.integers(0, 9, (3, 4)), draw.normal(size=(3, 4)))
+    rows = np.concatenate([own.astype(np.float64), np.einsum("qj,qjd->qd", terms[1], own[terms[0]])])
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    for slots in range(1, 15):
+        pool = bm.rules.gram.pool.Pool(own, None, terms)
+        index = draw.integers(0, len(rows), (5, slots))
+        index[:, 0] %= 9
+        needed, sources = np.arange(5) != 3, Sources(pool, slots)
+        away = (rows[index] - rows[index[:, :1]]) * needed[:, None, None]
+        wanted = away @ away.transpose(0, 2, 1)
+        given = sources.products(index, np.ones(index.shape, bool), needed)
+        np.testing.assert_allclose(given, wanted, atol=tolerance * max(1.0, wanted.max()))
+        coefficient, out = draw.normal(size=index.shape), np.empty((5, width), dtype)
+        sources.mix(index, coefficient, out)
+        np.testing.assert_allclose(out, np.einsum("rk,rkd->rd", coefficient, rows[index]), atol=20 * tolerance)
 
 
 def test_short_combinations_are_never_built(monkeypatch: pytest.MonkeyPatch) -> None:

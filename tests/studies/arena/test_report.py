@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from byzmesh.studies.arena.report import (
     best_of,
     compare_columns,
     disagreement_grid,
+    in_columns,
     leaderboard,
     leaderboard_grid,
     values_of,
@@ -115,3 +117,15 @@ def test_an_empty_arena_does_not_crash(tmp_path: Path) -> None:
     with open_store(tmp_path / "runs.db") as store:
         written = write_arena(store, [reading("IOS", "alie", math.nan, status="not run")], tmp_path / "out")
     assert written[-1].name == "report.html"
+
+
+def test_a_rule_is_ranked_against_the_reproduction_and_not_against_itself() -> None:
+    """Regret 0.00 of a rule alone was the mistake; runs with other rounds are no rivals."""
+    ours = [reading for reading in READINGS if reading.rule == "Ours"]
+    others = [reading for reading in READINGS if reading.rule in ("IOS", "CC")]
+    alone = leaderboard_grid(leaderboard(values_of(ours)))
+    assert alone.rows[0][1][0].text == "" and "alone has no regret" in alone.note
+    board = leaderboard(values_of(in_columns(ours, others)))
+    assert (board[0].rule, round(board[0].regret, 2), len(board)) == ("Ours", 0.7, 3)
+    short = [replace(reading, rounds=1_000) for reading in ours]
+    assert {one.rule for one in in_columns(short, others)} == {"Ours"}

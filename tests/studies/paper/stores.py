@@ -11,7 +11,7 @@ from byzmesh.config.cell import Cell
 from byzmesh.networks import network
 from byzmesh.store import open_store
 from byzmesh.studies.paper.cells import cells
-from byzmesh.studies.paper.published import published
+from byzmesh.studies.paper.published import beside
 
 OFFSETS = (0.0, 0.12, -0.31, 0.7, -0.9, 2.5, -7.0)
 """Ours minus published, in turn over the cells: every colour of a report occurs."""
@@ -35,7 +35,8 @@ def made_up(path: Path, target: str = "table-3", rules: Sequence[str] = (), seed
                 store.fail(key, "infeasible", text, provenance=PROVENANCE)
                 continue
             status = "diverged" if (rule, attack) == DIVERGED else "finished"
-            theirs = published()[target, rule, attack]
+            theirs = beside(**cell.labels)
+            assert theirs is not None
             final = min(max(theirs.accuracy + OFFSETS[number % len(OFFSETS)], 0.0), 100.0) / 100.0
             error = theirs.consensus_error.value * {"<": 0.3, ">": 4.0, "": 1.4}[theirs.consensus_error.side]
             rounds = np.arange(0, 20_500, 500.0)

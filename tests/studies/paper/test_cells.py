@@ -115,7 +115,7 @@ def test_seeds() -> None:
 
 
 def test_targets() -> None:
-    assert len(TARGETS) == 13
+    assert len(TARGETS) == 14
     assert all(cells(target) == [] for target in ("table-1", "figure-2", "figure-3"))
     with pytest.raises(UnknownName, match="did you mean 'table-3'"):
         cells("tabel-3")

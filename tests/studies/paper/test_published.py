@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from byzmesh.errors import DataError
+from byzmesh.networks import Network
 from byzmesh.studies.paper.cells import ATTACKS, RULES, TABLES, cells
-from byzmesh.studies.paper.published import CAPTIONS, FILES, ConsensusError, published
+from byzmesh.studies.paper.published import CAPTIONS, FILES, ConsensusError, outside, published
 
 
 def test_all_292_cells_are_there() -> None:
@@ -23,6 +24,16 @@ def test_every_published_cell_has_a_run_and_every_run_a_cell() -> None:
         (cell.labels["target"], cell.labels["rule"], cell.labels["attack"]) for table in TABLES for cell in cells(table)
     }
     assert ours == set(published())
+
+
+def test_every_cell_from_outside_has_a_run_on_its_graph() -> None:
+    found = cells("outside")
+    assert len(found) == len(outside()) == 25
+    for cell in found:
+        told = outside()[cell.labels["variant"], cell.labels["attack"]]
+        net = Network.from_spec(cell.config["network"])
+        assert (net.n, len(net.honest), net.byzantine.tolist()) == (2 * told.k, 20, list(told.byzantine))
+        assert cell.config["rounds"] == told.rounds and cell.config["f"] == "exact"
 
 
 def test_cells_by_hand() -> None:

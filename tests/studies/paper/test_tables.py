@@ -42,6 +42,16 @@ def test_consensus_error_table(readings: list[Reading]) -> None:
     check(GOLDEN / "table-3-ce.md", to_markdown(paper_tables.error_grid("table-3", readings)))
 
 
+def test_cells_from_outside(tmp_path: Path) -> None:
+    entries = made_up(tmp_path / "runs.db", "outside")
+    with open_store(tmp_path / "runs.db", readonly=True) as opened:
+        accuracy, error = paper_tables.outside_grids(collect(opened, entries))
+    assert [row for row, _ in accuracy.rows] == [f"{liars} liars" for liars in (2, 4, 6, 8, 10)]
+    assert accuracy.columns == ("alie", "gaussian", "isolation", "sample-duplicating", "sign-flipping")
+    assert accuracy.rows[0][1][1].text == "91.80" and accuracy.rows[0][1][1].detail == "pub. 91.68, +0.12"
+    assert error.rows[-1][1][2].detail == "pub. 4e+91, H 2e+93"
+
+
 def test_readme(readings: list[Reading]) -> None:
     check(GOLDEN / "README.md", readme(readings, "## Why\n\nBecause.\n"))
 

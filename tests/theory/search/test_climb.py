@@ -18,7 +18,7 @@ from byzmesh.theory.mixing import mixing_rate, rho_star, to_own, virtual_mixing
 from byzmesh.theory.search.climb import Witness, default_budget, search_contraction
 from byzmesh.theory.search.game import games_of, ratios, respond
 
-NEEDS_MORE = {"SimRew", "UBAR", "Zeno", "ByRDiE"}
+NEEDS_MORE = {"SimRew", "UBAR", "Zeno", "ByRDiE", "push-sum"}
 
 
 @pytest.mark.parametrize("name", [name for name in rules.names() if name not in NEEDS_MORE])

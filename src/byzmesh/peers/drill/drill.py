@@ -20,7 +20,7 @@ from typing import Any
 
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, NoLiars, PeerError
-from byzmesh.peers.identity import load_keys
+from byzmesh.peers.identity import Keyring
 from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.plugins import load_plugins
 
@@ -151,7 +151,7 @@ class Drill:
         for place in places:
             path = place / f"peer{peer}.key"
             if path.is_file():
-                if load_keys(path).public != self.file.entry(peer).public_key:
+                if Keyring(path).find(self.file.entry(peer).public_key) is None:
                     raise PeerError(f"{path} is not the key of peer {peer} in {self.path.name}; plan the network again")
                 return str(path.absolute())
         raise PeerError(f"no key file peer{peer}.key in {', '.join(map(str, places))}; give --keys")

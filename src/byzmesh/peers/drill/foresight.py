@@ -38,7 +38,7 @@ def foresee(file: NetworkFile, scene: Scene) -> Callable[[Array, Round], Respond
             found = place.get(sender, place_of_pair.get((sender, peer)))
             present[row, slot] = found is not None
             index[row, slot] = found or 0
-    bound = np.array([file.bound(peer) for peer in place], np.int64)
+    bound = np.array([file.bound(file.ids[node]) for node in place], np.int64)
     lying = index >= len(place)
     shared = index.copy()
     shared[lying] = len(place) + scene.place[index[lying] - len(place)]

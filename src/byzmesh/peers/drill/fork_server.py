@@ -20,19 +20,15 @@ import signal
 import traceback
 from typing import Any
 
-import numpy as np
-
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ByzmeshError
 from byzmesh.peers.drill.liars import Coalition
-from byzmesh.peers.identity import load_keys
+from byzmesh.peers.identity import Keyring
 from byzmesh.peers.logs import json_log
-from byzmesh.peers.network_file import NetworkFile, load_network
-from byzmesh.peers.node import Node, bind_share, local_round
-from byzmesh.peers.wire import Format
+from byzmesh.peers.network_file import load_network
+from byzmesh.peers.node import Node, bind_share
+from byzmesh.peers.warm import warm
 from byzmesh.plugins import load_plugins
-from byzmesh.rules.inbox import make_inbox
-from byzmesh.rules.interop import to_host
 
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 
@@ -41,22 +37,32 @@ def run_job(job: dict[str, Any]) -> None:
     """The job of a child: be an honest peer, a peer that trains on poisoned data, or all the liars."""
     file = load_network(job["network"])
     log = json_log(job["peers"][0])
-    keys = {peer: load_keys(path) for peer, path in zip(job["peers"], job["keys"])}
+    rings = {peer: Keyring(path) for peer, path in zip(job["peers"], job["keys"])}
     actor: Node | Coalition
     if job.get("attack") is not None:
         task, _ = bind_share(file, job["peers"][0])
+        found = {peer: ring.find(file.entry(peer).public_key) for peer, ring in rings.items()}
+        keys = {peer: pair for peer, pair in found.items() if pair is not None}
         actor = Coalition(file, keys, attacks.build(job["attack"]), task.dimension, log)
     else:
         peer = job["peers"][0]
         task_row = None
         if job.get("flip") is not None:
-            shares = file.shares or len(file.peers)
+            shares = file.parts
             task = file.made_problem.bind(
                 workers=shares, seed=file.seed, dtype=file.dtype, liars=job["flips"], poison=job["poison"]
             )
             task_row = task, shares + job["flip"]
         actor = Node(
-            file, peer, keys[peer], out=job["out"], data=job.get("data"), task=task_row, faults=job["faults"], log=log
+            file,
+            peer,
+            rings[peer],
+            out=job["out"],
+            path=job["network"],
+            data=job.get("data"),
+            task=task_row,
+            faults=job["faults"],
+            log=log,
         )
 
     def leave(number: int, frame: Any) -> None:
@@ -64,30 +70,6 @@ def run_job(job: dict[str, Any]) -> None:
 
     signal.signal(signal.SIGTERM, leave)
     actor.run()
-
-
-def warm(file: NetworkFile) -> None:
-    """Compile or load every kernel that a peer of this network uses, and read its data."""
-    task, row = bind_share(file, 0)
-    model = to_host(task.initial())[row : row + 1].copy()
-    local = local_round(file, task, row)
-    local.start(model)
-    half = local.half_steps(model, 0)
-    task.evaluate(model)
-    form = Format(file.run, task.dimension, file.dtype, file.wire)
-    vector = form.decode(form.encode(half[0], 0, 0), 0).vector
-    count = int(file.network.degree[0])
-    inbox = make_inbox(
-        file.made_rule,
-        half,
-        weight=np.full((1, count + 1), 1.0 / (count + 1)),
-        f=np.array([file.bound(0)]),
-        receiver=np.zeros(1, np.int64),
-        messages=np.repeat(vector[None], count, axis=0),
-        previous=model,
-        loss=local.losses(0),
-    )
-    file.made_rule.apply(inbox, file.made_rule.init(half))
 
 
 def _child(job: dict[str, Any], log: str) -> int:
@@ -124,7 +106,8 @@ def main() -> None:
         if "warm" in order:
             try:
                 load_plugins(order["plugins"])
-                warm(load_network(order["warm"]))
+                file = load_network(order["warm"])
+                warm(file, *bind_share(file, file.ids[0]))
                 answer(warm=True)
             except ByzmeshError as error:
                 answer(warm=False, error=str(error))

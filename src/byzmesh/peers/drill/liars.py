@@ -17,13 +17,15 @@ from byzmesh.attacks.scene import make_scene, make_view
 from byzmesh.errors import PeerError
 from byzmesh.networks import Network, fiedler_vector
 from byzmesh.peers.drill.foresight import foresee
+from byzmesh.peers.epochs import Epochs
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.logs import Log
-from byzmesh.peers.network_file import NetworkFile
+from byzmesh.peers.network_file import NetworkFile, signed_network
 from byzmesh.peers.peer import no_log
+from byzmesh.peers.signing import LARGEST_FILE
 from byzmesh.peers.sockets import MACHINE
-from byzmesh.peers.transport import Received, World
-from byzmesh.peers.wire import Format, WireError
+from byzmesh.peers.transport import Received, Remote, World
+from byzmesh.peers.wire import HEADER, Format, carries_file, decode_file
 from byzmesh.round import Round
 from byzmesh.types import Array
 
@@ -72,33 +74,51 @@ class Coalition:
     ) -> None:
         if attack.poisons_data:
             raise PeerError(f"attack {attack.name} does not forge messages from what liars hear; choose another")
-        self.file, self.attack, self.log, self.world = file, attack, log, world
-        self.liars = sorted(keys)
-        self.patience = max(_PATIENCE, file.timeouts.grace / 2)
+        self.attack, self.log, self.world = attack, log, world
+        self.keys = dict(keys)
+        self.epochs = Epochs(file)
         self.form = Format(file.run, dimension, file.dtype, file.wire)
-        self.scene = heard_scene(file.network, self.liars)
-        self.state = attack.init(self.scene)
-        self.foresee = foresee(file, self.scene) if attack.needs_response else None
-        self.row = {int(peer): row for row, peer in enumerate(self.scene.honest)}
-        self.newest = np.zeros((len(self.row), dimension), file.dtype)
-        self.known = np.zeros(len(self.row), bool)
-        self.heard = np.full(len(self.row), -np.inf)
-        self.waiting: dict[int, dict[int, Array]] = {}
-        self.since: dict[int, float] = {}
         self.forged = -1
-        self.sent: dict[tuple[int, int], bytearray] = {}
         self.stop = False
         self.transports: dict[int, Any] = {}
+        self._meet(file)
         self._rehearse(dimension)
+        largest = max(self.form.size, LARGEST_FILE + HEADER.size) if file.operator else self.form.size
         try:
             for liar in self.liars:
-                remotes = {j: remote for j, remote in file.remotes(liar).items() if j not in keys}
                 self.transports[liar] = world.open(
-                    liar, file.entry(liar).address, keys[liar], remotes, self.form.size, log
+                    liar, file.entry(liar).address, self.keys[liar], self._victims(liar), largest, log
                 )
         except BaseException:
             self.close()
             raise
+
+    def _meet(self, file: NetworkFile) -> None:
+        """Know the members of a network file, and nothing of what was said before."""
+        self.file = file
+        self.liars = [liar for liar in sorted(self.keys) if liar in file.ids]
+        self.patience = max(_PATIENCE, file.timeouts.grace / 2)
+        self.scene = heard_scene(file.network, [file.node(liar) for liar in self.liars])
+        self.state = self.attack.init(self.scene)
+        self.foresee = foresee(file, self.scene) if self.attack.needs_response else None
+        self.row = {file.ids[node]: row for row, node in enumerate(self.scene.honest)}
+        self.newest = np.zeros((len(self.row), self.form.dimension), file.dtype)
+        self.known = np.zeros(len(self.row), bool)
+        self.heard = np.full(len(self.row), -np.inf)
+        self.waiting: dict[int, dict[int, Array]] = {}
+        self.since: dict[int, float] = {}
+        self.sent: dict[tuple[int, int], bytearray] = {}
+
+    def _victims(self, liar: int) -> dict[int, Remote]:
+        return {j: remote for j, remote in self.file.remotes(liar).items() if j not in self.keys}
+
+    def _take_up(self, file: NetworkFile) -> None:
+        """Go on with the members of a newer file, with the keys that the liars have."""
+        self._meet(file)
+        for liar, transport in self.transports.items():
+            if liar in self.liars:
+                transport.change(file.entry(liar).address, self.keys[liar], self._victims(liar))
+        self.log("epoch in force", epoch=file.epoch)
 
     def _rehearse(self, dimension: int) -> None:
         """Forge once without sending, so that the attack's kernels are compiled before anybody waits."""
@@ -117,15 +137,27 @@ class Coalition:
         """Lie until `stop`."""
         self.log("ready")
         zmq: Any = next(iter(self.transports.values())).zmq
-        poller = zmq.Poller()
-        for transport in self.transports.values():
-            for socket in transport.sockets:
-                poller.register(socket, zmq.POLLIN)
+        file, dialled = None, 0.0
         while not self.stop:
+            if file is not self.file or self.world.now() - dialled > _PATIENCE:
+                self._dial()
+                file, dialled, poller = self.file, self.world.now(), zmq.Poller()
+                for transport in self.transports.values():
+                    for socket in transport.sockets:
+                        poller.register(socket, zmq.POLLIN)
             ready = poller.poll(5 if self.waiting else 200)
             for liar, transport in self.transports.items():
                 self.take(liar, transport.take(ready))
             self.lie()
+
+    def _dial(self) -> None:
+        """Connect again to victims that are silent: their keys may have changed a moment after the liars' file."""
+        silent = [peer for peer, row in self.row.items() if self.world.now() - self.heard[row] > _PATIENCE]
+        for transport in self.transports.values():
+            for victim in silent if self.epochs.files[0].epoch else ():
+                if victim in transport.connected:
+                    transport.disconnect(victim)
+                    transport.connect(victim)
 
     def take(self, liar: int, received: Received) -> None:
         """Hear what a liar received, and send its last lies again to victims that joined."""
@@ -138,10 +170,19 @@ class Coalition:
 
     def _hear(self, neighbour: int, data: Any) -> None:
         try:
+            if carries_file(data) and self.file.operator:
+                text = decode_file(data, self.form.run, neighbour)
+                self.epochs.add(signed_network(text, self.file.operator, self.file.folder))
+                return
             message = self.form.decode(data, neighbour)
-        except WireError:
+        except PeerError:
             return
-        row = self.row[neighbour]
+        file = self.epochs.enter(message.round)
+        if file is not self.file:
+            self._take_up(file)
+        row = self.row.get(neighbour)
+        if row is None:
+            return
         self.heard[row] = self.world.now()
         self.newest[row], self.known[row] = message.vector, True
         if message.round > self.forged:
@@ -165,8 +206,10 @@ class Coalition:
         # the liars know nothing about a victim that never sent a message: they guess the mean of the others
         models[~self.known] = models[self.known].mean(axis=0)
         forged, self.state = forged_by(self.attack, self._view(models, round), self.state)
-        for liar, victim in zip(forged.liar.tolist(), forged.victim.tolist()):
-            data = self.form.encode(forged[liar, victim], liar, round, victim)
+        ids = self.file.ids
+        for liar_node, node in zip(forged.liar.tolist(), forged.victim.tolist()):
+            liar, victim = ids[liar_node], ids[node]
+            data = self.form.encode(forged[liar_node, node], liar, round, victim, self.epochs.tag)
             self.sent[liar, victim] = data
             self.transports[liar].send(data)
         self.forged = round

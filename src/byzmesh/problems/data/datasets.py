@@ -61,6 +61,14 @@ class Dataset:
     shape: tuple[int, ...] = ()
     class_names: tuple[str, ...] = ()
     """Names of the classes in the file; () if it numbers them."""
+    tokens: bool = False
+    """Whether a sample is a window of tokens, of which there are `classes`: the targets are each the next one, and the
+    labels only say which part of the text it is from."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the samples are whole numbers to a module, not bytes of an image: token or category numbers."""
+        return self.train_x.dtype.kind in "iu" and self.train_x.dtype != np.uint8
 
     @property
     def features(self) -> int:

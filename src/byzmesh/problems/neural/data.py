@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,25 @@ import numpy as np
 from byzmesh.errors import ConfigError, DataError
 from byzmesh.problems.data.datasets import Dataset
 from byzmesh.problems.data.datasets import dataset as find
+from byzmesh.problems.neural.text import canonical_text, read_text
 
 
 def held_data(given: Any, data_dir: str | None) -> Dataset:
     """The data set of a name or path, or of torch data sets, which are read into memory once.
 
-    given  a name, a path, a pair (train, test), or one data set, of which every fifth sample is for testing
+    given  a name, a path, a mapping with `text`, a pair (train, test) of data sets, or one data set or pair (inputs,
+           targets) of arrays, of which every fifth sample is for testing
     """
     if isinstance(given, str):
         return find(given, data_dir)
-    name = data_label(given)
-    if isinstance(given, (tuple, list)):
+    if isinstance(given, Mapping):
+        return read_text(given, data_dir)
+    name = str(data_label(given))
+    if is_table(given):
+        x, y = (np.asarray(part) for part in given)
+        (x, y), held_out = _checked(_kept(x), y, "given"), np.arange(len(x)) % 5 == 0
+        train_x, train_y, test_x, test_y = x[~held_out], y[~held_out], x[held_out], y[held_out]
+    elif isinstance(given, (tuple, list)):
         (train_x, train_y), (test_x, test_y) = _read(given[0], "train"), _read(given[1], "test")
     else:
         x, y = _read(given, "given")
@@ -44,10 +53,18 @@ def held_data(given: Any, data_dir: str | None) -> Dataset:
     )
 
 
-def data_label(given: Any) -> str:
-    """The name of the data in a config."""
+def is_table(given: Any) -> bool:
+    """Whether it is a pair of arrays or tensors (inputs, targets) of one length, not a pair of data sets."""
+    pair = isinstance(given, (tuple, list)) and len(given) == 2
+    return pair and all(hasattr(part, "shape") and len(part.shape) for part in given) and len(given[1].shape) == 1
+
+
+def data_label(given: Any) -> str | dict[str, Any]:
+    """The data in a config: a name, or the options of a text."""
     if isinstance(given, str):
         return given
+    if isinstance(given, Mapping):
+        return canonical_text(given)
     parts = tuple(given) if isinstance(given, (tuple, list)) else (given,)
     pair = isinstance(given, (tuple, list))
     if (pair and len(parts) != 2) or not all(hasattr(part, "__getitem__") for part in parts):
@@ -81,12 +98,23 @@ def _read(part: Any, name: str) -> tuple[Any, Any]:
         raise DataError(f"the {name} data set is empty; give some samples")
     try:
         samples = [part[place] for place in range(count)]
-        x = np.stack([np.asarray(sample[0], np.float32) for sample in samples])
+        x = _kept(np.stack([np.asarray(sample[0]) for sample in samples]))
         y = np.array([_number(sample[1]) for sample in samples])
     except (TypeError, ValueError, IndexError, RuntimeError) as error:
         raise DataError(
             f"the {name} data set must consist of pairs (tensor, label) of one shape: {str(error).splitlines()[0]}"
         ) from error
+    return _checked(x, y, name)
+
+
+def _kept(x: Any) -> Any:
+    """Inputs as they are kept: whole numbers (of tokens, of categories) whole, everything else in float32."""
+    return x.astype(np.int64) if x.dtype.kind in "iu" and x.dtype != np.uint8 else x.astype(np.float32)
+
+
+def _checked(x: Any, y: Any, name: str) -> tuple[Any, Any]:
+    if len(x) != len(y):
+        raise DataError(f"the {name} data set has {len(x)} inputs and {len(y)} targets; give one target per input")
     if not np.isfinite(x).all():
         raise DataError(f"the {name} data set contains NaN or infinity; clean it")
     if y.dtype.kind != "f":

@@ -18,6 +18,7 @@ import hashlib
 import json
 import platform
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +81,12 @@ def loop(net: Net, models: Any, x: Any, y: Any, out: Any, seeds: Sequence[int] |
 def batched(net: Net, models: Any, x: Any, y: Any, out: Any) -> None:
     """All rows at once, in chunks that keep at most `MEMORY` bytes."""
     rows = max(1, MEMORY // max(1, net.saved))
+    with warnings.catch_warnings():  # for some operations vmap is slow: `fastest` measures that
+        warnings.filterwarnings("ignore", "There is a performance drop")
+        _in_chunks(net, models, x, y, out, rows)
+
+
+def _in_chunks(net: Net, models: Any, x: Any, y: Any, out: Any, rows: int) -> None:
     for first in range(0, len(models), rows):
         part = slice(first, first + rows)
         given = models[part], x[part], y[part]

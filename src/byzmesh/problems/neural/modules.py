@@ -8,6 +8,7 @@ trained nor sent, and resnet8 uses group normalisation instead.
     mlp       fully connected layers with ReLU, `hidden` units each
     cnn       two 3 x 3 convolutions with ReLU and 2 x 2 pooling, then one layer, or two with `hidden` units between
     resnet8   three stages of one residual block (He et al. 2016), `width`, 2 width and 4 width channels
+    gpt       a causal transformer for text (gpt.py)
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Factory = Callable[[], Any]
 FROM_DATA = ("shape", "classes")
 """Options that a factory receives from the data."""
 
-modules: Registry[Any] = Registry("module", "byzmesh.modules")
+modules: Registry[Any] = Registry("module", "byzmesh.modules", ("byzmesh.problems.neural.gpt",))
 
 
 def import_torch(what: str = "problem 'torch'") -> Any:

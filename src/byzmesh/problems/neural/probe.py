@@ -3,7 +3,7 @@
 running statistics   (BatchNorm, InstanceNorm with track_running_stats, any buffer that a forward pass changes) are
                      an error: they are neither trained nor sent, so no two workers would evaluate the same model
 randomness           (dropout) shows in torch's generators; such modules use `loop`, seeded per worker
-outputs              must be (B, classes) for class labels
+outputs              must be (B, classes) for class labels, (B, T, tokens) for text
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ class Probed:
     outputs: tuple[int, ...]
 
 
-def probe(module: Any, x: Any, y: Any, loss: Any, classes: int) -> Probed:
-    """Run a module in training mode on one batch x (B, ...), y (B,); parameters and buffers stay as they are."""
+def probe(module: Any, x: Any, y: Any, loss: Any, expected: tuple[int, ...]) -> Probed:
+    """Run a module in training mode on one batch x (B, ...), y (B,); parameters and buffers stay as they are.
+
+    expected  shape of the outputs; (): any
+    """
     import torch
 
     name = type(module).__name__
@@ -62,10 +65,10 @@ def probe(module: Any, x: Any, y: Any, loss: Any, classes: int) -> Probed:
             )
         if not isinstance(outputs, torch.Tensor):
             raise ConfigError(f"module {name} returns a {type(outputs).__name__}; it must return one tensor")
-        if classes and tuple(outputs.shape) != (len(x), classes):
+        if expected and tuple(outputs.shape) != expected:
             raise ConfigError(
                 f"module {name} gives outputs of shape {tuple(outputs.shape)} for {len(x)} samples, the data have "
-                f"{classes} classes; make its last layer {classes} wide"
+                f"{expected[-1]} classes; make its last layer {expected[-1]} wide"
             )
         try:
             value = loss(outputs, y)

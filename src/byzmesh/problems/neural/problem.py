@@ -46,7 +46,9 @@ def torch_problem(
 
     module        `linear`, `mlp`, `cnn`, `resnet8`, `package.module:function`, or a function that returns a module
     loss          `cross-entropy`, `mse`, or a function (outputs, targets) -> mean loss
-    dataset       a name, a path, a torch data set (every fifth sample is for testing) or a pair (train, test) of them
+    dataset       a name, a path, a mapping with `text` (see byzmesh.problems.neural.text), a torch data set or a pair
+                  (inputs, targets) of arrays (every fifth sample is for testing), or a pair (train, test) of data sets;
+                  whole numbers reach the module as whole numbers
     init          `common`: all workers start from the same fresh module; `own`: each from its own
     augment       changes of training images: `flip`, `{name: shift, pixels: 2}`, or `Augmentation` objects
     test_samples  evaluate on only this many test samples, the first ones (default: all)
@@ -80,6 +82,8 @@ def torch_problem(
         shape = sample_shape(dataset, data)
         if changes and len(shape) != 3:
             raise ConfigError(f"augment needs images, the samples of {data.name} have shape {shape}; leave it out")
+        if poison is not None and data.tokens:
+            raise ConfigError("attack backdoor puts pixels on images, and a text has none; use label-flipping")
         mean_loss = loss if callable(loss) else _losses(torch, data, loss)
         factory = make_factory(module, shape, data.classes or 1)
         try:
@@ -120,6 +124,8 @@ def torch_problem(
             test_x=there(data.test_x[:test_samples]),
             test_y=there(data.test_y[:test_samples]).to(kind),
             augment=changes,
+            whole=data.whole,
+            tokens=data.tokens,
             backdoor=None if poison is None else _backdoor(poison, shape, data.classes),
         )
         task = TorchTask(
@@ -144,10 +150,11 @@ def torch_problem(
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
     """The task, completed by what one batch shows about its module."""
     x, y = task.batches(0, np.zeros(1, np.int64))
-    seen = probe(task.skeleton, x[0], y[0], task.net.loss, task.classes if cross_entropy else 0)
+    shape = (*y[0].shape, task.classes) if cross_entropy else ()
+    seen = probe(task.skeleton, x[0], y[0], task.net.loss, shape)
     if seen.draws and task.way == "batched":
         raise ConfigError("gradients: batched does not go with a module that draws random numbers (dropout); use loop")
-    by_class = task.classes if len(seen.outputs) == 2 and seen.outputs[1] == task.classes else 0
+    by_class = task.classes if seen.outputs == (*y[0].shape, task.classes) else 0
     if task.samples.backdoor is not None and not by_class:
         raise ConfigError("attack backdoor needs class labels and a module with one output per class")
     return replace(task, net=replace(task.net, saved=seen.saved), draws=seen.draws, classes=by_class)
@@ -170,6 +177,8 @@ def _losses(torch: Any, data: Dataset, name: str) -> Any:
     if name == "cross-entropy":
         if data.classes < 2:
             raise ConfigError(f"loss cross-entropy needs class labels, {data.name} has numeric targets; use mse")
+        if data.tokens:
+            return lambda outputs, targets: functions.cross_entropy(outputs.flatten(0, 1), targets.flatten())
         return functions.cross_entropy
     return lambda outputs, targets: functions.mse_loss(outputs.reshape(len(outputs)), targets.to(outputs.dtype))
 

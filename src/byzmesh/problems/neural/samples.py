@@ -66,6 +66,10 @@ class Samples:
     test_y: Any = field(repr=False)
     augment: tuple[Augmentation, ...] = ()
     backdoor: Backdoor | None = None
+    whole: bool = False
+    """Whether modules get whole numbers."""
+    tokens: bool = False
+    """Whether a sample is a window of tokens, and the targets (..., T) are the next ones."""
 
     def batches(self, round: int, rows: Integers) -> tuple[Any, Any]:
         """x (R, B, *shape), y (R, B) of the rows' batches, augmented and poisoned."""
@@ -73,7 +77,7 @@ class Samples:
 
         picks, _ = draw_batches(self.split, self.labels, rows, round, self.batch, self.batching)
         where = torch.from_numpy(picks).to(self.device)
-        x, y = self._take(self.train_x, where), self.train_y[where]
+        x, y = self._pair(self.train_x, self.train_y, where)
         for number, augmentation in enumerate(self.augment):
             shape = len(rows), self.batch, augmentation.count
             drawn = uniforms(key(self.seed, BATCH, 2, number), rows, round, self.batch * augmentation.count)
@@ -97,20 +101,29 @@ class Samples:
 
         held = torch.from_numpy(self.split.share(row).astype(np.int64)).to(self.device)
         for where in held.split(AT_A_TIME):
-            yield self._take(self.train_x, where), self.train_y[where]
+            yield self._pair(self.train_x, self.train_y, where)
 
     def test(self) -> Iterator[tuple[Any, Any]]:
         """The test set in parts."""
         import torch
 
         for where in torch.arange(len(self.test_y), device=self.device).split(AT_A_TIME):
-            yield self._take(self.test_x, where), self.test_y[where]
+            yield self._pair(self.test_x, self.test_y, where)
+
+    def _pair(self, stored: Any, targets: Any, where: Any) -> tuple[Any, Any]:
+        """Samples and targets at the indices `where` (...)."""
+        if self.tokens:
+            windows = stored[where]
+            return windows[..., :-1].contiguous(), windows[..., 1:].contiguous()
+        return self._take(stored, where), targets[where]
 
     def _take(self, stored: Any, where: Any) -> Any:
         """Samples (..., *shape) at the indices `where` (...)."""
         import torch
 
-        if self.device.type == "cpu":  # one pass instead of three
+        if self.whole:
+            taken = stored[where]
+        elif self.device.type == "cpu":  # one pass instead of three
             made = np.empty((1, where.numel(), stored.shape[1]), self.dtype)
             kind = self.dtype.type
             gather(stored.numpy(), where.numpy().reshape(1, -1), kind(self.scale), kind(self.offset), made)

@@ -142,8 +142,9 @@ class TorchTask:
         return losses
 
     def evaluate(self, models: Array) -> dict[str, Floats]:
-        """Test `loss` (K,), `accuracy` (K,) for classes and, under a backdoor, `backdoor` (K,): how often the trigger
-        makes a model see the target class in a test image of another class."""
+        """Test `loss` (K,), `accuracy` (K,) for classes, `perplexity` (K,) for text, where a sample's accuracy is that
+        of its next tokens, and, under a backdoor, `backdoor` (K,): how often the trigger makes a model see the target
+        class in a test image of another class."""
         import torch
 
         there = self._in(models)
@@ -162,11 +163,13 @@ class TorchTask:
                     outputs = module(x)
                     loss[number] += float(self.net.loss(outputs, y)) * len(x)
                     if self.classes:
-                        right[number] += int((outputs.argmax(dim=1) == y).sum())
+                        right[number] += float((outputs.argmax(dim=-1) == y).sum()) / (y.numel() / len(y))
                     if backdoor is not None and len(stamped):
                         fooled[number] += int((module(stamped).argmax(dim=1) == backdoor.target).sum())
         measures = {"accuracy": right / total} if self.classes else {}
         measures["loss"] = loss / total
+        if self.samples.tokens:
+            measures["perplexity"] = np.exp(np.minimum(measures["loss"], 700.0))
         if backdoor is not None:
             measures["backdoor"] = fooled / max(1, others)
         return measures

@@ -60,6 +60,8 @@ class Basis:
         usual = self.plain and count > 0 and isinstance(pool.own, np.ndarray)
         self.fused = usual and strategy.prefers_fused(self.height) and self._together
         """Whether to use the fused kernels for small pools: few rows, none of them huge."""
+        self.streams = self.fused or (usual and count == 1 and self.height == 1 + len(self.messages))
+        """Whether to mix by the fused kernel: a single receiver's mixture reads every row once, however many."""
 
     @cached_property
     def _together(self) -> bool:
@@ -169,16 +171,17 @@ class Basis:
         product: Floats = lift @ self.gram @ lift.T
         return product
 
-    def mix(self, matrix: Floats) -> Any:
-        """(R, D) sum_p matrix[r, p] y_p for a matrix (R, P) over the pool."""
+    def mix(self, matrix: Floats, out: Any = None) -> Any:
+        """(R, D) sum_p matrix[r, p] y_p for a matrix (R, P) over the pool; written to `out` if it is given."""
         own = self.pool.own
+        if out is None and isinstance(own, np.ndarray):
+            out = np.empty((len(matrix), own.shape[1]), own.dtype)
         total = matrix.sum(axis=1)
         if not (self.plain and self.pool.combination is None):
             matrix = matrix @ (self.plain_lift if self.plain else self.lift(self.scale))
-        if self.fused:
+        if self.streams:
             if self.centre_row:
                 total = total + matrix[:, -1]
-            out = np.empty((len(matrix), own.shape[1]), own.dtype)
             weights, sums = matrix.astype(own.dtype, copy=False), total.astype(own.dtype, copy=False)
 
             rows = self._contiguous()
@@ -189,8 +192,12 @@ class Basis:
             over_parts(work, own.shape[1], strategy.COLUMNS)
             return out
         weights, sums = from_host(matrix, own), from_host(total[:, None], own)
-        parts = [weights @ basis + sums * centre for _, _, basis, centre in self.chunks()]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        for start, stop, basis, centre in self.chunks():
+            mixed = weights @ basis + sums * centre
+            if not isinstance(own, np.ndarray):
+                return mixed
+            out[:, start:stop] = mixed
+        return out
 
 
 def power_of_two(peak: Floats, dtype: np.dtype[Any]) -> Floats:

@@ -6,10 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.compiled import fast
+from byzmesh.compiled import exact, fast
+from byzmesh.simd import (
+    VECTOR,
+    add_sums,
+    chunk,
+    fma,
+    fused,
+    larger,
+    largest,
+    load,
+    magnitude,
+    minus,
+    spread,
+    store,
+    times,
+)
 from byzmesh.types import Array
 
 _BLOCK = 512
+_U = np.uint64
+_BYTES = 32
+"""Partial sums of a product, the same number on every processor."""
 
 
 @fast
@@ -26,6 +44,25 @@ def peak_bits(bits: Array, mask: Any) -> Array:
                 top = value
         out[row] = top
     return out
+
+
+@exact
+def row_peaks(rows: Array, out: Array) -> None:
+    """out[p] = the largest absolute value of a contiguous row, infinity if one is not finite."""
+    lanes, width, flat = _U(VECTOR // rows.itemsize), _U(rows.shape[1]), rows.ravel()
+    whole = width // lanes * lanes
+    nothing = np.zeros(VECTOR, rows.dtype)
+    for row in range(rows.shape[0]):
+        start = _U(row) * width
+        top, last = magnitude(chunk(nothing, _U(0), VECTOR)), magnitude(load(nothing, _U(0), 1))
+        for column in range(_U(0), whole, lanes):
+            top = larger(top, magnitude(chunk(flat, start + column, VECTOR)))
+        for column in range(whole, width):
+            last = larger(last, magnitude(load(flat, start + column, 1)))
+        peak = largest(last, nothing[0])
+        most = largest(top, nothing[0])
+        found = np.float64(most if most > peak or np.isnan(most) else peak)
+        out[row] = np.inf if np.isnan(found) else found
 
 
 @fast
@@ -77,18 +114,54 @@ def center_columns(
             basis[basis.shape[0] - 1, left : left + size] = middle
 
 
-@fast
-def combine(own: Array, terms: Array, share: Array, message: int, left: int, size: int, target: Array) -> None:
-    """target[:size] = columns left .. left + size of message sum_j share[message, j] own[terms[message, j]]."""
-    kind = own.dtype.type
-    for column in range(size):
-        target[column] = kind(0.0)
-    for term in range(terms.shape[1]):
-        factor = kind(share[message, term])
-        if factor != kind(0.0):
-            line = own[terms[message, term], left : left + size]
-            for column in range(size):
-                target[column] += factor * line[column]
+@exact
+def _mix(flat: Array, row: Array, weight: Array, used: int, lead: Any, target: Array) -> None:
+    """target = lead * first + sum_{0 < i < used} weight[i] * (row_i - first); row_i begins at flat[row[i]], first is 0.
+
+    Four registers of columns at a time, in which the sums stay: every row is one stream from memory, the target is only
+    written.
+    """
+    lanes, size = _U(VECTOR // flat.itemsize), _U(target.size)
+    block = _U(4) * lanes
+    whole = size // block * block
+    for column in range(_U(0), whole, block):
+        at = row[0] + column
+        p, q = chunk(flat, at, VECTOR), chunk(flat, at + lanes, VECTOR)
+        r, s = chunk(flat, at + _U(2) * lanes, VECTOR), chunk(flat, at + _U(3) * lanes, VECTOR)
+        w = spread(lead, p)
+        a, b, c, d = times(w, p), times(w, q), times(w, r), times(w, s)
+        for i in range(1, used):
+            at, w = row[i] + column, spread(weight[i], p)
+            a = fused(w, minus(chunk(flat, at, VECTOR), p), a)
+            b = fused(w, minus(chunk(flat, at + lanes, VECTOR), q), b)
+            c = fused(w, minus(chunk(flat, at + _U(2) * lanes, VECTOR), r), c)
+            d = fused(w, minus(chunk(flat, at + _U(3) * lanes, VECTOR), s), d)
+        store(target, column, a)
+        store(target, column + lanes, b)
+        store(target, column + _U(2) * lanes, c)
+        store(target, column + _U(3) * lanes, d)
+    for column in range(whole, size):
+        first = flat[row[0] + column]
+        total = lead * first
+        for i in range(1, used):
+            total = fma(weight[i], flat[row[i] + column] - first, total)
+        target[column] = total
+
+
+@exact
+def _combine(own: Array, index: Array, share: Array, left: int, row: Array, weight: Array, target: Array) -> None:
+    """target = sum_j share[j] own[index[j]] over the columns from `left`; `row` and `weight` (J,) are scratch."""
+    used, total = 0, 0.0
+    for term in range(index.size):
+        if share[term] != 0.0:
+            row[used] = _U(index[term]) * _U(own.shape[1]) + _U(left)
+            weight[used] = own.dtype.type(share[term])
+            total += share[term]
+            used += 1
+    if used == 0:
+        target[:] = own.dtype.type(0.0)
+    else:
+        _mix(own.ravel(), row, weight, used, own.dtype.type(total), target)
 
 
 @fast
@@ -107,49 +180,42 @@ def _add(line: Array, centre: Array, weight: Any, target: Array) -> None:
         target[column] += weight * (line[column] - centre[column])
 
 
-@fast
+@exact
 def build_messages(own: Array, terms: Array, share: Array, out: Array) -> None:
     """out[q] = message q of a combination."""
+    row, weight = np.empty(terms.shape[1], np.uint64), np.empty(terms.shape[1], own.dtype)
     for message in range(out.shape[0]):
-        for left in range(0, out.shape[1], _BLOCK):
-            size = min(_BLOCK, out.shape[1] - left)
-            combine(own, terms, share, message, left, size, out[message, left : left + size])
+        _combine(own, terms[message], share[message], 0, row, weight, out[message])
 
 
-@fast
-def add_products(basis: Array, size: int, sums: Array) -> None:
-    """sums += basis basis^T over the first `size` columns, lower triangle; the number of rows is a multiple of four.
-
-    Two by four dot products at a time, so that each number read from the cache is used several times.
-    """
-    kind = basis.dtype.type
-    for i in range(0, basis.shape[0], 2):
-        one, two = basis[i, :size], basis[i + 1, :size]
-        for j in range(0, i + 2, 4):
-            b0, b1, b2, b3 = basis[j, :size], basis[j + 1, :size], basis[j + 2, :size], basis[j + 3, :size]
-            s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = kind(0.0)
-            for column in range(size):
-                x, y = one[column], two[column]
-                z0, z1, z2, z3 = b0[column], b1[column], b2[column], b3[column]
-                s0 += x * z0
-                s1 += x * z1
-                s2 += x * z2
-                s3 += x * z3
-                t0 += y * z0
-                t1 += y * z1
-                t2 += y * z2
-                t3 += y * z3
-            sums[i, j] += s0
-            sums[i, j + 1] += s1
-            sums[i, j + 2] += s2
-            sums[i, j + 3] += s3
-            sums[i + 1, j] += t0
-            sums[i + 1, j + 1] += t1
-            sums[i + 1, j + 2] += t2
-            sums[i + 1, j + 3] += t3
+@exact
+def _two_by_four(z: Array, row: int, other: int, size: Any, sums: Array, at: Any) -> None:
+    """sums[at : at + 8] += products of rows row, row + 1 with rows other .. other + 3 over the first `size` columns."""
+    lanes, width = _U(_BYTES // z.itemsize), _U(_BLOCK)
+    one, four = _U(row) * width, _U(other) * width
+    a = b = c = d = e = f = g = h = spread(z.dtype.type(0.0), chunk(z, _U(0), _BYTES))
+    for column in range(_U(0), size, lanes):
+        x, y = chunk(z, one + column, _BYTES), chunk(z, one + width + column, _BYTES)
+        w = chunk(z, four + column, _BYTES)
+        a, e = fused(x, w, a), fused(y, w, e)
+        w = chunk(z, four + width + column, _BYTES)
+        b, f = fused(x, w, b), fused(y, w, f)
+        w = chunk(z, four + _U(2) * width + column, _BYTES)
+        c, g = fused(x, w, c), fused(y, w, g)
+        w = chunk(z, four + _U(3) * width + column, _BYTES)
+        d, h = fused(x, w, d), fused(y, w, h)
+    add_sums(sums, at, a, b, c, d, e, f, g, h)
 
 
-@fast
+@exact
+def _place(i: int, j: int) -> int:
+    """Where the product of rows i >= j is among the tiles of two by four: a pair of rows p has p // 2 + 1 of them."""
+    pair = i // 2
+    before = (pair + 1) // 2 * (pair // 2 + 1)
+    return (before + j // 4) * 8 + i % 2 * 4 + j % 4
+
+
+@exact
 def neighbourhood_products(
     own: Array,
     messages: Array,
@@ -166,15 +232,17 @@ def neighbourhood_products(
     """out[r, i, j] = <y_i - own_r, y_j - own_r> for each receiver separately; zero where a slot is absent.
 
     The rows of a pool are `own`, then `messages` or combinations of own rows (`terms`, `share`), then `anchors`.
-    Receivers that are not `needed` get zeros. Blocks of columns of an inbox stay in the cache; their sums are added in
-    float64.
+    Receivers that are not `needed` get zeros. Blocks of columns of an inbox stay in the cache, two by four products at
+    a time in registers; the blocks' sums are added in float64.
     """
     width, slots, count = own.shape[1], index.shape[1], own.shape[0]
     before = count + messages.shape[0] + terms.shape[0]
     kind = own.dtype.type
     buffer = np.zeros(((slots + 3) // 4 * 4, _BLOCK), own.dtype)  # rows of zeros at the end: no remainder
-    sums = np.empty((buffer.shape[0], buffer.shape[0]))
+    flat, lanes = buffer.ravel(), _BYTES // own.itemsize
+    sums = np.empty(buffer.shape[0] ** 2)  # tile after tile
     held, same = np.empty(slots, np.int64), np.empty(slots, np.int64)
+    begin, part = np.empty(terms.shape[1], np.uint64), np.empty(terms.shape[1], own.dtype)
     out[:] = 0.0
     for receiver in range(index.shape[0]):
         if not needed[receiver]:
@@ -189,8 +257,7 @@ def neighbourhood_products(
                         same[used] = place
                         break
                 used += 1
-        rows = (used + 3) // 4 * 4
-        sums[:rows, :rows] = 0.0
+        sums[:] = 0.0
         for left in range(0, width, _BLOCK):
             size = min(_BLOCK, width - left)
             centre = own[index[receiver, 0], left : left + size]
@@ -204,23 +271,29 @@ def neighbourhood_products(
                 if row < count:
                     _differ(own[row, left : left + size], centre, shrink, target)
                 elif row < count + terms.shape[0]:
-                    combine(own, terms, share, row - count, left, size, target)
+                    _combine(own, terms[row - count], share[row - count], left, begin, part, target)
                     _differ(target, centre, shrink, target)
                 elif row < before:
                     _differ(messages[row - count, left : left + size], centre, shrink, target)
                 else:
                     _differ(anchors[row - before, left : left + size], centre, shrink, target)
-            buffer[used:rows, :size] = kind(0.0)
-            add_products(buffer[:rows], size, sums)
+            padded = (size + lanes - 1) // lanes * lanes
+            buffer[:used, size:padded] = kind(0.0)
+            buffer[used:] = kind(0.0)
+            at = _U(0)
+            for row in range(0, used, 2):
+                for other in range(0, row + 2, 4):
+                    _two_by_four(flat, row, other, _U(padded), sums, at)
+                    at += _U(8)
         for i in range(used):
             for j in range(i + 1):
                 one, other = held[i], held[j]
-                value = sums[i, j] * scale[index[receiver, one]] * scale[index[receiver, other]]
+                value = sums[_place(i, j)] * scale[index[receiver, one]] * scale[index[receiver, other]]
                 out[receiver, one, other] = value
                 out[receiver, other, one] = value
 
 
-@fast
+@exact
 def mix_rows(
     own: Array,
     messages: Array,
@@ -233,15 +306,16 @@ def mix_rows(
 ) -> None:
     """out[r] = sum_k coefficient[r, k] y_{index[r, k]}, summed as differences from slot 0's row; rows as above.
 
-    A combination enters by its terms, so it is never built. Four own rows at a time, which keeps the sums in registers.
+    A combination enters by its terms, so it is never built.
     """
-    width, slots, count = own.shape[1], index.shape[1], own.shape[0]
+    slots, count, width = index.shape[1], own.shape[0], _U(own.shape[1])
     before = count + messages.shape[0] + terms.shape[0]
-    kind = own.dtype.type
-    row = np.empty(slots * (1 + terms.shape[1]) + 3, np.int64)
+    kind, flat = own.dtype.type, own.ravel()
+    row = np.empty(1 + slots * (1 + terms.shape[1]), np.uint64)
     weight = np.empty(row.size, own.dtype)
     for receiver in range(index.shape[0]):
-        used, total = 0, coefficient[receiver, 0]
+        used, total = 1, coefficient[receiver, 0]
+        row[0] = _U(index[receiver, 0]) * width
         for slot in range(1, slots):
             value, source = coefficient[receiver, slot], index[receiver, slot]
             if value == 0.0:
@@ -250,35 +324,19 @@ def mix_rows(
                 for term in range(terms.shape[1]):
                     part = value * share[source - count, term]
                     if part != 0.0:
-                        row[used], weight[used] = terms[source - count, term], kind(part)
+                        row[used], weight[used] = _U(terms[source - count, term]) * width, kind(part)
                         total += part
                         used += 1
             else:
                 total += value
                 if source < count:
-                    row[used], weight[used] = source, kind(value)
+                    row[used], weight[used] = _U(source) * width, kind(value)
                     used += 1
-        while used % 4:
-            row[used], weight[used] = index[receiver, 0], kind(0.0)
-            used += 1
-        lead = kind(total)
-        for left in range(0, width, _BLOCK):
-            size = min(_BLOCK, width - left)
-            centre = own[index[receiver, 0], left : left + size]
-            target = out[receiver, left : left + size]
-            for column in range(size):
-                target[column] = lead * centre[column]
-            for first in range(0, used, 4):
-                b0, b1 = own[row[first], left : left + size], own[row[first + 1], left : left + size]
-                b2, b3 = own[row[first + 2], left : left + size], own[row[first + 3], left : left + size]
-                w0, w1, w2, w3 = weight[first], weight[first + 1], weight[first + 2], weight[first + 3]
-                for column in range(size):
-                    c = centre[column]
-                    pair = w0 * (b0[column] - c) + w1 * (b1[column] - c)
-                    target[column] += pair + (w2 * (b2[column] - c) + w3 * (b3[column] - c))
-            for slot in range(1, slots):
-                value, source = coefficient[receiver, slot], index[receiver, slot]
-                if value != 0.0 and source >= before:
-                    _add(anchors[source - before, left : left + size], centre, kind(value), target)
-                elif value != 0.0 and source >= count + terms.shape[0]:
-                    _add(messages[source - count, left : left + size], centre, kind(value), target)
+        _mix(flat, row, weight, used, kind(total), out[receiver])
+        centre = own[index[receiver, 0]]
+        for slot in range(1, slots):
+            value, source = coefficient[receiver, slot], index[receiver, slot]
+            if value != 0.0 and source >= before:
+                _add(anchors[source - before], centre, kind(value), out[receiver])
+            elif value != 0.0 and source >= count + terms.shape[0]:
+                _add(messages[source - count], centre, kind(value), out[receiver])

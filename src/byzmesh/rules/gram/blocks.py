@@ -24,14 +24,14 @@ class Sources:
     """The rows of a pool as the kernels take them; few messages of many terms are built once."""
 
     def __init__(self, pool: Pool, slots: int) -> None:
-        none = pool.own[:0]
+        own, none = np.ascontiguousarray(pool.own), pool.own[:0]
         anchors = none if pool.anchors is None else pool.anchors
         if pool.combination is not None and not strategy.builds_messages(pool, slots):
             terms, share = pool.combination
-            self.rows: tuple[Array, Array, Array, Array, Array] = (pool.own, none, terms, share, anchors)
+            self.rows: tuple[Array, Array, Array, Array, Array] = (own, none, terms, share, anchors)
         else:
             messages = np.ascontiguousarray(pool.dense_messages())
-            self.rows = (pool.own, messages, np.zeros((0, 1), np.int64), np.zeros((0, 1)), anchors)
+            self.rows = (own, messages, np.zeros((0, 1), np.int64), np.zeros((0, 1)), anchors)
         scale = np.where(pool.usable, power_of_two(pool.peak, pool.dtype), 1.0)
         self.factor, self.scale = 1.0 / scale, np.minimum(scale, LARGEST)
 
@@ -57,15 +57,17 @@ def mixed(
     present: Booleans,
     needed: Booleans,
     decide: Callable[[slice, Floats], Floats],
+    out: Any = None,
 ) -> tuple[Floats, Any]:
     """(coefficients (R, K), models (R, D)) of all receivers.
 
     decide  (some receivers, their inner products) -> their coefficients
     needed  (R,) whose inner products `decide` reads
+    out     (R, D) where to write the models
     """
     sources = Sources(pool, index.shape[1])
     chosen = np.empty(index.shape)
-    models = np.empty((len(index), pool.own.shape[1]), pool.own.dtype)
+    models = np.empty((len(index), pool.own.shape[1]), pool.own.dtype) if out is None else out
 
     def work(few: slice) -> None:
         chosen[few] = decide(few, sources.products(index[few], present[few], needed[few]))

@@ -16,7 +16,7 @@ import numpy as np
 
 from byzmesh.compiled import over_parts
 from byzmesh.rules.gram.basis import Basis
-from byzmesh.rules.gram.block_kernels import build_messages, peak_bits
+from byzmesh.rules.gram.block_kernels import build_messages, row_peaks
 from byzmesh.rules.gram.slots import combination_peaks, scatter
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.types import Booleans, Floats, Integers
@@ -33,12 +33,9 @@ def peaks(rows: Any) -> Floats:
     """
     if not isinstance(rows, np.ndarray):
         return _peaks_elsewhere(rows)
-    rows = np.ascontiguousarray(rows)
-    integer = np.dtype(f"i{rows.itemsize}").type
-    bits, mask = rows.view(integer), integer(np.iinfo(integer).max)
-    top = np.concatenate(over_parts(lambda part: peak_bits(bits[part], mask), len(rows), PARALLEL))
-    top = top.view(rows.dtype).astype(np.float64)
-    return np.where(np.isnan(top), np.inf, top)
+    rows, out = np.ascontiguousarray(rows), np.empty(len(rows))
+    over_parts(lambda part: row_peaks(rows[part], out[part]), len(rows), PARALLEL)
+    return out
 
 
 def _peaks_elsewhere(rows: Any) -> Floats:
@@ -126,8 +123,9 @@ class Pool:
         index, coefficient = self.combination
         if isinstance(self.own, np.ndarray):
             out = np.empty((len(index), self.own.shape[1]), self.own.dtype)
+            own = np.ascontiguousarray(self.own)
             over_parts(
-                lambda part: build_messages(self.own, index[part], coefficient[part], out[part]), len(index), PARALLEL
+                lambda part: build_messages(own, index[part], coefficient[part], out[part]), len(index), PARALLEL
             )
             return out
         matrix = np.zeros((len(index), len(self.own)))

@@ -28,7 +28,7 @@ from byzmesh.rules.base import Block, Choosing, Inbox, Outcome, Rule, State, no_
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.blocks import mixed
-from byzmesh.rules.gram.products import inner_blocks, mix, tie_tolerance
+from byzmesh.rules.gram.products import inner_blocks, mix, own_blocks, tie_tolerance
 from byzmesh.types import Booleans, Floats, Integers
 
 
@@ -47,6 +47,7 @@ def _block(inbox: Inbox, f: Integers, inner: Floats, few: slice) -> Block:
         receiver=inbox.receiver[few],
         tie=tie_tolerance(inbox.pool.dtype),
         round=inbox.round,
+        b=None if inbox.b is None else inbox.b[few],
     )
 
 
@@ -96,15 +97,18 @@ def gram_rule(
     init: Callable[[Any], State] = no_state,
     feasible: Feasible | None = None,
     weights_alone_at_zero: bool = False,
+    own_distances: bool = False,
     **facts: Any,
 ) -> Rule:
     """A rule from its coefficients. They may be asked for some of the receivers at a time.
 
     anchor       (inbox, state) -> (R, D) points that become one more, last slot (centred clipping's centre)
-    remember     whether the next state is this round's output
+    remember     whether the next state is this round's output; without an `anchor` the state is the last slot
     self_weight  r_n if it is not the coefficient of slot 0
     feasible     the condition on f, for a rule that uses f
     weights_alone_at_zero  see `Rule`: large networks then compute no distances where f = 0
+    own_distances  the coefficients read nothing of `Block.inner` but its diagonal, the squared distances from its own
+                 model: a single receiver then computes only these
     facts        the other fields of `Rule`
 
     >>> import byzmesh as bm
@@ -112,6 +116,10 @@ def gram_rule(
     >>> bm.aggregate(mean, np.zeros(1), [[3.0], [9.0]])
     array([4.])
     """
+
+    recalls = remember and anchor is None
+    if recalls:
+        anchor = _state
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         f, kept = settle(inbox, feasible)
@@ -127,10 +135,13 @@ def gram_rule(
 
         if strategy.prefers_blocks(held.pool, *held.index.shape):
             needed = (f > 0) if weights_alone_at_zero else np.ones(len(f), bool)
-            chosen, models = mixed(held.pool, held.index, held.present, needed, decide)
+            chosen, models = mixed(held.pool, held.index, held.present, needed, decide, inbox.out)
         else:
-            chosen = decide(slice(None), inner_blocks(held.pool, held.index, held.present))
-            models = mix(held.pool, held.index, chosen)
+            inner = own_blocks(held.pool, held.index, held.present) if own_distances else None
+            if inner is None:
+                inner = inner_blocks(held.pool, held.index, held.present)
+            chosen = decide(slice(None), inner)
+            models = mix(held.pool, held.index, chosen, inbox.out)
         models = keep_own(inbox, models, kept)
         share = None if anchor is None else chosen[:, -1]
         inside = chosen if anchor is None else chosen[:, :-1]
@@ -140,5 +151,12 @@ def gram_rule(
 
     whole = coefficients if anchor is None else None
     facts["weights_alone_at_zero"] = weights_alone_at_zero
-    choosing = Choosing(apply, coefficients, feasible) if anchor is None else None
-    return Rule(name, apply, init=init, feasible=feasible, coefficients=whole, choosing=choosing, **facts)
+    known = recalls or (anchor is None and not remember)
+    parts = None
+    if known:
+        parts = Choosing(apply, coefficients, feasible, remembers=recalls, own_distances=own_distances)
+    return Rule(name, apply, init=init, feasible=feasible, coefficients=whole, consists_of=parts, **facts)
+
+
+def _state(inbox: Inbox, state: State) -> Any:
+    return state

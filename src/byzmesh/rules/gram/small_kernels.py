@@ -45,6 +45,7 @@ def _aligned(count: int, like: Array) -> Array:
 
 @exact
 def _store_four(target: Array, at: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+    """Store four registers side by side."""
     lanes = _U(VECTOR // target.itemsize)
     store(target, at, a)
     store(target, at + lanes, b)
@@ -226,6 +227,54 @@ def _less(rows: Array, start: Any, centre: Array, z: Array, at: Any) -> None:
 
 
 @exact
+def own_products(own: Array, messages: Array, first: int, last: int, out: Array) -> None:
+    """out[k] = ||messages[k] - own||^2 over the columns first .. last, for one receiver.
+
+    The numbers, bit for bit, that `centred_products` has on its diagonal, whose centre is then the receiver's own
+    model; the other products are not computed.
+    """
+    lanes, width, size = _U(_HALF // own.itemsize), _U(own.shape[1]), 512 if out.size < 12 else 256
+    mine, flat = own.ravel(), messages.ravel()
+    out[:] = 0.0
+    for start in range(first, last, size):
+        left, columns = _U(start), _U(min(size, last - start))
+        whole = columns // lanes * lanes
+        for row in range(out.size):
+            at = _U(row) * width + left
+            total = spread(own.dtype.type(0.0), chunk(mine, _U(0), _HALF))
+            for column in range(_U(0), whole, lanes):
+                gap = minus(chunk(flat, at + column, _HALF), chunk(mine, left + column, _HALF))
+                total = fused(gap, gap, total)
+            product, _ = half_sums(twice(total))
+            for column in range(whole, columns):
+                rest = flat[at + column] - mine[left + column]
+                product = fma(rest, rest, product)
+            out[row] += product
+
+
+@exact
+def _mix_one(own: Array, messages: Array, weights: Array, total: Any, first: int, last: int, out: Array) -> None:
+    """`centred_mix` for one receiver without anchors, whose own model is the centre: nothing is built on the way."""
+    lanes, width = _U(VECTOR // own.itemsize), _U(own.shape[1])
+    columns = 4 * (VECTOR // own.itemsize)
+    centre, flat, target = own.ravel(), messages.ravel(), out.ravel()
+    for start in range(first, last, columns):
+        left = _U(min(start, last - columns))
+        a, b = chunk(centre, left, VECTOR), chunk(centre, left + lanes, VECTOR)
+        c, d = chunk(centre, left + _U(2) * lanes, VECTOR), chunk(centre, left + _U(3) * lanes, VECTOR)
+        w = spread(total, a)
+        p, q, r, s = times(w, a), times(w, b), times(w, c), times(w, d)
+        for row in range(messages.shape[0]):
+            if weights[row] != 0.0:
+                at, w = _U(row) * width + left, spread(weights[row], a)
+                p = fused(w, minus(chunk(flat, at, VECTOR), a), p)
+                q = fused(w, minus(chunk(flat, at + lanes, VECTOR), b), q)
+                r = fused(w, minus(chunk(flat, at + _U(2) * lanes, VECTOR), c), r)
+                s = fused(w, minus(chunk(flat, at + _U(3) * lanes, VECTOR), d), s)
+        _store_four(target, left, p, q, r, s)
+
+
+@exact
 def centred_mix(
     own: Array, messages: Array, anchors: Array, weights: Array, sums: Array, first: int, last: int, out: Array
 ) -> None:
@@ -237,6 +286,9 @@ def centred_mix(
     columns = 4 * (VECTOR // own.itemsize)
     if last - first < columns:
         _mix_narrow(own, messages, anchors, weights, sums, first, last, out)
+        return
+    if own.shape[0] == 1 and out.shape[0] == 1 and anchors.shape[0] == 0:
+        _mix_one(own, messages, weights[0, 1:], sums[0], first, last, out)
         return
     dense, receivers = own.shape[0] + messages.shape[0] + anchors.shape[0], out.shape[0]
     block, width = _U(columns), _U(out.shape[1])

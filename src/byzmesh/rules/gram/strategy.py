@@ -43,8 +43,11 @@ def prefers_fused(rows: int) -> bool:
 
 
 def prefers_blocks(pool: Pool, receivers: int, slots: int) -> bool:
-    """Whether separate K x K blocks cost less than the full Gram matrix."""
-    return isinstance(pool.own, np.ndarray) and receivers * slots * slots * 4 < pool.size * pool.size
+    """Whether separate K x K blocks cost less than the full Gram matrix: of all rows, or of the dense ones by BLAS."""
+    if not isinstance(pool.own, np.ndarray):
+        return False
+    blocks, dense = receivers * slots * slots, pool.size - (pool.messages_count if pool.combination is not None else 0)
+    return 4 * blocks < pool.size * pool.size if prefers_fused(dense) else blocks < 2 * dense * dense
 
 
 def builds_messages(pool: Pool, slots: int) -> bool:

@@ -6,7 +6,8 @@
 
 For a receiver and a block of coordinates, the present rows pass through a sorting network that is pruned to the wanted
 ranks (sorting_networks.py): each comparator is a vectorised minimum and maximum over the block, which stays in the L1
-cache. Cost O(R D K log^2 K), no copies. Means are taken in float64 with the weights first, so that huge values do not
+cache. Much used networks are compiled and then work in registers (selection.py, registers.py). Cost O(R D K log^2 K),
+no copies. Means are taken in float64 with the weights first, so that huge values do not
 overflow.
 
 Above `LARGEST_NETWORK` values and for arrays on another device, a library sort is used (array_api.py).
@@ -19,15 +20,14 @@ from typing import Any
 import numpy as np
 
 from byzmesh.rules.ranks import array_api, kernels
-from byzmesh.rules.ranks.sorting_networks import Program, selecting, sorting
-from byzmesh.types import Array, Booleans, Integers
+from byzmesh.rules.ranks.selection import Selection, joined, work_lines
+from byzmesh.rules.ranks.sorting_networks import sorting
+from byzmesh.types import Booleans, Integers
 
 Rows = Any
 
 LARGEST_NETWORK = 2048
 """Above this many values, building a network costs more than it saves over a library sort."""
-
-_BLOCK_BYTES = 2048
 
 
 def rank_mean(
@@ -46,18 +46,10 @@ def rank_mean(
     """
     first, second = _parts(rows)
     ranked = present.copy()
-    if apart:
-        ranked[:, 0] = False
-    sizes = ranked.sum(axis=1)
-    if _elsewhere(first, sizes):
+    ranked[:, 0] &= not apart
+    if _elsewhere(first, ranked.sum(axis=1)):
         return array_api.rank_mean(first, second, index, ranked, lower, upper, apart=apart)
-    out = np.empty((len(index), first.shape[1]), first.dtype)
-    kernels.rank_mean(
-        *(first, second, index, ranked),
-        *_joined([selecting(*key) for key in zip(sizes.tolist(), lower.tolist(), upper.tolist())]),
-        *(upper - lower, apart, _work_lines(sizes, first), out),
-    )
-    return out
+    return Selection(index, present, lower, upper, apart=apart).mean(first, second)
 
 
 def near_median_mean(rows: Rows, index: Integers, present: Booleans, keep: Integers) -> Any:
@@ -76,8 +68,8 @@ def near_median_mean(rows: Rows, index: Integers, present: Booleans, keep: Integ
     out = np.empty((len(index), first.shape[1]), first.dtype)
     kernels.near_median_mean(
         *(first, second, index, present),
-        *_joined([sorting(size) for size in sizes.tolist()]),
-        *(sizes, keep, _work_lines(sizes, first), out),
+        *joined([sorting(size) for size in sizes.tolist()]),
+        *(sizes, keep, work_lines(int(sizes.max(initial=0)), first), out),
     )
     return out
 
@@ -121,25 +113,3 @@ def _parts(rows: Rows) -> tuple[Any, Any]:
 
 def _elsewhere(first: Any, sizes: Integers) -> bool:
     return not isinstance(first, np.ndarray) or int(sizes.max(initial=0)) > LARGEST_NETWORK
-
-
-def _joined(programs: list[Program]) -> tuple[Integers, Integers, Integers, Integers, Integers]:
-    """Distinct programs end to end: steps, each receiver's start and stop in them, places, its start in them."""
-    spans: dict[int, tuple[int, int, int]] = {}
-    steps, places = [], []
-    step_count = place_count = 0
-    for program in programs:
-        if id(program) not in spans:
-            spans[id(program)] = (step_count, step_count + len(program[0]), place_count)
-            step_count, place_count = step_count + len(program[0]), place_count + len(program[1])
-            steps.append(program[0])
-            places.append(program[1])
-    span = np.array([spans[id(program)] for program in programs], np.int64).reshape(-1, 3)
-    return np.concatenate(steps), span[:, 0], span[:, 1], np.concatenate(places), span[:, 2]
-
-
-def _work_lines(sizes: Integers, first: Array) -> Array:
-    """The work buffer: two lines more than the largest number of values, as long as fits into the L1 cache."""
-    count = int(sizes.max(initial=0)) + 2
-    width = max(_BLOCK_BYTES if count <= 24 else _BLOCK_BYTES // 4, 64 * first.itemsize) // first.itemsize
-    return np.empty((count, width), first.dtype)

@@ -11,8 +11,8 @@ All runs use the profile `paper`, so that a column differs from the paper's only
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from byzmesh.attacks.base import attacks as attack_registry
@@ -35,6 +35,8 @@ GRAPHS = ("paper/two-castle", "paper/er-12")
 BOUNDS = ("exact", "f - 1", "f + 1")
 SEEDED = {OURS: 3, "IOS": 3}
 """Rules that run against the attackers with more than one seed."""
+ONE_ROUND = {"adaptive": {"name": "adaptive", "horizon": 1}}
+"""Attackers of the committed report as they were: the adaptive one did not look ahead."""
 ATTACKERS_ROUNDS = 6_000
 QUICK_ROUNDS = 1_000
 
@@ -50,6 +52,8 @@ class Selection:
     bounds: Sequence[str] = ("exact",)
     seeds: int = 1
     rounds: int = 50_000
+    specs: Mapping[str, Any] = field(default_factory=dict)
+    """Options of attacks, by name."""
     plugins: Sequence[str] = ()
     """Scripts or modules that define rules and attacks."""
 
@@ -78,7 +82,17 @@ def bouts(selection: Selection, *, quick: bool = False) -> list[Cell]:
         (
             labels_of(f"{graph.removeprefix('paper/')}, {partition}", rule, attack, "" if bound == "exact" else bound),
             with_plugins(
-                _config(rule, attack, graph, partition, told[graph][bound], seed, selection.rounds, quick), plugins
+                _config(
+                    rule,
+                    selection.specs.get(attack, attack),
+                    graph,
+                    partition,
+                    told[graph][bound],
+                    seed,
+                    selection.rounds,
+                    quick,
+                ),
+                plugins,
             ),
         )
         for seed in range(selection.seeds)
@@ -118,6 +132,7 @@ def programme(name: str, selection: Selection | None = None, *, quick: bool = Fa
             bounds=BOUNDS,
             seeds=SEEDED.get(rule, 1),
             rounds=ATTACKERS_ROUNDS,
+            specs=ONE_ROUND,
         )
         found += bouts(chosen, quick=quick)
     return found
@@ -134,7 +149,7 @@ def _bounds(graph: str) -> dict[str, Any]:
 
 
 def _config(
-    rule: str, attack: str, graph: str, partition: str, f: Any, seed: int, rounds: int, quick: bool
+    rule: str, attack: Any, graph: str, partition: str, f: Any, seed: int, rounds: int, quick: bool
 ) -> dict[str, Any]:
     short = {"rounds": QUICK_ROUNDS, "evaluate_every": QUICK_EVALUATE_EVERY} if quick else {"rounds": rounds}
     uses_f = rule_registry.build(rule).uses_f

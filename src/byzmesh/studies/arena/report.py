@@ -5,6 +5,8 @@
     regret        in a column, the best rule's accuracy minus the rule's; rules are ranked by their worst regret
 
 A run that diverged counts as accuracy 0; if a run is missing or failed, its rule has no value in that column.
+
+Rules of a reproduction (`results.csv`) are in the same tables, in the columns that were run. One rule has no regret.
 """
 
 from __future__ import annotations
@@ -73,6 +75,14 @@ def best_of(values: Values) -> dict[str, tuple[str, float]]:
     return best
 
 
+def in_columns(readings: Sequence[Reading], reproduction: Iterable[Reading]) -> list[Reading]:
+    """The readings, and those of a reproduction in the same columns with as many rounds, of other rules."""
+    asked = {(column_of(reading), reading.rounds) for reading in readings}
+    mine = {reading.rule for reading in readings}
+    beside = [one for one in reproduction if (column_of(one), one.rounds) in asked and one.rule not in mine]
+    return [*readings, *beside]
+
+
 def leaderboard(values: Values) -> list[Score]:
     """The rules by their worst regret, smallest first.
 
@@ -101,11 +111,12 @@ def leaderboard(values: Values) -> list[Score]:
 
 def leaderboard_grid(scores: Sequence[Score]) -> Grid:
     """The leaderboard as a table."""
+    alone = len(scores) < 2
     rows = tuple(
         (
             score.rule,
             (
-                GridCell(f"{score.regret:.2f}", score.regret_column, value=score.regret),
+                EMPTY if alone else GridCell(f"{score.regret:.2f}", score.regret_column, value=score.regret),
                 GridCell(f"{score.worst:.2f}", score.worst_column, value=score.worst),
                 GridCell(str(score.columns), value=score.columns),
             ),
@@ -113,7 +124,9 @@ def leaderboard_grid(scores: Sequence[Score]) -> Grid:
         for score in scores
     )
     note = (
-        "Points of accuracy. Regret is against the best rule of each column; in brackets the column where it is worst."
+        "One rule alone has no regret: give --against results.csv of a reproduction, or more rules."
+        if alone
+        else "Points of accuracy. Regret is against the best rule of each column; in brackets the column of the worst."
     )
     return Grid(
         name="leaderboard",
@@ -205,10 +218,15 @@ def columns_grid(lines: Sequence[tuple[str, ...]]) -> Grid:
 
 
 def arena_report(
-    store: Store, readings: Sequence[Reading], lines: Sequence[tuple[str, ...]] = (), last: int | None = None
+    store: Store,
+    readings: Sequence[Reading],
+    lines: Sequence[tuple[str, ...]] = (),
+    last: int | None = None,
+    reproduction: Iterable[Reading] = (),
 ) -> Report:
     """Leaderboard, all accuracies and disagreements, our rule's columns if given, curves by column, and every run."""
-    values = values_of(readings)
+    everybody = in_columns(readings, reproduction)
+    values = values_of(everybody)
     stored = {run.key: run for run in store.list()}
     names = {reading.key: f"{reading.rule}, {column_of(reading)}" for reading in readings if reading.key in stored}
     groups: dict[str, dict[str, list[str]]] = {}
@@ -228,7 +246,7 @@ def arena_report(
             name="arena",
             title="All columns",
             text=(),
-            grids=(accuracy_grid(values), disagreement_grid(readings)),
+            grids=(accuracy_grid(values), disagreement_grid(everybody)),
             charts=charts,
         )
     )
@@ -243,14 +261,19 @@ def write_arena(
     out: Path,
     lines: Sequence[tuple[str, ...]] = (),
     last: int | None = None,
+    reproduction: Sequence[Reading] = (),
 ) -> list[Path]:
-    """Write `leaderboard` (Markdown, LaTeX), `arena.csv`, `columns.csv` if it has rows, and `report.html`."""
+    """Write `leaderboard` (Markdown, LaTeX), `arena.csv`, `columns.csv` if it has rows, and `report.html`.
+
+    reproduction  readings of other rules, for the same tables
+    """
     folder(out)
-    values = values_of(readings)
-    grids = [leaderboard_grid(leaderboard(values)), accuracy_grid(values), disagreement_grid(readings)]
+    everybody = in_columns(readings, reproduction)
+    values = values_of(everybody)
+    grids = [leaderboard_grid(leaderboard(values)), accuracy_grid(values), disagreement_grid(everybody)]
     written = write_grids(grids, out / "leaderboard")
     written.append(write_readings(out / "arena.csv", readings))
     if lines:
         written.append(write_columns(out / "columns.csv", lines))
-    written.append(write_report(arena_report(store, readings, lines, last), out / "report.html"))
+    written.append(write_report(arena_report(store, readings, lines, last, reproduction), out / "report.html"))
     return written

@@ -6,6 +6,7 @@
     misjudged-f           rules that take f, with f one too small, exact, one too large, and max
     examples              the two worked examples of Section IV on quadratics
     claims                sentences of the paper that its own numbers contradict, where a run can show it
+    outside               IOS on two-castle graphs with 20 honest workers, as recorded with the official code
 
 Cells of a table differ only in rule and attack. Figures 2 and 3 are graphs and table-1 is computed, both without runs.
 The short variant (`quick`) changes only the number of rounds and how often to evaluate.
@@ -25,6 +26,7 @@ from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, nearest
 from byzmesh.networks import Network
 from byzmesh.rules.base import rules as registry
+from byzmesh.studies.paper.published import outside
 from byzmesh.studies.readings import labels_of
 
 RULES = (
@@ -73,6 +75,7 @@ TARGETS = (
     "misjudged-f",
     "examples",
     "claims",
+    "outside",
 )
 
 
@@ -99,6 +102,7 @@ def cells(target: str, *, quick: bool = False, seeds: int = 1) -> list[Cell]:
         "misjudged-f": _misjudged,
         "examples": _examples,
         "claims": _claims,
+        "outside": _outside,
     }
     asked: list[Asked] = []
     for seed in range(seeds):
@@ -139,7 +143,7 @@ def configs(chosen: Iterable[Cell]) -> list[dict[str, Any]]:
     return list({cell.key: cell.config for cell in chosen}.values())
 
 
-def _paper(network: str, partition: str, rule: Any, attack: Any, rounds: int, quick: bool, **more: Any) -> Any:
+def _paper(network: Any, partition: str, rule: Any, attack: Any, rounds: int, quick: bool, **more: Any) -> Any:
     short = {"rounds": QUICK_ROUNDS, "evaluate_every": QUICK_EVALUATE_EVERY} if quick else {"rounds": rounds}
     problem = {"name": "softmax", "partition": partition}
     return resolve(
@@ -274,3 +278,21 @@ def _claims(quick: bool, seed: int) -> list[Asked]:
         named = attack if isinstance(attack, str) else attack["name"]
         made.append((labels_of("claims", config["rule"]["name"], named, variant), config))
     return made
+
+
+def _outside(quick: bool, seed: int) -> list[Asked]:
+    return [
+        (
+            labels_of("outside", "IOS", attack, variant),
+            _paper(
+                {"name": "two-castle", "k": told.k, "byzantine": list(told.byzantine)},
+                "one-class",
+                "IOS",
+                attack,
+                told.rounds,
+                quick,
+                seed=seed,
+            ),
+        )
+        for (variant, attack), told in outside().items()
+    ]

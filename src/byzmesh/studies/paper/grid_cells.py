@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from byzmesh.errors import ConfigError
 from byzmesh.reports.text_table import GridCell
 from byzmesh.studies.paper.agreement import COLLAPSED, gap_tone, tone
-from byzmesh.studies.paper.published import published
+from byzmesh.studies.paper.published import Published, beside
 from byzmesh.studies.readings import Reading
 
 BESIDE_PUBLISHED = {
@@ -34,7 +35,7 @@ ERRORS = {"same": "agrees", "far-above": "larger than published", "far-below": "
 
 def accuracy_cell(group: Sequence[Reading]) -> GridCell:
     """Accuracy over the seeds, beside the published one."""
-    theirs = published()[group[0].place]
+    theirs = _published(group)
     values = [reading.accuracy for reading in group if not math.isnan(reading.accuracy)]
     if not values:
         return cell_without_value(group, f"pub. {theirs.accuracy:.2f}")
@@ -52,7 +53,7 @@ def accuracy_cell(group: Sequence[Reading]) -> GridCell:
 
 def error_cell(group: Sequence[Reading]) -> GridCell:
     """CE of the first seed, beside the published one."""
-    theirs = published()[group[0].place].consensus_error
+    theirs = _published(group).consensus_error
     ours = group[0].consensus_error
     if math.isnan(ours):
         return cell_without_value(group, f"pub. {theirs}")
@@ -60,6 +61,14 @@ def error_cell(group: Sequence[Reading]) -> GridCell:
     tip = f"{group[0].rule}, {group[0].attack}\nCE published {theirs}, ours {ours:.2e}\nH {group[0].disagreement:.2e}"
     detail = f"pub. {theirs}, H {group[0].disagreement:.0e}"
     return GridCell(f"{ours:.0e}", detail, tip=tip, value=ours, tone="same" if theirs.agrees(ours) else off)
+
+
+def _published(group: Sequence[Reading]) -> Published:
+    first = group[0]
+    theirs = beside(*first.place, first.variant)
+    if theirs is None:
+        raise ConfigError(f"nothing is published for {', '.join((*first.place, first.variant))}")
+    return theirs
 
 
 def cell_without_value(group: Sequence[Reading], detail: str = "") -> GridCell:
@@ -90,20 +99,20 @@ def spread(values: Sequence[float]) -> str:
     return f"{mean} ± {float(np.std(values, ddof=1)):.2f}" if len(values) > 1 else mean
 
 
-def value_cell(group: Sequence[Reading], beside: Sequence[Reading] | None) -> GridCell:
-    """Accuracy over the seeds, coloured by the difference from the runs `beside` it, if any."""
+def value_cell(group: Sequence[Reading], compared: Sequence[Reading] | None) -> GridCell:
+    """Accuracy over the seeds, coloured by the difference from the runs that it is `compared` with, if any."""
     values = [reading.accuracy for reading in group if not math.isnan(reading.accuracy)]
     if not values:
         return cell_without_value(group)
     mean = float(np.mean(values))
     first = group[0]
     tip = f"{first.rule}, {first.attack}, {first.variant}\nCE {first.consensus_error:.1e}, H {first.disagreement:.1e}"
-    known = [reading.accuracy for reading in beside or () if not math.isnan(reading.accuracy)]
+    known = [reading.accuracy for reading in compared or () if not math.isnan(reading.accuracy)]
     if not known:
-        collapsed = beside is None and mean < COLLAPSED
+        collapsed = compared is None and mean < COLLAPSED
         return GridCell(spread(values), "", tip=tip, value=mean, tone="collapsed" if collapsed else "")
     gap = mean - float(np.mean(known))
-    detail = signed(gap) if beside is not group else ""
+    detail = signed(gap) if compared is not group else ""
     return GridCell(spread(values), detail, tip=tip, value=mean, tone=gap_tone(gap))
 
 

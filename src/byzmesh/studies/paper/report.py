@@ -52,6 +52,7 @@ def sections(shown: Reproduction) -> dict[str, Section]:
         "misjudged-f": _misjudged,
         "examples": _examples,
         "claims": lambda shown: {"grids": (tables.claims_grid(shown.of("claims")),)},
+        "outside": lambda shown: {"grids": tables.outside_grids(shown.of("outside"))},
     }
     sections = {}
     for target in shown.targets:

@@ -25,18 +25,19 @@ from byzmesh.studies.readings import Reading
 
 Cells = dict[tuple[str, str], list[Reading]]
 GridRows = tuple[tuple[str, tuple[GridCell, ...]], ...]
+ACCURACY_NOTE = "In small print the published value and ours minus published, in percentage points."
+ERROR_NOTE = "CE is the norm of the vector of per-coordinate variances (the published column), H their sum."
 
 
 def accuracy_grid(table: str, readings: Iterable[Reading]) -> Grid:
     """Accuracy of one of Tables II to VI: ours, and below it the published value and the difference."""
-    note = "In small print the published value and ours minus published, in percentage points."
-    return _table(table, readings, accuracy_cell, f"{CAPTIONS[table]}: accuracy (%)", "", note, BESIDE_PUBLISHED)
+    title = f"{CAPTIONS[table]}: accuracy (%)"
+    return _table(table, readings, accuracy_cell, title, "", ACCURACY_NOTE, BESIDE_PUBLISHED)
 
 
 def error_grid(table: str, readings: Iterable[Reading]) -> Grid:
     """CE of one of Tables II to VI: ours, and below it the published value and H as the text defines it."""
-    note = "CE is the norm of the vector of per-coordinate variances (the published column), H their sum."
-    return _table(table, readings, error_cell, f"{CAPTIONS[table]}: consensus error", "-ce", note, ERRORS)
+    return _table(table, readings, error_cell, f"{CAPTIONS[table]}: consensus error", "-ce", ERROR_NOTE, ERRORS)
 
 
 def _table(
@@ -80,6 +81,26 @@ def figure_4_grid(readings: Sequence[Reading]) -> Grid:
     """Accuracy of IOS by number of liars and attack."""
     cells = _by(readings, lambda reading: (reading.variant, reading.attack))
     return _plain("figure-4", "Figure 4: IOS, 20 honest workers, non-iid: accuracy (%)", "liars", cells)
+
+
+def outside_grids(readings: Sequence[Reading]) -> tuple[Grid, Grid]:
+    """Accuracy and CE of the cells from outside of the paper's tables, by number of liars and attack."""
+    cells = _by(readings, lambda reading: (reading.variant, reading.attack))
+    columns, accuracies = _laid_out(cells, lambda row, group: accuracy_cell(group))
+    _, errors = _laid_out(cells, lambda row, group: error_cell(group))
+    title = "IOS, two-castle graphs with 20 honest workers, non-iid"
+    accuracy = Grid(
+        name="outside",
+        title=f"{title}: accuracy (%)",
+        corner="liars",
+        columns=columns,
+        rows=accuracies,
+        note=ACCURACY_NOTE,
+        legend=BESIDE_PUBLISHED,
+    )
+    return accuracy, replace(
+        accuracy, name="outside-ce", title=f"{title}: consensus error", rows=errors, note=ERROR_NOTE, legend=ERRORS
+    )
 
 
 def misjudged_grids(readings: Sequence[Reading]) -> list[Grid]:

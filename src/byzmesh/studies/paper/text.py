@@ -80,6 +80,11 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Krum's text says S - q - 1 nearest, its formula S - q - 2 (what was run).",
         "Not shown by a run: four attacks are announced and five listed.",
     ),
+    "outside": (
+        "From outside: IOS on two-castle graphs with 20 honest workers",
+        "Not in the paper: records published with its official code, one seed each. Two consecutive honest workers "
+        "share a class. The graphs have 11 to 15 nodes in each castle.",
+    ),
 }
 
 

@@ -61,7 +61,7 @@ def draw_case(seed: int, rules: tuple[str, ...] | None = None, largest: int = 14
     links = _graph(draw, int(draw.integers(2, largest + 1, 2).max()))
     network = Network.from_adjacency(links, weights=_weights(draw, links), name="fuzzed")
     name = rules[int(draw.integers(len(rules)))]
-    rule = make_rule(name, c=float(draw.uniform(1.0, 5.0))) if name == "Reprieve" else make_rule(name)
+    rule = make_rule(name, c=float(draw.uniform(1.0, 5.0))) if name in ("Reprieve", "Tether") else make_rule(name)
     limit = float(draw.choice([0.3, 1.0, 1.0, 3.0, 20.0]))
     way = draw.random()
     f: Any

@@ -219,6 +219,8 @@ def start_from(network: Network | None, nodes: int | None, *, free: bool = False
     """The network to improve, without liars; for a number of nodes a ring, or with `free` nodes without links."""
     if (network is None) == (nodes is None):
         raise ConfigError("give either a network to improve or nodes, how many to link")
+    if network is not None and network.directed:
+        raise ConfigError("design is for links that go both ways, and this network is directed; link both")
     if network is not None:
         return network.with_byzantine("none")
     if not free:

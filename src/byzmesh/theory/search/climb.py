@@ -155,7 +155,6 @@ def search_contraction(
         draw = rng.generator(seed, rng.RULE, game.worker)
         points, ratio, spent = climb(chosen, game, budget, draw, dimension, spread)
         used += spent
-        by_worker[game.worker] = ratio
         witness = Witness(
             rule=chosen.name,
             options=dict(chosen.options),
@@ -164,12 +163,16 @@ def search_contraction(
             ratio=ratio,
             network=network.name,
         )
+        by_worker[game.worker] = ratio
         if proof is not None:
-            hold_against(witness, float(proof.bound[row[game.worker]]), proof.reason)
+            bound = float(proof.bound[row[game.worker]])
+            hold_against(witness, bound, proof.reason)
+            by_worker[game.worker] = float(np.fmin(ratio, bound))  # what is above a bound that held is rounding
         if best is None or ratio > best.ratio:
             best = witness
-    rho = 0.0 if best is None else best.ratio
-    return Search(rho=rho, witness=best, by_worker=by_worker, evaluations=used, seed=seed)
+    return Search(
+        rho=max(by_worker.values(), default=0.0), witness=best, by_worker=by_worker, evaluations=used, seed=seed
+    )
 
 
 def default_budget(network: Network, rule: Rule) -> int:

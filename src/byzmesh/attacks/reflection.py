@@ -1,0 +1,69 @@
+"""Reflection: the honest mean mirrored at a point.
+
+    message to n = reference - scale (mean - reference)
+
+With the reference zero this is sign-flipping of any scale. Models that all start at the same point leave it together:
+mirrored there, a lie is as near as an honest model in the first rounds, and what the network learns is undone. Mirrored
+at a running average of the honest models it stays near for ever, and turns the last progress around.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
+from byzmesh.attacks.parts import MEANS, mean_of_holdings, per_victim, send
+from byzmesh.attacks.state import Split
+from byzmesh.checks import choice, finite, flag, fraction
+
+REFERENCES = ("zero", "start", "average")
+
+
+@attacks.register("reflection", aliases=("mirror",))
+def reflection(
+    scale: float = 1.0, reference: str = "start", memory: float = 0.99, own: bool = True, mean: str = "plain"
+) -> Attack:
+    """The mean of the victim's honest inbox mirrored at a reference: reference - scale (mean - reference).
+
+    reference  zero; start: the average of the honest models in the first round that the liars see; average: the
+               running average of these averages, of which `memory` is kept in every round
+    own, mean  whether the victim's own model is in the mean, and its weights: as in sign-flipping
+
+    The state is the reference, a (D,) array.
+
+    >>> reflection(reference="mean")
+    Traceback (most recent call last):
+    byzmesh.errors.ConfigError: attack reflection: reference must be zero, start or average, got 'mean'
+    """
+    finite("attack reflection: scale", scale)
+    choice("attack reflection: reference", reference, REFERENCES)
+    fraction("attack reflection: memory", memory)
+    flag("attack reflection: own", own)
+    choice("attack reflection: mean", mean, MEANS)
+
+    def init(scene: Scene) -> Split:
+        return Split(per_victim(scene, -scale * mean_of_holdings(scene, mean, own)), np.zeros(0))
+
+    def forge(view: View, state: Split) -> tuple[Forged, Split]:
+        flipped = send(view, state.plan)
+        if reference == "zero":
+            return flipped, state
+        about = running_average(view.models, state.memory, memory if reference == "average" else 1.0)
+        rows = flipped.dense()
+        rows += ((1.0 + scale) * about).astype(rows.dtype)
+        return Forged(flipped.liar, flipped.victim, flipped.row, view.models, rows=rows), Split(state.plan, about)
+
+    options = {"scale": scale, "reference": reference, "memory": memory, "own": own, "mean": mean}
+    return Attack("reflection", forge, init=init, options=options, fixed=reference == "zero")
+
+
+def running_average(models: Any, former: Any, memory: float) -> Any:
+    """(D,) float64 average of the models, and of what it was before if `former` is not empty.
+
+    >>> running_average(np.array([[1.0], [3.0]]), np.array([6.0]), 0.75)
+    array([5.])
+    """
+    now = models.mean(axis=0, dtype=np.float64)
+    return former + (1.0 - memory) * (now - former) if former.size else now

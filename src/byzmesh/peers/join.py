@@ -1,0 +1,52 @@
+"""A peer that joins a run under way: it listens, and starts from the coordinate-wise median of its neighbours' models.
+
+With at most f liars among at least 2 f + 1 answers, f + 1 of them honest, the middle values lie between honest ones: in
+every coordinate the new peer starts within the range of what honest neighbours have, whatever liars send. It starts in
+the (f + 1)-th largest round it heard of, which some honest neighbour has reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byzmesh.errors import Isolated, PeerError
+from byzmesh.types import Array
+
+if TYPE_CHECKING:
+    from byzmesh.peers.peer import Peer
+
+_LISTEN = 0.25
+
+
+def join(peer: Peer, alone: float, stop: Callable[[], bool]) -> Array | None:
+    """(D,) the model to start from; the peer's round is set. None if told to stop.
+
+    It waits for all neighbours, or for `start_grace` seconds after 2 f + 1 of them have answered. `Isolated` if they do
+    not answer within `alone` seconds: before the round in which a new peer becomes a member, nobody lets it in.
+    """
+    enough = 2 * peer.f + 1
+    if len(peer.neighbours) < enough:
+        raise PeerError(
+            f"peer {peer.me} cannot join with {len(peer.neighbours)} neighbours and f = {peer.f}: it needs 2 f + 1 = "
+            f"{enough} models to start from; link it to more peers, lower its f, or give --start-from"
+        )
+    limit, answered = peer.world.now() + alone, None
+    peer.renewal.hurry(peer.neighbours, peer.listened)
+    while not stop():
+        peer.pump(_LISTEN)
+        newest, now = peer.rounds.newest, peer.world.now()
+        if len(newest) >= enough:
+            answered = now if answered is None else answered
+            if len(newest) == len(peer.neighbours) or now >= answered + peer.rounds.patience.start_grace:
+                peer.round = peer.rounds.trusted
+                peer.log("joined", round=peer.round, models=len(newest))
+                return np.asarray(np.median(np.stack(list(newest.values())), axis=0), peer.form.dtype)
+        elif now >= limit:
+            raise Isolated(
+                f"peer {peer.me} heard {len(newest)} of {len(peer.neighbours)} neighbours in {alone:.0f} s and needs "
+                f"{enough} to join; start it again when they have reached the round from which on it is a member"
+            )
+    return None

@@ -1,0 +1,240 @@
+"""Members that change while training goes on: a peer's signed network files, from its neighbours and from disk.
+
+Every message says, by a hash, which files its sender knows (`tag`). Whoever hears another hash than its own sends what
+it knows, so a file that one peer has soon reaches all. A file counts only if the operator signed these very bytes,
+if it belongs to this run, and if it is newer than the one in force; then it is kept on disk and is in force from the
+round that it names (`byzmesh.peers.epochs`).
+
+    network.yaml                  given to the peer; looked at again every second, so that a newer one may replace it
+    out/peer3.network.yaml        the file in force
+    out/peer3.epoch-7-91c3.yaml   one that will be
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from byzmesh.errors import ByzmeshError, PeerError
+from byzmesh.files import write
+from byzmesh.peers.epochs import Epochs, order
+from byzmesh.peers.identity import Keyring, Keys
+from byzmesh.peers.logs import Log
+from byzmesh.peers.network_file import NetworkFile, load_network, signed_network
+from byzmesh.peers.peer import Peer
+from byzmesh.peers.signing import LARGEST_FILE, NotSigned
+from byzmesh.peers.wire import HEADER, WireError
+
+LOOK = 1.0
+"""Seconds between two looks at the file on disk."""
+TELL, LONGEST_TELL = 1.0, 60.0
+"""Seconds until a neighbour that still knows another file is told again: twice as long each time, up to a minute."""
+HEAR, HEARD_AT_ONCE = 1.0, 8.0
+"""How many files a neighbour may send: one per second, and so many at once. Checking a signature costs time."""
+
+
+class Removed(PeerError):
+    """This peer is no longer a member."""
+
+    exit_code = 0
+
+
+class Membership:
+    """The network files that one peer knows.
+
+    file  the file in force; it changes in `enter` only
+    """
+
+    def __init__(
+        self,
+        first: NetworkFile,
+        me: int,
+        keyring: Keyring,
+        now: Callable[[], float],
+        log: Log,
+        *,
+        path: str | Path | None = None,
+        out: str | Path | None = None,
+    ) -> None:
+        self.me, self.keyring, self._now, self._log = me, keyring, now, log
+        self._path = None if path is None else Path(path)
+        self._out = None if out is None else Path(out)
+        if first.operator and not first.text:
+            raise NotSigned("network file names an operator and is not signed; sign it with byzmesh peers sign")
+        self.operator, self.run, self._folder = first.operator, first.run, first.folder
+        self.epochs = Epochs(first)
+        self._share = first.share(me) if me in first.ids else None
+        self._seen = self._state_of_disk()
+        self._looked = now()
+        self._told: dict[int, tuple[float, float, int]] = {}
+        self._credit: dict[int, tuple[float, float]] = {}
+        self._judged = {hash(first.text)}  # of the operator's files only, so it stays small
+        self.unsaved = bool(self.operator)
+        """Whether a checkpoint is due because a file was taken up."""
+        if self.operator:
+            self._remember()
+            self._keep()
+            while me not in self.epochs.files[0].ids and len(self.epochs.files) > 1:
+                del self.epochs.files[0]  # it was a member before, and will be again
+        self.file = self.epochs.files[0]
+        self.tag = self.epochs.tag
+        self.keys = self._own_keys(self.file)
+
+    def largest(self, size: int) -> int:
+        """Bytes of the largest frame, if messages have this size."""
+        return max(size, LARGEST_FILE + HEADER.size) if self.operator else size
+
+    def enter(self, peer: Peer, round: int) -> None:
+        """A round begins: take up the file that is in force in it."""
+        if not self.operator:
+            return
+        if self._now() - self._looked >= LOOK:
+            self.look()
+        # a peer that hears nobody may be behind: if the others go by the next file already, its key may be an old one
+        deaf = peer.neighbours and not any(peer.rounds.lively(j, self._now()) for j in peer.neighbours)
+        file = self.epochs.skip() if deaf else self.epochs.enter(round)
+        if file is not self.file:
+            self._take_up(peer, file, round)
+
+    def _take_up(self, peer: Peer, file: NetworkFile, round: int) -> None:
+        if self.me not in file.ids:
+            raise Removed(f"peer {self.me} is not a member from epoch {file.epoch} on")
+        keys, me, remotes = self._own_keys(file), self.me, file.remotes(self.me)
+        address, moved = file.entry(me).address, self.file.entry(me).address
+        strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
+        links = {j for j in remotes if (keys, address) != (self.keys, moved) or peer.remotes.get(j) != remotes[j]}
+        peer.rounds.change(remotes, file.bound(me), file.patience, strange, self._now())
+        peer.transport.change(address, keys, remotes)
+        peer.change(remotes, file.weights_of(me), file.bound(me), strange)
+        peer.total = file.rounds
+        peer.renewal.hurry(links, peer.listened)
+        self.file, self.keys, self.tag = file, keys, self.epochs.tag
+        self._told.clear()
+        self._keep()
+        self.unsaved = True
+        self._log("epoch in force", epoch=file.epoch, round=round, from_round=file.from_round, peers=len(file.peers))
+
+    def _own_keys(self, file: NetworkFile) -> Keys:
+        keys = self.keyring.find(file.entry(self.me).public_key)
+        if keys is None:
+            raise PeerError(
+                f"the key file is not peer {self.me}'s: its public key is not the one in the network file of epoch "
+                f"{file.epoch}; put the file with that key beside it, e.g. as peer{self.me}.2.key"
+            )
+        return keys
+
+    def receive(self, text: bytes, neighbour: int) -> None:
+        """A neighbour sent a file; `WireError` if an honest one would not have sent it."""
+        now = self._now()
+        credit, since = self._credit.get(neighbour, (HEARD_AT_ONCE, now))
+        credit = min(HEARD_AT_ONCE, credit + (now - since) / HEAR)
+        self._credit[neighbour] = max(0.0, credit - 1.0), now
+        if credit < 1.0 or not self.operator:
+            raise WireError("file", f"neighbour {neighbour} sends more network files than one per {HEAR:g} s")
+        if hash(text) in self._judged:
+            return
+        try:
+            file = signed_network(text, self.operator, self._folder)
+            self._judged.add(hash(text))
+            self.offer(file, neighbour=neighbour)
+        except ByzmeshError as error:
+            raise WireError("file", str(error)) from error
+
+    def look(self) -> None:
+        """Read the file on disk if it changed; one that does not count is logged and left alone."""
+        self._looked = self._now()
+        state = self._state_of_disk()
+        if state == self._seen or self._path is None:
+            return
+        self._seen = state
+        try:
+            file = load_network(self._path)
+            if file.operator != self.operator:
+                raise NotSigned(f"it is not signed by this run's operator {self.operator}")
+            self.offer(file, path=str(self._path))
+        except ByzmeshError as error:
+            self._log("refused", reason="file", path=str(self._path), text=str(error))
+
+    def _state_of_disk(self) -> tuple[int, ...]:
+        try:
+            found = self._path.stat() if self._path is not None else None
+        except OSError:
+            found = None
+        return () if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    def offer(self, file: NetworkFile, **source: object) -> bool:
+        """Take note of a file that the operator signed; whether it is newer than what was known."""
+        if file.run != self.run:
+            raise PeerError(f"network file of epoch {file.epoch} belongs to another run: an epoch changes only members")
+        if self._share is not None and self.me in file.ids and file.share(self.me) != self._share:
+            raise PeerError(
+                f"network file of epoch {file.epoch} changes the share of peer {self.me} from {self._share}"
+            )
+        rivals = [known for known in self.epochs.files if known.epoch == file.epoch and order(known) != order(file)]
+        if not self.epochs.add(file):
+            return False
+        if rivals:
+            self._log("conflict", epoch=file.epoch, text="the operator signed two files of one epoch")
+        has_key = self.me not in file.ids or self.keyring.find(file.entry(self.me).public_key) is not None
+        self._log("epoch known", epoch=file.epoch, from_round=file.from_round, has_key=has_key, **source)
+        self.tag = self.epochs.tag
+        self._told.clear()
+        self._keep()
+        return True
+
+    def for_neighbour(self, neighbour: int, now: float) -> bytes | None:
+        """A file to send to a neighbour that knows others; None if it was told lately."""
+        last, wait, turn = self._told.get(neighbour, (-TELL, TELL, 0))
+        if not self.operator or now < last + wait:
+            return None
+        self._told[neighbour] = now, min(LONGEST_TELL, 2.0 * wait) if turn else TELL, turn + 1
+        files = self.epochs.files[::-1]  # the newest first
+        return files[turn % len(files)].text
+
+    def joined(self, neighbour: int) -> None:
+        """A neighbour connected: it may have forgotten what it was told."""
+        if neighbour in self._told:
+            last, _, turn = self._told[neighbour]
+            self._told[neighbour] = last, TELL, turn
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._out.glob(f"peer{self.me}.epoch-*.yaml")) if self._out is not None else []
+
+    def _remember(self) -> None:
+        """Start from the file that was in force when this peer last ran, if any, and add those known then."""
+        if self._out is None:
+            return
+        given = self.epochs.files[0]
+        in_force = self._out / f"peer{self.me}.network.yaml"
+        for path in (in_force, *self._paths()):
+            if path.exists():
+                try:
+                    file = signed_network(path.read_bytes(), self.operator, self._folder)
+                    if file.run != self.run:
+                        raise PeerError("it belongs to another run")
+                except (ByzmeshError, OSError) as error:
+                    self._log("damaged", path=str(path), text=str(error))
+                    continue
+                if path == in_force:
+                    self.epochs = Epochs(file)
+                else:
+                    self.epochs.add(file)
+        self.epochs.add(given)
+
+    def _keep(self) -> None:
+        """Have on disk what is known, and nothing else."""
+        if self._out is None:
+            return
+        first, *later = self.epochs.files
+        wanted = {self._out / f"peer{self.me}.network.yaml": first.text}
+        for file in later:
+            wanted[self._out / f"peer{self.me}.epoch-{file.epoch}-{order(file)[1][:4].hex()}.yaml"] = file.text
+        try:
+            for path, text in wanted.items():
+                if not path.exists() or path.read_bytes() != text:
+                    write(path, text, durable=True)
+            for path in self._paths():
+                if path not in wanted:
+                    path.unlink(missing_ok=True)
+        except (ByzmeshError, OSError) as error:
+            self._log("not written", path=str(self._out), error=str(error))

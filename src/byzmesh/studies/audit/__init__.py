@@ -1,0 +1,1 @@
+"""The auditor: the worst that liars can do to a rule, searched."""

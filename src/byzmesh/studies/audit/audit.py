@@ -1,0 +1,241 @@
+"""`audit`: the worst case of a config over attacks, their parameters, starts and seeds, within a budget.
+
+What is found is the worst *found*: a lower bound on the damage. The seeds of the last stage are not those by which its
+lies were chosen, so its mean is not flattered by the choice; which of the finalists is the worst is chosen by these
+means themselves, which the interval does not cover.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.checks import positive, whole
+from byzmesh.config.overrides import read_config
+from byzmesh.config.schema import resolve
+from byzmesh.errors import ConfigError, NoLiars
+from byzmesh.networks import Network
+from byzmesh.problems.base import INITS
+from byzmesh.rules.base import rules as rule_registry
+from byzmesh.studies.audit.halving import QUIET, Budget, Search, Trial, affordable, finalists
+from byzmesh.studies.audit.unavoidable import Unavoidable, unavoidable
+from byzmesh.sweeps.queue import Show
+
+SHORT, LONG, SEEDS = 200, 10, 5
+FRESH = 1000
+"""The last stage's seeds are the config's seed plus this, and the next ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A lie from a start in the last stage: its value over fresh seeds, and half the width of its 95% interval."""
+
+    trial: Trial
+    values: tuple[float, ...]
+    keys: tuple[str, ...]
+
+    @property
+    def mean(self) -> float:
+        """Over the seeds."""
+        return float(np.mean(self.values))
+
+    def meets(self, wanted: float) -> bool:
+        """Whether the mean is as good as wanted."""
+        return self.mean >= wanted if self.trial.metric == "accuracy" else self.mean <= wanted
+
+    @property
+    def half(self) -> float:
+        """Half the width of the 95% interval (Student); NaN for one seed.
+
+        >>> from byzmesh.studies.audit.halving import QUIET
+        >>> one = Trial(rule="IOS", lie=QUIET, start="zero", seed=0, rounds=9, stage=4, key="", config={})
+        >>> round(Case(trial=one, values=(1.0, 3.0), keys=()).half, 2)
+        12.71
+        """
+        from scipy.stats import t
+
+        count = len(self.values)
+        if count < 2:
+            return math.nan
+        return float(t.ppf(0.975, count - 1) * np.std(self.values, ddof=1) / math.sqrt(count))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the audit found about a rule.
+
+    cases   the finalists over fresh seeds, the worst first; empty if the time did not allow for it
+    quiet   start -> value without liars after all rounds, or after as many as were tried
+    trials  every run of the search
+    """
+
+    rule: str
+    cases: tuple[Case, ...]
+    quiet: Mapping[str, float]
+    trials: tuple[Trial, ...] = field(repr=False)
+
+    @property
+    def worst(self) -> Case | None:
+        """The worst case."""
+        return self.cases[0] if self.cases else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """The result of an audit: `print` shows it, `to_dict` is for programs, `write` makes the files."""
+
+    verdicts: tuple[Verdict, ...]
+    rounds: int
+    limit: Unavoidable
+    store: Path
+    interrupted: bool = False
+    at_least: float | None = None
+    failures: tuple[str, ...] = ()
+    """Runs that failed, and why: lies that do not go with the problem, say."""
+
+    def __getitem__(self, rule: str) -> Verdict:
+        """The verdict on a rule, by its name."""
+        return next(verdict for verdict in self.verdicts if verdict.rule == rule)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no rule's worst case is below `at_least`; a rule without a worst case does not hold."""
+        if self.at_least is None:
+            return True
+        cases = [verdict.worst for verdict in self.verdicts]
+        return all(case is not None and case.meets(self.at_least) for case in cases)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        from byzmesh.studies.audit.report import as_dict
+
+        return as_dict(self)
+
+    def write(self, out: str | Path) -> list[Path]:
+        """Write `audit.json`, `.md` and `.html`, and for every rule `worst-RULE.yaml`, which repeats its worst case."""
+        from byzmesh.studies.audit.report import write_audit
+
+        return write_audit(self, Path(out))
+
+    def __str__(self) -> str:
+        from byzmesh.studies.audit.report import as_text
+
+        return as_text(self)
+
+
+def audit(
+    config: str | Path | Mapping[str, Any],
+    *,
+    rules: Sequence[Any] = (),
+    starts: Sequence[str] = (),
+    runs: int = SHORT,
+    rounds: int | None = None,
+    minutes: float | None = None,
+    seeds: int = SEEDS,
+    finals: int = LONG // SEEDS,
+    at_least: float | None = None,
+    store: str | Path = "runs.db",
+    workers: int | None = None,
+    dask: str | None = None,
+    show: Show = lambda backlog, record: None,
+) -> Audit:
+    """The worst accuracy that liars can force on a config's rule, or on several rules: the worst that is found.
+
+    config    a file or a mapping, as for `simulate`; its attack is one of those tried
+    rules     specs of rules to audit (default: the config's)
+    starts    first models to try, of zero, common, normal (default: all, if the problem has them)
+    runs      short runs per rule, in three stages of successive halving
+    rounds    of the runs in the last stage (default: the config's)
+    minutes   limit on the time: what is not tried by then is left out, and the last stage has fewer rounds if need be
+    seeds     fresh seeds of the last stage
+    finals    lies per rule in the last stage
+    at_least  accuracy in percent that the worst case shall have (for a loss: at most): `Audit.holds`
+    store     of the runs; the same call continues where it was
+
+    >>> import byzmesh as bm, tempfile
+    >>> config = {"problem": {"name": "noisy-quadratic", "dimension": 3}, "network": "paper/two-castle", "rounds": 40}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = bm.audit(config, rules=["ios"], runs=5, seeds=2, store=f"{folder}/runs.db", workers=0)
+    >>> found["IOS"].worst.trial.lie.family != "nobody lies", len(found["IOS"].worst.values)
+    (True, 2)
+    """
+    whole("runs", runs, 1)
+    whole("seeds", seeds, 1)
+    whole("finals", finals, 1)
+    if minutes is not None:
+        positive("minutes", minutes)
+    written = read_config(config) if isinstance(config, str | Path) else dict(config)
+    if rounds is not None:
+        written["rounds"] = whole("rounds", rounds, 1)
+    plain = resolve({**written, "attack": "none"})
+    if len(Network.from_spec(plain["network"]).byzantine) == 0:
+        raise NoLiars("audit")
+    known = plain["problem"].get("init")
+    if known is None and starts:
+        raise ConfigError(f"problem {plain['problem']['name']} has one start; leave starts out")
+    search = Search(
+        written=written,
+        rules=_named(rules or [written.get("rule", plain["rule"])]),
+        starts=tuple(starts) or (INITS if known is not None else ("",)),
+        rounds=plain["rounds"],
+        store=Path(store),
+        budget=Budget(runs, None if minutes is None else 60.0 * minutes),
+        compute={"workers": workers, "dask": dask},
+        show=show,
+    )
+    chosen = finalists(search, finals)
+    last = affordable(search, chosen, seeds)
+    first = int(written.get("seed") or 0) + FRESH
+    asked = [
+        made
+        for place in range(finals + 1)
+        for seed in range(first, first + (seeds if place < finals else 1))
+        for rule, found in chosen.items()
+        for trial in (found[place : place + 1] if place < finals else _without_liars(found))
+        if (made := search.trial(rule, trial.lie, trial.start, seed, last, 4, ("gradient",))) is not None
+    ]
+    done = [] if search.interrupted or not asked else search.run(asked, max(search.budget.left(), 1.0))
+    return Audit(
+        verdicts=tuple(_verdict(rule, done, search) for rule in search.rules),
+        rounds=last,
+        limit=unavoidable(plain),
+        store=Path(store),
+        interrupted=search.interrupted,
+        at_least=at_least,
+        failures=tuple(search.failures),
+    )
+
+
+def _named(specs: Sequence[Any]) -> dict[str, Any]:
+    """Rules by the names that tables show; options are named if two rules share a name."""
+    made = [(rule_registry.build(spec), spec) for spec in specs]
+    names = [rule.name for rule, _ in made]
+    shown = [repr(rule) if names.count(rule.name) > 1 else rule.name for rule, _ in made]
+    return dict(zip(shown, (spec for _, spec in made), strict=True))
+
+
+def _without_liars(found: Sequence[Trial]) -> list[Trial]:
+    """For each start of the finalists, the run in which nobody lies."""
+    from dataclasses import replace
+
+    return list({trial.start: replace(trial, lie=QUIET) for trial in found}.values())
+
+
+def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
+    groups: dict[tuple[str, str], list[Trial]] = {}
+    for trial in done:
+        if trial.rule == rule and trial.lie is not QUIET:
+            groups.setdefault((trial.lie.name, trial.start), []).append(trial)
+    cases = [
+        Case(trial=group[0], values=tuple(t.value for t in group), keys=tuple(t.key for t in group))
+        for group in groups.values()
+    ]
+    cases.sort(key=lambda case: case.mean if case.trial.metric == "accuracy" else -case.mean)
+    mine = tuple(trial for trial in search.trials if trial.rule == rule)
+    quiet = {t.start: t.value for t in mine if t.lie is QUIET}
+    return Verdict(rule=rule, cases=tuple(cases), quiet=quiet, trials=mine)

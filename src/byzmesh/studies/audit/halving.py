@@ -1,0 +1,263 @@
+"""Successive halving: many lies for a few rounds, the harmful ones and their like for more, the worst for all.
+
+    stage    runs (of a budget of `runs` per rule)    rounds        what
+    1        6/10                                     1/8           every family of lies from every start
+    2        3/10                                     1/4           the worst quarter of them, and lies like these
+    3        1/10                                     1/2           the worst of stage 2
+    last     finalists x seeds                        all           the worst of stage 3, with seeds not used before
+
+In the first stages a lie is judged by what is lost of what a run without liars from the same start reaches in as many
+rounds (from some starts a run is slow by itself). In the last the accuracy counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from byzmesh.config.cell import Cell, make_cell
+from byzmesh.config.code import CodeReader
+from byzmesh.config.keys import assign
+from byzmesh.config.schema import resolve
+from byzmesh.errors import ByzmeshError
+from byzmesh.reports.aggregation import value_of
+from byzmesh.store import ENDED, RunRecord, Store, open_store
+from byzmesh.studies.audit.lies import Lie, every_lie, refined
+from byzmesh.sweeps.queue import Backlog, Show
+from byzmesh.sweeps.sweep import cores, sweep
+
+SHARES = (0.6, 0.3, 0.1)
+"""Parts of the budget of short runs by stage."""
+ROUNDS = (8, 4, 2)
+"""A stage's runs have this fraction of the rounds: 1/8, ..."""
+TIMES = (0.4, 0.65, 0.75)
+"""With a limit on the time: when a stage must be over, as a part of it."""
+KEEP = 4
+"""One of so many goes on to the second stage."""
+LEAST_ROUNDS = 20
+QUIET = Lie(family="nobody lies", strength=None, attack={"name": "none"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A run of an audit.
+
+    value    accuracy in percent, or the loss of a problem without accuracy; NaN if the run has no result
+    damage   by how much it is worse than the run without liars from the same start after as many rounds
+    lost     the damage as a part of what that run reaches
+    """
+
+    rule: str
+    lie: Lie
+    start: str
+    seed: int
+    rounds: int
+    stage: int
+    key: str
+    config: Mapping[str, Any] = field(repr=False)
+    value: float = math.nan
+    metric: str = "accuracy"
+    damage: float = math.nan
+    lost: float = math.nan
+    status: str = "not run"
+    seconds: float = 0.0
+    """Per round."""
+
+
+@dataclass
+class Budget:
+    """Short runs per rule, and seconds if they are limited."""
+
+    runs: int
+    seconds: float | None = None
+    began: float = field(default_factory=time.monotonic)
+
+    def left(self, part: float = 1.0) -> float:
+        """Seconds until this part of the time is over."""
+        return math.inf if self.seconds is None else part * self.seconds - (time.monotonic() - self.began)
+
+
+@dataclass(kw_only=True)
+class Search:
+    """An audit under way: configs as written, rules, starts, and how to compute runs."""
+
+    written: Mapping[str, Any]
+    rules: Mapping[str, Any]
+    starts: Sequence[str]
+    rounds: int
+    store: Path
+    budget: Budget
+    folder: str = "."
+    compute: Mapping[str, Any] = field(default_factory=dict)
+    show: Show = lambda backlog, record: None
+    interrupted: bool = False
+    failures: list[str] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+
+    def cell(self, rule: str, lie: Lie, start: str, seed: int, rounds: int, measure: Sequence[str] = ()) -> Cell | None:
+        """The run; None if the config does not go with the lie (a backdoor without images, say)."""
+        raw: dict[str, Any] = {**self.written, "rule": self.rules[rule], "attack": dict(lie.attack), "seed": seed}
+        if start:
+            assign(raw, "problem.init", start)
+        raw |= {"rounds": rounds, "evaluate_every": max(1, rounds // 10)}
+        if measure:
+            raw["measure"] = [*raw.get("measure", []), *measure]
+        try:
+            return make_cell(resolve(raw, self.folder), reader=self._reader)
+        except ByzmeshError:
+            return None
+
+    def __post_init__(self) -> None:
+        self._reader = CodeReader()
+
+    def run(self, asked: Sequence[Trial], until: float) -> list[Trial]:
+        """The trials with their results; those that the time did not allow for are left out."""
+        deadline = time.monotonic() + until
+        late = False
+
+        def show(backlog: Backlog, record: RunRecord | None) -> None:
+            nonlocal late
+            self.show(backlog, record)
+            if time.monotonic() > deadline:
+                late = True
+                raise KeyboardInterrupt
+
+        swept = sweep([trial.config for trial in asked], self.store, show=show, retry_failed=True, **self.compute)
+        self.interrupted = swept.interrupted and not late
+        done = self._read(asked)
+        self.trials += done
+        return done
+
+    def _read(self, asked: Sequence[Trial]) -> list[Trial]:
+        with open_store(self.store, readonly=True) as opened:
+            found = [_result(trial, opened) for trial in asked]
+            failed = [(trial, opened.get(trial.key).failure or "") for trial in found if trial.status == "failed"]
+        self.failures += [f"{t.rule}, {t.lie.name}: {why.strip().splitlines()[-1]}" for t, why in failed if why.strip()]
+        quiet = {(t.rule, t.start, t.rounds, t.seed): t.value for t in found if t.lie is QUIET}
+        ended = [trial for trial in found if trial.status in ENDED]
+        return [_judged(t, quiet.get((t.rule, t.start, t.rounds, t.seed), math.nan)) for t in ended]
+
+    def stage(self, number: int, candidates: Mapping[str, Sequence[tuple[Lie, str]]], until: float) -> list[Trial]:
+        """Run a stage: for every rule its (lie, start), and nobody lying."""
+        rounds = max(LEAST_ROUNDS, self.rounds // ROUNDS[number - 1])
+        seed = int(self.written.get("seed") or 0)
+        return self.run(
+            [
+                trial
+                for rule, lie, start in [
+                    *((rule, QUIET, s) for s in self.starts for rule in candidates),
+                    *_in_turn(candidates),
+                ]
+                if (trial := self.trial(rule, lie, start, seed, rounds, number)) is not None
+            ],
+            until,
+        )
+
+    def trial(
+        self, rule: str, lie: Lie, start: str, seed: int, rounds: int, stage: int, measure: Sequence[str] = ()
+    ) -> Trial | None:
+        """A trial to run; None if there is no such run."""
+        cell = self.cell(rule, lie, start, seed, rounds, measure)
+        if cell is None:
+            return None
+        return Trial(
+            rule=rule, lie=lie, start=start, seed=seed, rounds=rounds, stage=stage, key=cell.key, config=cell.config
+        )
+
+
+def _in_turn(candidates: Mapping[str, Sequence[tuple[Lie, str]]]) -> list[tuple[str, Lie, str]]:
+    """One of every rule, then the next of every rule, ...: if the time ends, it ends for all."""
+    lines = [[(rule, *one) for one in chosen] for rule, chosen in candidates.items()]
+    return [one for row in itertools.zip_longest(*lines) for one in row if one is not None]
+
+
+def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
+    """The first three stages: for every rule its most harmful trials, at most `count`, no family twice at one start."""
+    number = search.budget.runs
+    own = search.written.get("attack", "none")
+    given = [] if own == "none" else [Lie(family="as configured", strength=None, attack=_mapping(own))]
+    lies, count_of_starts = [*given, *every_lie()], len(search.starts)
+    # every family once before any of them meets a second start
+    everything = [
+        (lie, search.starts[(place + lap) % count_of_starts])
+        for lap in range(count_of_starts)
+        for place, lie in enumerate(lies)
+    ]
+    chosen = {rule: everything[: max(1, round(SHARES[0] * number))] for rule in search.rules}
+    worst: dict[str, list[Trial]] = {}
+    for stage in range(1, len(SHARES) + 1):
+        if search.interrupted or search.budget.left() <= 0.0:
+            break
+        search.stage(stage, chosen, search.budget.left(TIMES[stage - 1]))
+        worst = {rule: ranked(search.trials, rule) for rule in search.rules}
+        if stage == len(SHARES):
+            break
+        room = max(1, round(SHARES[stage] * number))
+        rounds = search.rounds // ROUNDS[stage]
+        chosen = {rule: _next(found, room, rounds, grow=stage == 1) for rule, found in worst.items()}
+    return {rule: _different(found)[:count] for rule, found in worst.items()}
+
+
+def ranked(trials: Sequence[Trial], rule: str) -> list[Trial]:
+    """A rule's trials by their stage, latest first, then by what was lost, most first; each lie and start once."""
+    mine = [t for t in trials if t.rule == rule and t.lie is not QUIET and not math.isnan(t.lost)]
+    latest: dict[tuple[str, str], Trial] = {}
+    for trial in sorted(mine, key=lambda t: (-t.stage, -t.lost)):
+        latest.setdefault((trial.lie.name, trial.start), trial)
+    return list(latest.values())
+
+
+def _next(found: Sequence[Trial], room: int, rounds: int, *, grow: bool) -> list[tuple[Lie, str]]:
+    """Who goes on: the worst, and after the first stage also what can be made of them, the worst one's first."""
+    if not grow:
+        return [(t.lie, t.start) for t in found[:room]]
+    kept = found[: max(1, min(room // 2, len(found) // KEEP))]
+    like = [(lie, t.start) for t in kept for lie in refined(t.lie, rounds)]
+    each = {(lie.name, start): (lie, start) for lie, start in [*((t.lie, t.start) for t in kept), *like]}
+    return list(each.values())[:room]
+
+
+def _different(found: Sequence[Trial]) -> list[Trial]:
+    """The worst of every family and start."""
+    first: dict[tuple[str, str], Trial] = {}
+    for trial in found:
+        first.setdefault((trial.lie.family, trial.start), trial)
+    return list(first.values())
+
+
+def affordable(search: Search, chosen: Mapping[str, Sequence[Trial]], seeds: int) -> int:
+    """How many rounds the last stage's runs can have in the time that is left; at least those of the stage before."""
+    seconds = seeds * sum(trial.seconds for found in chosen.values() for trial in found)
+    workers = search.compute.get("workers")
+    parallel = max(1, cores() if workers is None else workers)
+    left = search.budget.left()
+    if not math.isfinite(left) or seconds == 0.0:
+        return search.rounds
+    least = max(LEAST_ROUNDS, search.rounds // ROUNDS[-1])
+    return max(least, min(search.rounds, int(0.9 * left * parallel / seconds)))
+
+
+def _result(trial: Trial, opened: Store) -> Trial:
+    """The trial with what the store knows of it; a run that diverged has accuracy 0."""
+    record = opened.get(trial.key)
+    if record.status not in ENDED:
+        return replace(trial, status=record.status)
+    series = opened.series(trial.key)
+    metric = "accuracy" if "accuracy" in series else "loss"
+    value = value_of(series, metric) if record.status == "finished" else 0.0 if metric == "accuracy" else math.inf
+    seconds = (record.seconds or 0.0) / max(record.rounds or 1, 1)
+    return replace(trial, value=value, metric=metric, status=record.status, seconds=seconds)
+
+
+def _judged(trial: Trial, quiet: float) -> Trial:
+    damage = quiet - trial.value if trial.metric == "accuracy" else trial.value - quiet
+    return replace(trial, damage=damage, lost=damage / max(abs(quiet), 1e-12))
+
+
+def _mapping(spec: Any) -> dict[str, Any]:
+    return dict(spec) if isinstance(spec, Mapping) else {"name": spec}

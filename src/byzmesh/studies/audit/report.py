@@ -1,0 +1,343 @@
+"""An audit as text, JSON, Markdown and HTML, and the config that repeats its worst case."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from byzmesh.files import folder, write
+from byzmesh.networks import Network
+from byzmesh.reports.aggregation import value_of
+from byzmesh.reports.charts import Chart, Curve, draw_charts
+from byzmesh.reports.html import Report, Section
+from byzmesh.reports.provenance import describe
+from byzmesh.reports.text_table import EMPTY, Grid, GridCell, to_markdown
+from byzmesh.reports.trust import heatmap, picture
+from byzmesh.reports.writing import write_report
+from byzmesh.store import Store, open_store
+from byzmesh.studies.audit.halving import QUIET, Trial
+from byzmesh.studies.audit.unavoidable import THEOREM
+
+if TYPE_CHECKING:
+    from byzmesh.studies.audit.audit import Audit, Case, Verdict
+
+SHOWN = 40
+"""The most trials that the table of what was tried shows for a rule."""
+
+
+def as_dict(audit: Audit) -> dict[str, Any]:
+    """Plain values; numbers that are not finite are None."""
+    limit = audit.limit
+    return {
+        "rounds": audit.rounds,
+        "store": str(audit.store),
+        "interrupted": audit.interrupted,
+        "at_least": audit.at_least,
+        "holds": audit.holds,
+        "failures": list(audit.failures),
+        "unavoidable": {
+            "theorem": THEOREM,
+            **{name: _finite(getattr(limit, name)) for name in (*_fields(limit), "gradient")},
+        },
+        "rules": [_of_rule(audit, verdict) for verdict in audit.verdicts],
+    }
+
+
+def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "rule": verdict.rule,
+        "quiet": {start: _finite(value) for start, value in verdict.quiet.items()},
+        "cases": [
+            {
+                "attack": dict(case.trial.config["attack"]),
+                "start": case.trial.start,
+                "metric": case.trial.metric,
+                "mean": _finite(case.mean),
+                "half": _finite(case.half),
+                "values": [_finite(value) for value in case.values],
+                "rounds": case.trial.rounds,
+                "keys": list(case.keys),
+                "config": dict(case.trial.config),
+            }
+            for case in verdict.cases
+        ],
+        "trust": trusted(audit, verdict.worst),
+        "trials": [
+            {
+                "stage": trial.stage,
+                "lie": trial.lie.name,
+                "start": trial.start,
+                "seed": trial.seed,
+                "rounds": trial.rounds,
+                "value": _finite(trial.value),
+                "damage": _finite(trial.damage),
+                "key": trial.key,
+            }
+            for trial in verdict.trials
+        ],
+    }
+
+
+def verdict_grid(audit: Audit) -> Grid:
+    """One line per rule: the worst case, its interval, the lie, the start, and what a run without liars reaches."""
+    rows = []
+    for verdict in audit.verdicts:
+        case = verdict.worst
+        if case is None:
+            rows.append((verdict.rule, (GridCell("not reached"), EMPTY, EMPTY, EMPTY, EMPTY)))
+            continue
+        quiet = verdict.quiet.get(case.trial.start, math.nan)
+        tone = "" if audit.at_least is None else "same" if _meets(audit, case) else "far-below"
+        interval = f"± {case.half:.2f}, {len(case.values)} seeds"
+        cells = (
+            GridCell(f"{case.mean:.2f}", interval, value=case.mean, tone=tone),
+            GridCell(case.trial.lie.name, _options(case.trial)),
+            GridCell(case.trial.start or "as configured"),
+            GridCell(f"{quiet:.2f}", value=quiet),
+            GridCell(f"{sum(t.lie is not QUIET for t in verdict.trials)}"),
+        )
+        rows.append((verdict.rule, cells))
+    metric = next((v.worst.trial.metric for v in audit.verdicts if v.worst), "accuracy")
+    unit = "accuracy (%)" if metric == "accuracy" else "loss"
+    return Grid(
+        name="verdict",
+        title=f"Worst {unit} found, {audit.rounds:,} rounds",
+        corner="rule",
+        columns=("worst case", "lie", "start", "nobody lies", "runs tried"),
+        rows=tuple(rows),
+        note="Mean and 95% interval over seeds that were not used to choose the lie. The worst found, not a bound."
+        + (f" {len(audit.failures)} runs failed; the first: {audit.failures[0]}." if audit.failures else ""),
+    )
+
+
+def finalists_grid(verdict: Verdict) -> Grid:
+    """The last stage of a rule."""
+    rows = tuple(
+        (
+            f"{case.trial.lie.name}, start {case.trial.start or 'as configured'}",
+            (
+                GridCell(f"{case.mean:.2f}", f"± {case.half:.2f}", value=case.mean),
+                GridCell(", ".join(f"{value:.1f}" for value in case.values)),
+            ),
+        )
+        for case in verdict.cases
+    )
+    return Grid(name="finalists", title="Last stage", corner="lie", columns=("mean", "by seed"), rows=rows)
+
+
+def tried_grid(verdict: Verdict) -> Grid:
+    """The most harmful trials of the search, by stage."""
+    searched = (trial for trial in verdict.trials if trial.stage < 4 and trial.lie is not QUIET)
+    found = sorted(searched, key=lambda t: (-t.stage, -_sortable(t.damage)))
+    rows = tuple(
+        (
+            f"{trial.lie.name}, start {trial.start or 'as configured'}",
+            (
+                GridCell(str(trial.stage), value=trial.stage),
+                GridCell(f"{trial.rounds:,}", value=trial.rounds),
+                GridCell(f"{trial.value:.2f}", value=trial.value),
+                GridCell(f"{trial.damage:.2f}", value=trial.damage),
+            ),
+        )
+        for trial in found[:SHOWN]
+    )
+    note = f"The {SHOWN} most harmful of {len(found)}; all are in audit.json." if len(found) > SHOWN else ""
+    return Grid(
+        name="tried",
+        title="What was tried",
+        corner="lie",
+        columns=("stage", "rounds", "value", "damage"),
+        rows=rows,
+        note=note,
+    )
+
+
+def strength_chart(verdict: Verdict) -> Chart | None:
+    """Damage against strength in the first stage, per start, for families with at least three strengths."""
+    facets: dict[str, tuple[Curve, ...]] = {}
+    for start in dict.fromkeys(trial.start for trial in verdict.trials):
+        lines: dict[str, dict[float, float]] = {}
+        for trial in verdict.trials:
+            if trial.stage == 1 and trial.start == start and trial.lie.strength is not None:
+                lines.setdefault(trial.lie.family, {})[trial.lie.strength] = trial.damage
+        curves = tuple(
+            Curve(family, tuple(sorted(points)), tuple(points[x] for x in sorted(points)))
+            for family, points in lines.items()
+            if len(points) >= 3
+        )
+        if curves:
+            facets[f"start {start}" if start else "as configured"] = curves
+    if not facets:
+        return None
+    return Chart(
+        title="Damage against strength", x_label="strength", y_label="damage (points)", facets=facets, marks=True
+    )
+
+
+def trusted(audit: Audit, case: Case | None) -> list[dict[str, Any]]:
+    """In the worst case's first run, by receiver: how often each liar was trusted, and the honest sender least so."""
+    if case is None:
+        return []
+    with open_store(audit.store, readonly=True) as opened:
+        edges = opened.edges(case.keys[0])
+    if not len(edges) or not edges[:, 2].any():
+        return []
+    lying = set(case.trial.config["network"]["byzantine"])
+    told = []
+    for receiver in sorted(set(edges[:, 1].tolist())):
+        share = {int(s): round(1.0 - cut / max(came, 1), 4) for s, r, cut, came in edges.tolist() if r == receiver}
+        honest = {sender: value for sender, value in share.items() if sender not in lying and sender != receiver}
+        least = min(honest, key=lambda sender: honest[sender], default=None)
+        told.append(
+            {
+                "worker": int(receiver),
+                "liars": {sender: value for sender, value in share.items() if sender in lying},
+                "least_trusted_honest": None if least is None else {least: honest[least]},
+            }
+        )
+    return told
+
+
+def trust_grid(audit: Audit, case: Case | None) -> Grid | None:
+    """Who was believed."""
+    told = trusted(audit, case)
+    if not told:
+        return None
+    rows = tuple(
+        (
+            f"worker {line['worker']}",
+            (
+                GridCell(", ".join(f"{liar}: {share:.0%}" for liar, share in line["liars"].items()) or "none"),
+                GridCell(
+                    ", ".join(f"{peer}: {share:.0%}" for peer, share in (line["least_trusted_honest"] or {}).items())
+                ),
+            ),
+        )
+        for line in told
+    )
+    return Grid(
+        name="trust",
+        title="Who was trusted in the worst case",
+        corner="receiver",
+        columns=("liars", "least trusted honest neighbour"),
+        rows=rows,
+        note="Share of the rounds in which the message was not cut.",
+    )
+
+
+def unavoidable_text(audit: Audit, store: Store | None = None) -> str:
+    """The limit, and the worst runs' squared gradient norm beside it."""
+    text = str(audit.limit)
+    if store is None:
+        return text
+    seen = []
+    for verdict in audit.verdicts:
+        if verdict.worst is not None:
+            series = store.series(verdict.worst.keys[0])
+            if "gradient" in series:
+                seen.append(f"{verdict.rule} {value_of(series, 'gradient'):.3g}")
+    return f"{text} At the end of the worst runs it is: {', '.join(seen)}." if seen else text
+
+
+def as_text(audit: Audit) -> str:
+    """The verdict as Markdown, the limit below."""
+    return to_markdown(verdict_grid(audit)) + "\n" + unavoidable_text(audit)
+
+
+def html_report(audit: Audit, store: Store) -> Report:
+    """One section per rule after the verdict."""
+    names = {
+        trial.key: f"{verdict.rule}, {trial.lie.name}, {trial.start}"
+        for verdict in audit.verdicts
+        for trial in verdict.trials
+    }
+    sections = [
+        Section(
+            name="verdict",
+            title="Verdict",
+            text=(unavoidable_text(audit, store),),
+            grids=(verdict_grid(audit),),
+        )
+    ]
+    for number, verdict in enumerate(audit.verdicts):
+        case, chart = verdict.worst, strength_chart(verdict)
+        trust = trust_grid(audit, case)
+        found = None if case is None else heatmap(store, case.keys[0])
+        drawn = None if case is None else picture(Network.from_spec(case.trial.config["network"]), "Network")
+        sections.append(
+            Section(
+                name=f"rule-{number}",
+                title=verdict.rule,
+                text=(_again(verdict),) if case is not None else ("The time was over before the last stage.",),
+                grids=tuple(g for g in (finalists_grid(verdict) if case else None, trust, tried_grid(verdict)) if g),
+                charts=() if chart is None else (chart,),
+                heatmaps={} if found is None else {"worst case": found},
+                pictures=() if drawn is None else (drawn,),
+            )
+        )
+    lead = (
+        "The worst that liars did, over attacks, their strengths, starts and seeds, by successive halving. It is the "
+        "worst found within the budget: a rule is at most as good as this."
+    )
+    stored = {run.key: run for run in store.list()}
+    runs = describe([stored[key] for key in names if key in stored], names)
+    return Report("byzmesh: audit", (lead,), tuple(sections), runs)
+
+
+def write_audit(audit: Audit, out: Path) -> list[Path]:
+    """Write all files of an audit."""
+    folder(out)
+    written = [
+        write(out / "audit.json", json.dumps(as_dict(audit), indent=1, allow_nan=False) + "\n"),
+        write(out / "audit.md", as_text(audit) + "\n"),
+    ]
+    for verdict in audit.verdicts:
+        if verdict.worst is not None:
+            config = {name: value for name, value in verdict.worst.trial.config.items() if name != "labels"}
+            text = yaml.safe_dump(config, sort_keys=False)
+            written.append(write(out / f"worst-{slug(verdict.rule)}.yaml", text))
+        chart = strength_chart(verdict)
+        if chart is not None:
+            written.append(draw_charts([chart], out / f"strength-{slug(verdict.rule)}.png"))
+    with open_store(audit.store, readonly=True) as opened:
+        written.append(write_report(html_report(audit, opened), out / "audit.html"))
+    return written
+
+
+def slug(name: str) -> str:
+    """A rule's name as part of a file's.
+
+    >>> slug("NNM(CooMed)")
+    'nnm-coomed'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _again(verdict: Verdict) -> str:
+    return f"byzmesh run worst-{slug(verdict.rule)}.yaml repeats the first seed of the worst case."
+
+
+def _options(trial: Trial) -> str:
+    return json.dumps(trial.config["attack"], separators=(", ", ": ")).replace('"', "")
+
+
+def _meets(audit: Audit, case: Case) -> bool:
+    return audit.at_least is None or case.meets(audit.at_least)
+
+
+def _fields(limit: Any) -> Sequence[str]:
+    return tuple(limit.__dataclass_fields__)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _sortable(value: float) -> float:
+    return -math.inf if math.isnan(value) else value

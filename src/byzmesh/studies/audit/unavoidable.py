@@ -1,0 +1,117 @@
+"""How much is unavoidable: what no rule can rule out, whatever it does.
+
+Theorem (the lower bound of Allouah et al., "Robust distributed learning: tight error bounds and breakdown point under
+data heterogeneity", NeurIPS 2023, without their second constant; the idea is in Karimireddy et al., ICLR 2022). Let N
+honest workers and B < N liars be given. No algorithm, on any graph and knowing B, guarantees
+
+    ||grad f(x)||^2 < (1/4) B / (N - B) zeta^2        for all losses with (1/N) sum_n ||grad f_n - grad f||^2 <= zeta^2.
+
+Proof. Let B workers have the losses |x - a|^2 / 2 and all N others, liars included, |x|^2 / 2, and send what that calls
+for. Either the last B lie: the honest mean of the minima is a B / N; or the first B lie: it is 0. Nobody can tell these
+apart, the algorithm returns the same x, and in one of the cases ||grad f(x)|| >= |a| B / (2 N). In the first case
+zeta^2 = |a|^2 (B / N) (1 - B / N).                                                                                  []
+
+It is about the worst losses of that heterogeneity, not about yours: a rule may do better on your data, but a rule that
+always does better on such data does not exist. zeta is measured after some steps of gradient descent, which is where
+it matters (it need not be the largest); delta_out, the paper's, is the largest deviation of one worker there.
+
+A second limit is the graph's. With symmetric weights let b be the most that liars weigh at a worker and mu_2 the
+algebraic connectivity of the honest graph: there are graphs with b = mu_2 / 2 on which no rule makes the honest workers
+agree (Gaucher, Dieuleveut and Hendrikx, 2024; quoted, not proved here), so no proof for all graphs can go beyond that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byzmesh.networks import Network
+from byzmesh.problems.base import problems
+from byzmesh.theory.gossip import spectrum
+
+THEOREM = "lower bound of Allouah et al., NeurIPS 2023"
+DESCENT = 8
+"""Steps of gradient descent before the heterogeneity is measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unavoidable:
+    """What no rule can rule out.
+
+    gradient   lower bound on the squared gradient norm, (1/4) B / (N - B) zeta^2; infinite for B >= N
+    zeta       root mean square deviation of the honest workers' gradients
+    delta_out  the largest deviation of one of them
+    b          the largest weight of lies at a worker
+    mu_2       algebraic connectivity of the honest graph; NaN if the weights are not symmetric
+    """
+
+    honest: int
+    liars: int
+    zeta: float
+    delta_out: float
+    b: float
+    mu_2: float
+
+    @property
+    def gradient(self) -> float:
+        """The lower bound.
+
+        >>> Unavoidable(honest=10, liars=2, zeta=2.0, delta_out=3.0, b=0.1, mu_2=0.7).gradient
+        0.25
+        """
+        return lower_bound(self.honest, self.liars, self.zeta)
+
+    def __str__(self) -> str:
+        lines = [
+            f"Unavoidable ({THEOREM}): with {self.liars} liars among {self.honest} honest workers whose gradients "
+            f"differ as here (zeta {self.zeta:.3g}, delta_out {self.delta_out:.3g}), no rule can guarantee a squared "
+            f"gradient norm below {self.gradient:.3g}."
+        ]
+        if math.isfinite(self.mu_2):
+            limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
+            lines.append(
+                f"Liars weigh up to b = {self.b:.3g} at a worker, {limit} mu_2 / 2 = {self.mu_2 / 2:.3g}; from there "
+                "on no rule makes all agree on all such graphs (Gaucher et al. 2024)."
+            )
+        return " ".join(lines)
+
+
+def lower_bound(honest: int, liars: int, zeta: float) -> float:
+    """(1/4) B / (N - B) zeta^2, infinite unless B < N."""
+    return 0.25 * liars / (honest - liars) * zeta**2 if liars < honest else math.inf
+
+
+def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
+    """The limits of a canonical config's network and data."""
+    network = Network.from_spec(config["network"])
+    task = problems.build(config["problem"]).bind(
+        workers=len(network.honest), seed=config["seed"], dtype="float64", threads=config["threads"]
+    )
+    model = np.zeros(task.dimension) if _has_init(config) else np.asarray(task.initial())[0].astype(np.float64)
+    gradients = np.asarray(task.local_gradients(model), np.float64)
+    step = 1.0 / task.smoothness()
+    for _ in range(DESCENT):
+        mean = gradients.mean(axis=0)
+        there = np.asarray(task.local_gradients(model - step * mean), np.float64)
+        if np.linalg.norm(there.mean(axis=0)) < np.linalg.norm(mean):
+            model, gradients, step = model - step * mean, there, 2.0 * step
+        else:
+            step /= 4.0
+    square = ((gradients - gradients.mean(axis=0)) ** 2).sum(axis=1)
+    seen = spectrum(network)
+    return Unavoidable(
+        honest=len(network.honest),
+        liars=len(network.byzantine),
+        zeta=math.sqrt(float(square.mean())),
+        delta_out=math.sqrt(float(square.max())),
+        b=float(network.lying_weight.max()),
+        mu_2=math.nan if seen is None else seen.mu_2,
+    )
+
+
+def _has_init(config: Mapping[str, Any]) -> bool:
+    return "init" in config["problem"]

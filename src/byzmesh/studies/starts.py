@@ -1,0 +1,164 @@
+"""What the start hides: the runs of reports/starts/plan.yaml as a table, a CSV file and a figure.
+
+    byzmesh sweep reports/starts/plan.yaml --store starts.db
+    python -m byzmesh.studies.starts reports/starts starts.db
+
+A cell of which only some seeds are finished has no interval and stands in parentheses.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byzmesh.config.grid import read_grid
+from byzmesh.files import save_figure, write
+from byzmesh.reports.charts import PALETTE
+from byzmesh.reports.writing import write_csv
+from byzmesh.store import open_store
+
+STARTS = {"zero": "all at zero", "common": "one random point", "normal": "published"}
+SPLITS = ("one class", "Dirichlet(0.1)", "Dirichlet(0.3)", "iid")
+COLUMNS = ("network", "attack", "rule", "start", "data", "seed", "accuracy")
+
+Cell = tuple[str, str, str, str, str]
+"""network, attack, rule, start, data."""
+
+
+def rows_of(records: Iterable[tuple[Mapping[str, Any], float]]) -> list[dict[str, Any]]:
+    """One row per finished run from (config, accuracy)."""
+    return [
+        {
+            "network": config["network"]["name"].removeprefix("paper/"),
+            "attack": _attack(config["attack"]),
+            "rule": config["rule"]["name"],
+            "start": config["problem"]["init"],
+            "data": _split(config["problem"]["partition"]),
+            "seed": config["seed"],
+            "accuracy": 100.0 * accuracy,
+        }
+        for config, accuracy in records
+    ]
+
+
+def _attack(attack: Mapping[str, Any]) -> str:
+    return f"{attack['name']} ({attack['reference']})" if "reference" in attack else str(attack["name"])
+
+
+def _split(partition: Mapping[str, Any]) -> str:
+    """How the data is split, as the tables say it.
+
+    >>> _split({"name": "dirichlet", "alpha": 0.1}), _split({"name": "one-class"})
+    ('Dirichlet(0.1)', 'one class')
+    """
+    name = str(partition["name"])
+    return f"Dirichlet({partition['alpha']:g})" if "alpha" in partition else name.replace("-", " ")
+
+
+def summaries(rows: Iterable[Mapping[str, Any]], seeds: int) -> dict[Cell, tuple[float, float]]:
+    """Mean over the seeds and half the width of its 95% interval (Student's t), NaN if some of the seeds are missing.
+
+    >>> row = {"network": "n", "attack": "a", "rule": "r", "start": "zero", "data": "iid"}
+    >>> told = summaries([{**row, "accuracy": 1.0}, {**row, "accuracy": 3.0}], seeds=2)
+    >>> [round(value, 4) for value in told["n", "a", "r", "zero", "iid"]]
+    [2.0, 12.7062]
+    >>> summaries([{**row, "accuracy": 1.0}], seeds=2)
+    {('n', 'a', 'r', 'zero', 'iid'): (1.0, nan)}
+    """
+    from scipy.stats import t
+
+    groups: dict[Cell, list[float]] = {}
+    for row in rows:
+        cell = row["network"], row["attack"], row["rule"], row["start"], row["data"]
+        groups.setdefault(cell, []).append(row["accuracy"])
+    return {
+        cell: (
+            float(np.mean(values)),
+            float(t.ppf(0.975, seeds - 1) * np.std(values, ddof=1) / math.sqrt(seeds))
+            if len(values) == seeds
+            else math.nan,
+        )
+        for cell, values in groups.items()
+    }
+
+
+def table(told: Mapping[Cell, tuple[float, float]]) -> str:
+    """The summaries as one Markdown table per network and attack."""
+    lines: list[str] = []
+    for network, attack in dict.fromkeys((cell[0], cell[1]) for cell in told):
+        lines += [f"### {network}, {attack}", "", "| rule | start | " + " | ".join(SPLITS) + " |"]
+        lines.append("| --- | --- |" + " ---: |" * len(SPLITS))
+        for rule in dict.fromkeys(cell[2] for cell in told if cell[:2] == (network, attack)):
+            for start, name in STARTS.items():
+                found = [told.get((network, attack, rule, start, split)) for split in SPLITS]
+                if any(found):
+                    lines.append(f"| {rule} | {name} | " + " | ".join(map(_shown, found)) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _shown(value: tuple[float, float] | None) -> str:
+    if value is None:
+        return ""
+    mean, half = value
+    return f"({mean:.1f})" if math.isnan(half) else f"{mean:.1f} ± {half:.1f}"
+
+
+def _short(split: str) -> str:
+    return split.replace("Dirichlet", "Dir")
+
+
+def draw(told: Mapping[Cell, tuple[float, float]], path: Path) -> Path:
+    """A panel per network and attack, a group of bars per rule and split, a bar per start."""
+    from matplotlib.figure import Figure
+
+    panels = list(dict.fromkeys((cell[0], cell[1]) for cell in told))
+    figure = Figure(figsize=(11.0, 2.9 * len(panels)))
+    figure.set_layout_engine("constrained")
+    for axis, (network, attack) in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels):
+        rules = list(dict.fromkeys(cell[2] for cell in told if cell[:2] == (network, attack)))
+        groups = [(rule, split) for rule in rules for split in SPLITS]
+        for number, (start, name) in enumerate(STARTS.items()):
+            found = [told.get((network, attack, rule, start, split), (math.nan, 0.0)) for rule, split in groups]
+            axis.bar(
+                [place + 0.27 * (number - 1) for place in range(len(groups))],
+                [mean for mean, _ in found],
+                0.25,
+                yerr=[0.0 if math.isnan(half) else half for _, half in found],
+                color=PALETTE[number],
+                error_kw={"linewidth": 0.8},
+                label=f"start: {name}",
+            )
+        axis.set_xticks(range(len(groups)), [f"{_short(split)}\n{rule}" for rule, split in groups], fontsize=7)
+        axis.set_ylim(0, 100)
+        axis.set_ylabel("accuracy (%)")
+        axis.set_title(f"{network}, {attack}", fontsize=10)
+        axis.grid(visible=True, axis="y", color="#dddddd", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9, frameon=False)
+    return save_figure(figure, path)
+
+
+def main(arguments: list[str]) -> int:
+    """Write runs.csv, tables.md and figure.png beside the plan of a folder, from the runs of a store."""
+    folder, store = Path(arguments[0]), open_store(arguments[1], readonly=True)
+    wanted = read_grid(folder / "plan.yaml")
+    known = {cell.key: cell.config for cell in wanted}
+    finished = {record.key: record for record in store.list(status="finished")}
+    rows = rows_of((known[key], finished[key].final["accuracy"]) for key in known if key in finished)
+    write_csv(folder / "runs.csv", COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
+    told = summaries(rows, len({cell.config["seed"] for cell in wanted}))
+    write(folder / "tables.md", table(told) + "\n")
+    draw(told, folder / "figure.png")
+    print(f"{len(rows)} of {len(wanted)} runs, {len(told)} cells")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,168 @@
+"""PyTorch's optimizers as local updates: `local: {optimizer: {name: AdamW, betas: [0.9, 0.95], weight_decay: 0.1}}`.
+
+Each worker has its own optimizer state, which is never sent; checkpoints keep it. The step-size schedule sets the
+learning rate of every update. An optimizer sees a worker's parameters in the module's shapes (those of a problem
+without layers as one vector), so that optimizers that look at matrices work too.
+
+    name      a class of torch.optim, in any case: AdamW, SGD, Adafactor, ...
+    factory   package.module:function or file.py:function, or in Python a function; it gets one worker's parameters
+              and returns an optimizer
+
+A class treats every parameter apart from the others, so one optimizer serves all workers; a factory may do anything,
+so each worker gets one. LBFGS, which calls the loss itself, is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
+from byzmesh.problems.neural.modules import find, import_torch, label
+from byzmesh.types import Array
+
+_ARRAYS = "optimizer/"
+_GIVEN = ("params", "lr", "foreach", "maximize", "capturable", "differentiable", "fused", "kwargs")
+"""Arguments of torch's optimizers that are not a user's to choose here."""
+
+
+@cache
+def _classes() -> dict[str, Any]:
+    """Optimizers of torch by their name in lower case."""
+    torch = import_torch("local optimizer")
+    base = torch.optim.Optimizer
+    known = {name.lower(): made for name, made in vars(torch.optim).items() if inspect.isclass(made)}
+    return {name: made for name, made in known.items() if issubclass(made, base) and made is not base}
+
+
+def canonical_optimizer(spec: Any) -> dict[str, Any]:
+    """The optimizer of a config with its name in full and every option written out.
+
+    >>> canonical_optimizer({"name": "sgd", "momentum": 0.9})
+    {'name': 'SGD', 'momentum': 0.9, 'dampening': 0, 'weight_decay': 0, 'nesterov': False}
+    >>> canonical_optimizer("adamv")
+    Traceback (most recent call last):
+    byzmesh.errors.UnknownName: unknown optimizer 'adamv': did you mean 'adam'?
+    """
+    given = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
+    name = given.pop("name", None)
+    if callable(name):
+        return {"name": label(name), **given}
+    if not isinstance(name, str):
+        raise ConfigError(f"local optimizer must be a name of torch.optim or a mapping with a name, got {spec!r}")
+    if ":" in name:
+        find(name)
+        return {"name": name, **given}
+    made = _class(name)
+    known = {
+        option: parameter.default
+        for option, parameter in inspect.signature(made).parameters.items()
+        if option not in _GIVEN
+    }
+    for option in given:
+        if option not in known:
+            raise UnknownOption(f"optimizer {made.__name__} has no option {option!r}: {nearest(str(option), known)}")
+    merged = {**known, **given}
+    return {"name": made.__name__, **{o: list(v) if isinstance(v, tuple) else v for o, v in merged.items()}}
+
+
+def _class(name: str) -> Any:
+    known = _classes()
+    if name.lower() not in known:
+        raise UnknownName(f"unknown optimizer {name!r}: {nearest(name, known)}")
+    made = known[name.lower()]
+    if name.lower() == "lbfgs":
+        raise ConfigError("optimizer LBFGS calls the loss itself, which local updates do not offer; use AdamW or SGD")
+    return made
+
+
+class Optimizers:
+    """The optimizers of R workers over models (R, D).
+
+    layout  of the module's parameters, with `views`; None: a worker's whole vector is one parameter
+
+    >>> models, out = np.ones((2, 3)), np.empty((2, 3))
+    >>> made = Optimizers({"name": "SGD", "momentum": 0.5}, None, models)
+    >>> made.step(models, np.ones((2, 3)), 0.1, out)
+    >>> out[0].tolist(), sorted(made.arrays())
+    ([0.9, 0.9, 0.9], ['optimizer/0/0/momentum_buffer', 'optimizer/0/1/momentum_buffer'])
+    """
+
+    def __init__(self, spec: Any, layout: Any, models: Array) -> None:
+        torch = import_torch("local optimizer")
+        self._layout = layout
+        self._rows = [
+            [torch.nn.Parameter(part.clone()) for part in self._parts(row)] for row in _tensor(torch, models).unbind(0)
+        ]
+        self.all = _made(spec, self._rows)
+        self._torch = torch
+
+    def _parts(self, row: Any) -> list[Any]:
+        return [row] if self._layout is None else list(self._layout.views(row).values())
+
+    def step(self, models: Array, gradients: Array, step: float, out: Array) -> None:
+        """Write the updated models to `out`, which may be `models` or `gradients`."""
+        torch = self._torch
+        there, slope, result = (_tensor(torch, array) for array in (models, gradients, out))
+        if slope.data_ptr() == result.data_ptr():
+            slope = slope.clone()
+        if result.data_ptr() != there.data_ptr():
+            result.copy_(there)
+        for parameters, row, gradient in zip(self._rows, result.unbind(0), slope.unbind(0), strict=True):
+            for parameter, value, grad in zip(parameters, self._parts(row), self._parts(gradient), strict=True):
+                parameter.data, parameter.grad = value, grad
+        for optimizer in self.all:
+            for group in optimizer.param_groups:
+                group["lr"] = step
+            optimizer.step()
+
+    def arrays(self) -> dict[str, Array]:
+        """The state by name: optimizer, parameter, entry."""
+        return {
+            f"{_ARRAYS}{number}/{parameter}/{entry}": _host(value)
+            for number, optimizer in enumerate(self.all)
+            for parameter, entries in optimizer.state_dict()["state"].items()
+            for entry, value in entries.items()
+            if value is not None
+        }
+
+    def resume(self, arrays: Mapping[str, Array]) -> None:
+        """Continue from what `arrays` returned; other names are ignored."""
+        states: list[dict[int, dict[str, Any]]] = [{} for _ in self.all]
+        for name, value in arrays.items():
+            if name.startswith(_ARRAYS):
+                number, parameter, entry = name.removeprefix(_ARRAYS).split("/", 2)
+                states[int(number)].setdefault(int(parameter), {})[entry] = self._torch.from_numpy(np.array(value))
+        for optimizer, state in zip(self.all, states, strict=True):
+            optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def _made(spec: Any, rows: list[list[Any]]) -> list[Any]:
+    given = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
+    name = given.pop("name")
+    if isinstance(name, str) and ":" not in name:
+        options = {option: tuple(v) if isinstance(v, list) else v for option, v in given.items()}
+        made = _class(name)
+        try:
+            return [made([parameter for row in rows for parameter in row], lr=1.0, **options)]
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"local optimizer {made.__name__}: {error}") from error
+    factory: Callable[..., Any] = name if callable(name) else find(name)
+    base = import_torch().optim.Optimizer
+    optimizers = [factory(row, **given) for row in rows]
+    if not isinstance(optimizers[0], base):
+        raise ConfigError(f"local optimizer must return a torch optimizer, got {type(optimizers[0]).__name__}")
+    return optimizers
+
+
+def _tensor(torch: Any, array: Any) -> Any:
+    return torch.from_numpy(array) if isinstance(array, np.ndarray) else array
+
+
+def _host(value: Any) -> Array:
+    array: Array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    return array

@@ -1,0 +1,114 @@
+"""The lies of riding, pull-back and target are the worst of their kind, on the rule itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import byzmesh as bm
+from byzmesh.attacks import View, attack
+from byzmesh.attacks.search import honest_average
+from byzmesh.attacks.threshold_riding import LENGTHS
+from byzmesh.errors import ConfigError
+from byzmesh.simulation.exchange import scene_of
+from byzmesh.sweeps.build import prepare
+from tests.attacks.test_adaptive import against
+
+WRONG = np.linspace(-3.0, 2.0, 8)
+
+
+def scene_with_target(rule: str, spec: Any) -> tuple[View, Any, np.ndarray, np.ndarray]:
+    """A view against a rule, the attack, its messages by victim, and what the rule makes of them, by victim."""
+    random = np.random.default_rng(5)
+    network = bm.network("paper/er-12")
+    view = against(rule, network, random.normal(size=(len(network.honest), 8)))
+    view = replace(view, scene=replace(view.scene, wrong_model=lambda rounds: WRONG))
+    made = attack(spec)
+    forged, _ = made.forge(view, made.init(view.scene))
+    assert view.respond is not None
+    return view, made, forged.dense(), view.respond(forged.dense())[view.scene.victims]
+
+
+@pytest.mark.parametrize("rule", ["IOS", "TriMean", "SCC", "CS+"])
+@pytest.mark.parametrize("direction", ["ALIE", "negative"])
+def test_no_other_length_moves_a_victim_farther(rule: str, direction: str) -> None:
+    view, _, lies, after = scene_with_target(rule, {"name": "threshold-riding", "direction": direction})
+    centre, spread = honest_average(view)
+    push = lies - centre
+    moving = np.linalg.norm(push, axis=1) > 0.0
+    assert moving.any()
+    unit = push / np.where(moving, np.linalg.norm(push, axis=1), 1.0)[:, None]
+    assert view.respond is not None
+    gain = np.einsum("vd,vd->v", after - centre, unit)
+    for factor in LENGTHS:
+        other = view.respond(centre + (factor * spread)[:, None] * unit)[view.scene.victims]
+        assert (1.005 * gain >= np.einsum("vd,vd->v", other - centre, unit))[moving].all(), factor
+
+
+def test_a_rule_that_cuts_is_ridden_to_its_threshold() -> None:
+    """A fifth farther, and IOS cuts the lie for somebody: the length is the largest it takes."""
+    view, _, lies, after = scene_with_target("IOS", {"name": "threshold-riding", "direction": "ALIE"})
+    centre, _ = honest_average(view)
+    push = lies - centre
+    assert view.respond is not None
+    beyond = view.respond(centre + 1.2 * push)[view.scene.victims]
+    lost = np.einsum("vd,vd->v", beyond - centre, push) < np.einsum("vd,vd->v", after - centre, push)
+    assert lost.any()
+
+
+@pytest.mark.parametrize("rule", ["IOS", "TriMean"])
+def test_target_pulls_towards_it_and_never_beyond(rule: str) -> None:
+    view, _, lies, after = scene_with_target(rule, "target")
+    centre, _ = honest_average(view)
+    way = WRONG - centre
+    far = np.linalg.norm(lies - centre, axis=1)
+    assert (far <= np.linalg.norm(way, axis=1) * (1.0 + 1e-6)).all() and far.max() > 0.0
+    assert np.einsum("vd,vd->v", after - centre, way).sum() > 0.0
+
+
+def test_pull_back_does_at_least_what_repeating_the_start_does() -> None:
+    network = bm.network("paper/er-12")
+    random = np.random.default_rng(6)
+    start = random.normal(size=(len(network.honest), 8))
+    first, now = against("IOS", network, start), against("IOS", network, start + 1.0)
+    made = attack("pull-back")
+    _, state = made.forge(first, made.init(first.scene))
+    forged, _ = made.forge(now, state)
+    assert now.respond is not None
+    centre, _ = honest_average(now)
+    back = start.mean(axis=0) - centre
+    repeated = now.respond(np.broadcast_to(start.mean(axis=0), centre.shape).copy())[now.scene.victims]
+    done = now.respond(forged.dense())[now.scene.victims]
+    gain, plain = (np.einsum("vd,vd->v", moved - centre, back) for moved in (done, repeated))
+    assert (gain >= plain - 1e-9).all() and (gain > plain + 1e-6).any()
+
+
+def test_the_wrong_model_is_wrong_and_needs_data() -> None:
+    with pytest.raises(ConfigError, match="attack target trains a wrong model"):
+        bm.forge("target", bm.network("paper/two-castle"), np.zeros((10, 3)))
+    run = prepare(problem={"name": "softmax"}, network="paper/two-castle", attack="target", rounds=1)
+    assert bm.attack("adaptive").init(scene_of(bm.network("paper/two-castle")))[-1] is None, "it can do without"
+    wrong = run.attack_state
+    assert run.task.evaluate(np.asarray(wrong)[None])["accuracy"][0] < 0.1
+
+
+def test_adaptive_looks_ahead_and_chooses_what_will_have_harmed_most() -> None:
+    """With one candidate swapped for silence it would choose another; here it plays what the twin said is worst."""
+    problem = {"name": "softmax", "partition": "one-class", "init": "zero"}
+    run = prepare(problem=problem, network="paper/two-castle", rule="ios", attack="adaptive", rounds=60, seed=1)
+    seen: list[tuple[int, float]] = []
+    foresee = run._foresee
+
+    def noted(part: Any, state: Any, rounds: int) -> float:
+        seen.append((run.round, foresee(part, state, rounds)))
+        return seen[-1][1]
+
+    object.__setattr__(run, "_foresee", noted)
+    for _ in range(25):
+        run.step()
+    reached = 1.0 - float(np.mean(run.task.evaluate(run.models)["accuracy"]))
+    assert {number for number, _ in seen} == {0}
+    assert reached == max(harm for _, harm in seen), "the future that was foreseen is the one that came"

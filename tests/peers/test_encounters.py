@@ -1,0 +1,123 @@
+"""Peers on a changing network train as the simulator does, in virtual time, with few open links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byzmesh.config.schema import resolve
+from byzmesh.errors import ConfigError
+from byzmesh.networks import Network
+from byzmesh.peers.identity import keygen, load_public
+from byzmesh.peers.network_file import NetworkFile, load_network, save_network
+from byzmesh.peers.plan import addresses, plan_network
+from byzmesh.peers.rounds import APART, Patience, Rounds
+from byzmesh.sweeps.build import build
+from tests.peers.worlds import PATIENT, Nodes, train
+
+PEERS, ROUNDS = 7, 12
+PROCESSES: dict[str, Any] = {
+    "schedule": {"name": "schedule", "edges": [[[0, 1], [2, 3], [4, 5]], [[1, 2], [3, 6]], [[0, 6], [5, 2]]]},
+    "directed schedule": {
+        "name": "schedule",
+        "edges": [[[0, 1], [2, 3], [4, 5], [6, 0]], [[1, 2], [3, 4], [5, 6]]],
+        "directed": True,
+    },
+    "random-pull": {"name": "random-pull", "s": 3},
+    "random-pull and sleep": [{"name": "random-pull", "s": 3}, {"name": "sleep", "p": 0.3}],
+    "link-loss": {"name": "link-loss", "p": 0.4},
+    "matching": "matching",
+    "one-peer-exponential": "one-peer-exponential",
+}
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys")
+    keygen(folder, PEERS)
+    return folder
+
+
+def config(process: Any, **more: Any) -> dict[str, Any]:
+    problem = {"name": "quadratic", "dimension": 4, "targets": "normal", "init": "normal"}
+    network = {"name": "complete", "n": PEERS, "weights": "equal"}
+    run: dict[str, Any] = {"problem": problem, "network": network, "rule": "ios", "f": 0, "step": 0.2}
+    local = {"decay": 0.01, "momentum": "heavy-ball"}
+    return resolve({**run, "rounds": ROUNDS, "dtype": "float64", "local": local, "process": process, **more})
+
+
+def planned(run: dict[str, Any], keys: Path, folder: Path, **more: Any) -> NetworkFile:
+    timeouts = {**PATIENT, "linger": 0.1}
+    network = Network.from_spec(run["network"])
+    where = addresses("127.0.0.1:7000", PEERS)
+    file = plan_network(run, network, where, load_public(keys), folder, timeouts=timeouts, **more)
+    return load_network(save_network(file, folder / "network.yaml"))
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_peers_train_as_the_simulator_does(keys: Path, tmp_path: Path, name: str) -> None:
+    run = config(PROCESSES[name], f=1 if name == "random-pull" else 0)
+    most: list[int] = []
+
+    def watch(nodes: Nodes) -> None:
+        def look() -> None:
+            most.extend(len(node.peer.transport.connected) for node in nodes.latest.values())
+            if nodes.world.time < 60.0:
+                nodes.world.at(nodes.world.time + 0.0005, look)
+
+        nodes.world.at(0.01, look)
+
+    models = train(planned(run, keys, tmp_path, open_links=1), keys, tmp_path / "out", watch)
+    simulated = build(run).run().models
+    np.testing.assert_allclose(models, simulated, rtol=1e-9, atol=1e-10)
+    still = build(config(None, f=0)).run().models
+    assert np.abs(simulated - still).max() > 1e-3, "the process matters"
+    if name == "one-peer-exponential":
+        assert max(most) <= 3 + 1, "three rounds ahead and one more"
+
+
+def test_peers_of_a_directed_network_train_as_the_simulator_does(keys: Path, tmp_path: Path) -> None:
+    run = config(None, network={"name": "k-in", "n": PEERS, "k": 2, "seed": 1})
+    file = planned(run, keys, tmp_path)
+    assert (
+        file.directed and file.network.links.sender.tolist() == Network.from_spec(run["network"]).links.sender.tolist()
+    )
+    models = train(file, keys, tmp_path / "out")
+    np.testing.assert_allclose(models, build(run).run().models, rtol=1e-9, atol=1e-10)
+
+
+def test_a_restarted_peer_knows_whom_to_expect(keys: Path, tmp_path: Path) -> None:
+    run = config(PROCESSES["random-pull and sleep"])
+    train(planned({**run, "rounds": 5}, keys, tmp_path), keys, tmp_path / "out")
+    resumed = train(planned(run, keys, tmp_path), keys, tmp_path / "out")
+    np.testing.assert_allclose(resumed, build(run).run().models, rtol=1e-9, atol=1e-10)
+
+
+def test_messages_of_rounds_in_which_the_sender_is_not_due_are_dropped() -> None:
+    rounds = Rounds([1, 2, 3], 0, Patience(), due=lambda k: [1 + k % 3])
+    rounds.begin(0, 0.0)
+    zero = np.zeros(1)
+    assert rounds.offer(2, 0, zero, 0.1) == "not due" and not rounds.ready(0.2)
+    assert rounds.offer(2, 1, zero, 0.1) == "early"
+    assert rounds.offer(2, 1 + 3 * APART, zero, 0.1) == "not due", "too far ahead"
+    assert rounds.offer(1, 0, zero, 0.1) == "current" and rounds.ready(0.2)
+    assert rounds.gather(1)[1].tolist() == [True, False, False]
+    rounds.begin(1, 0.3)
+    assert rounds.ready(0.3) and rounds.gather(1)[1].tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("process", "f", "words"),
+    [
+        ("late", 0, "late is for the simulator"),
+        ({"name": "sleep", "liars": "awake"}, 0, "peers do not know who lies"),
+        ("matching", "exact", "give a number or quantile"),
+    ],
+)
+def test_what_peers_cannot_do_is_said(keys: Path, tmp_path: Path, process: Any, f: Any, words: str) -> None:
+    network = {"name": "complete", "n": PEERS, "byzantine": [3]}
+    with pytest.raises(ConfigError, match=words):
+        planned(config(process, f=f, network=network, attack="zero"), keys, tmp_path)

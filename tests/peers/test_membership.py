@@ -1,0 +1,267 @@
+"""Members that change while peers train, in virtual time: the same peers, their real checkpoints, no restart."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import byzmesh.peers.node
+from byzmesh.errors import Isolated, PeerError
+from byzmesh.peers.changes import NewPeer
+from byzmesh.peers.identity import load_keys, one_more_key
+from byzmesh.peers.join import join
+from byzmesh.peers.peer import Peer
+from byzmesh.peers.virtual import VirtualWorld
+from byzmesh.peers.wire import Format
+from tests.peers.members import Members, next_file, signed_network, spread, start_all
+
+
+def link(random: random.Random, *_: object) -> float:
+    return random.uniform(0.05, 0.1)
+
+
+def in_force(members: Members) -> dict[int, list[tuple[int, int]]]:
+    """Peer -> (epoch, round in which it took it up)."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for _, me, what, facts in members.log:
+        if what == "epoch in force":
+            found.setdefault(me, []).append((facts["epoch"], facts["round"]))
+    return found
+
+
+def test_one_peer_more(tmp_path: Path) -> None:
+    """One peer's disk gets the file; all take it up in its round, and the new one trains with them."""
+    file = signed_network(tmp_path, 4)
+    key = one_more_key(tmp_path, 4)[1]
+    later = next_file(tmp_path, file, 60, add={4: NewPeer("127.0.0.1:9", key, [0, 1, 2, 3])})
+    with VirtualWorld(1, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(2, later.text)
+        members.give(4, later.text)
+        members.start(4)
+        world.run()
+    assert in_force(members) == {me: [(1, 60)] for me in range(4)}
+    (joined,) = members.said("joined", 4)
+    assert 59 <= joined["round"] <= 80 and joined["models"] == 4
+    assert all(node.peer.round == 150 and node.file.epoch == 1 for node in members.latest.values())
+    for me in range(4):
+        peer = members.latest[me].peer
+        assert peer.neighbours[-1] == 4 and peer.used[-1] > 60
+        assert not members.said("resumed", me) and peer.jumps <= 2
+
+
+def test_one_peer_less(tmp_path: Path) -> None:
+    """The removed peer leaves by itself, with its checkpoint and without an error; ids keep their meaning."""
+    file = signed_network(tmp_path, 5)
+    later = next_file(tmp_path, file, 60, remove=[1])
+    with VirtualWorld(2, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(3, later.text)
+        world.run()
+        assert members.said("removed", 1)[0]["round"] == 60 and members.running[1].error is None
+        for me in (0, 2, 3, 4):
+            peer = members.latest[me].peer
+            assert peer.round == 150 and 1 not in peer.neighbours and peer.weight.shape == (1, 4)
+            assert abs(float(peer.weight.sum()) - 1.0) < 1e-12
+        members.start(1)
+        world.run()
+        assert len(members.said("removed", 1)) == 2 and members.running[1].error is None
+    assert spread(members, (0, 2, 3, 4)) < 1.0
+
+
+def test_a_removed_peer_that_stays_is_not_heard(tmp_path: Path) -> None:
+    """A liar that ignores its removal: no message of it counts in or after that round, and nobody lets it in."""
+    file = signed_network(tmp_path, 5)
+    later = next_file(tmp_path, file, 60, remove=[4])
+    form = Format(file.run, 5, file.dtype, file.wire)
+    with VirtualWorld(3, link) as world:
+        members = start_all(world, file, tmp_path, range(4))
+        heard: list[float] = []
+
+        def lie() -> None:
+            transport = world.open(4, "", load_keys(tmp_path / "peer4.key"), file.remotes(4), form.size, print)
+            while world.time < 30.0:
+                for _ in transport.receive(0.1)[0]:
+                    heard.append(world.time)
+                newest = max((node.peer.round for node in members.latest.values()), default=0)
+                for number in (newest, newest + 1, newest + 2, newest + 3):
+                    transport.send(bytes(form.encode(np.full(5, 3.0), 4, number)))
+                for neighbour in range(4):
+                    transport.disconnect(neighbour)
+                    transport.connect(neighbour)
+
+        world.start(lie)
+        members.reach(20)
+        members.give(0, later.text)
+        members.reach(60)
+        since = world.time
+        used = {me: members.latest[me].peer.rounds._held.keys() | {0} for me in range(4)}
+        members.reach(100)
+    assert all(4 not in known for known in used.values())
+    assert heard and max(heard) < since + 0.2  # what was on its way
+    assert all(members.latest[me].peer.transport.strangers > 0 for me in range(4))
+
+
+def test_every_key_in_turn_while_training(tmp_path: Path) -> None:
+    """Each peer gets its next key, one after another; nobody restarts, and no round is lost at anybody."""
+    file = signed_network(tmp_path, 5, rounds=250)
+    with VirtualWorld(4, link) as world:
+        members = start_all(world, file, tmp_path)
+        newest = file
+        for me in range(5):
+            members.reach(40 * me + 5)
+            key = one_more_key(tmp_path, me)[1]
+            newest = next_file(tmp_path, newest, 40 * (me + 1), keys={me: key})
+            members.give((me + 2) % 5, newest.text)
+            members.reach(40 * (me + 1) + 20)
+            assert members.latest[me].peer.transport.keys.public == key  # type: ignore[attr-defined]
+            assert all(me not in members.latest[other].peer.lost for other in range(5) if other != me)
+        world.run()
+    assert all(node.peer.round == 250 for node in members.latest.values())
+    assert in_force(members) == {me: [(k + 1, 40 * (k + 1)) for k in range(5)] for me in range(5)}
+    assert not members.said("resumed") and spread(members, range(5)) < 1.0
+    for node in members.latest.values():
+        # a rotated neighbour is away for a few rounds
+        assert node.peer.used.min() >= 20 and node.peer.rounds.usual < 0.2
+
+
+def test_all_keys_at_once(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 4)
+    keys = {me: one_more_key(tmp_path, me)[1] for me in range(4)}
+    later = next_file(tmp_path, file, 60, keys=keys)
+    with VirtualWorld(5, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(0, later.text)
+        world.run()
+    assert all(node.peer.round == 150 and node.file.epoch == 1 for node in members.latest.values())
+    assert not members.said("resumed") and world.time < 40.0
+
+
+def test_a_thief_of_a_replaced_key_is_refused(tmp_path: Path) -> None:
+    """Whoever stole the old key listens at the peer's address and connects to everybody: nobody talks to it."""
+    file = signed_network(tmp_path, 4)
+    later = next_file(tmp_path, file, 60, keys={3: one_more_key(tmp_path, 3)[1]})
+    form = Format(file.run, 5, file.dtype, file.wire)
+    stolen: list[Any] = []
+
+    with VirtualWorld(6, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(10)
+        members.give(3, later.text)
+        members.reach(70)
+        members.kill(3)
+
+        def steal() -> None:
+            transport = world.open(3, "", load_keys(tmp_path / "peer3.key"), later.remotes(3), form.size, print)
+            while True:
+                stolen.extend(transport.receive(0.1)[0])
+                newest = max(members.latest[me].peer.round for me in range(3))
+                transport.send(bytes(form.encode(np.full(5, 1e3), 3, newest)))
+                for neighbour in range(3):
+                    transport.disconnect(neighbour)
+                    transport.connect(neighbour)
+
+        world.start(steal)
+        world.run(world.time + 0.3)
+        before = {me: int(members.latest[me].peer.used[-1]) for me in range(3)}
+        members.reach(120, peers=range(3))
+        assert {me: int(members.latest[me].peer.used[-1]) for me in range(3)} == before
+    assert not stolen
+
+
+def test_f_and_an_address_change(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 6)
+    later = next_file(tmp_path, file, 60, f=2, addresses={5: "127.0.0.1:9"})
+    with VirtualWorld(7, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(1, later.text)
+        world.run()
+    for node in members.latest.values():
+        assert node.peer.round == 150 and node.peer.f == node.peer.rounds.f == int(node.peer._bound[0]) == 2
+    assert members.latest[0].peer.transport.neighbours[5].address == "127.0.0.1:9"  # type: ignore[attr-defined]
+
+
+def test_a_key_that_is_not_there(tmp_path: Path) -> None:
+    """The peer whose new key nobody put beside the old one says so and ends; the others go on."""
+    file = signed_network(tmp_path, 4)
+    path, key = one_more_key(tmp_path, 3)
+    later = next_file(tmp_path, file, 60, keys={3: key})
+    path.unlink()
+    with VirtualWorld(8, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(3, later.text)
+        members.reach(50)
+        assert members.said("epoch known", 3)[0]["has_key"] is False
+        with pytest.raises(PeerError, match=r"put the file with that key beside it, e.g. as peer3.2.key"):
+            world.run()
+
+
+def test_a_joiner_that_comes_too_early_gives_up(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 4, timeouts={"alone": 5.0})
+    later = next_file(tmp_path, file, 140, add={4: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 4)[1], [0, 1, 2])})
+    with VirtualWorld(9, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.give(4, later.text)
+        members.start(4)
+        with pytest.raises(Isolated, match="needs 3 to join; start it again when"):
+            world.run(10.0)
+
+
+def test_a_joiner_needs_more_honest_neighbours_than_liars(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 4)
+    later = next_file(tmp_path, file, 0, add={4: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 4)[1], [0, 1])})
+    with VirtualWorld(9, link) as world:
+        members = start_all(world, later, tmp_path, [4])
+        with pytest.raises(PeerError, match=r"cannot join with 2 neighbours and f = 1: it needs 2 f \+ 1 = 3"):
+            world.run(5.0)
+        assert members.running[4].ended
+
+
+@pytest.mark.parametrize("lie", [1e30, -5.0, 0.0])
+def test_a_joiner_among_liars(tmp_path: Path, lie: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """f liars, who admit it at once and answer first, do not move its start out of the honest range."""
+    file = signed_network(tmp_path, 7, f=2, rounds=100)
+    later = next_file(tmp_path, file, 60, add={7: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 7)[1], range(7))})
+    form = Format(file.run, 5, file.dtype, file.wire)
+    honest, liars = range(5), (5, 6)
+    starts: list[Any] = []
+
+    def watched(peer: Peer, alone: float, stop: Callable[[], bool]) -> Any:
+        model = join(peer, alone, stop)
+        starts.append((model, peer.rounds.newest))
+        return model
+
+    monkeypatch.setattr(byzmesh.peers.node, "join", watched)
+    with VirtualWorld(10, link) as world:
+
+        def deceive(me: int) -> None:
+            remotes = later.remotes(me)
+            transport = world.open(me, "", load_keys(tmp_path / f"peer{me}.key"), remotes, form.size, print)
+            while True:
+                transport.receive(0.1)
+                newest = max((members.latest[peer].peer.round for peer in honest if peer in members.latest), default=0)
+                transport.send(bytes(form.encode(np.full(5, lie), me, newest + 1)))
+
+        members = start_all(world, file, tmp_path, honest)
+        for me in liars:
+            world.start(lambda me=me: deceive(me))  # type: ignore[misc]
+        members.reach(20, peers=honest)
+        members.give(0, later.text)
+        members.give(7, later.text)
+        members.start(7)
+        members.reach(100, peers=[*honest, 7])
+    ((start, heard),) = starts
+    known = np.stack([heard[me] for me in honest if me in heard])
+    assert len(known) >= 3 and (start >= known.min(axis=0)).all() and (start <= known.max(axis=0)).all()
+    assert len(heard) > len(known)  # a liar was among them
+    assert np.abs(members.latest[7].model).max() < 10.0

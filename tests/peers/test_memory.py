@@ -1,0 +1,56 @@
+"""Row 4 of issue 18: the messages of a round are gone when it is over, without the help of the cyclic collector."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from byzmesh.peers.identity import new_keys
+from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.transport import Remote
+from byzmesh.peers.virtual import VirtualWorld
+from byzmesh.peers.wire import Format
+from tests.peers.hostile import resident
+
+LARGE = 1_000_000
+ROUNDS = 500
+KEYS = new_keys()
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_memory_is_flat_over_500_rounds_of_a_million_numbers(no_collector: None) -> None:
+    """Messages that live until they are collected would add 8 MB in every round."""
+    held: list[int] = []
+    form, lie = Format(0, LARGE), np.ones(LARGE, np.float32)
+    with VirtualWorld() as world:
+
+        def train() -> None:
+            vector, others = np.zeros(LARGE, np.float32), dict.fromkeys((1, 2), ("", KEYS.public))
+            peer = Peer(vector, others, "ios", me=0, address="", keys=KEYS, f=0, world=world)
+            for _ in range(ROUNDS):
+                peer.exchange(vector)
+                held.append(resident(os.getpid()))
+                assert held[-1] - held[min(50, len(held) - 1)] < 40 << 20
+
+        def answer(me: int) -> None:
+            transport = world.open(me, "", KEYS, {0: Remote("", KEYS.public)}, form.size, no_log)
+            while True:
+                for _, data in transport.receive(1.0)[0]:
+                    transport.send(form.encode(lie, me, form.decode(data, 0).round))
+
+        for me in (1, 2):
+            world.start(lambda me=me: answer(me))  # type: ignore[misc]
+        training = world.start(train)
+        world.run(done=lambda: training.ended)
+    assert len(held) == ROUNDS

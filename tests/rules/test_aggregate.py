@@ -1,0 +1,111 @@
+"""`aggregate` prepares once what every call repeats: the same answers, bit for bit, as without."""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import byzmesh as bm
+from byzmesh.errors import ConfigError, InfeasibleBound
+from byzmesh.rules import aggregate as module
+from byzmesh.rules.base import rules
+
+
+def prepared_rules() -> list[str]:
+    """Rules without memory that can be built without options and declare what they consist of."""
+    found = []
+    for name in rules.names():
+        try:
+            rule = rules.build(name)
+        except ConfigError:
+            continue
+        parts = rule.consists_of
+        if parts is not None and parts.apply is rule.apply and rule.init(np.zeros((1, 1))) is None:
+            found.append(name)
+    return found
+
+
+def unprepared(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> Any:
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_alone", lambda *_: None)
+        return bm.aggregate(*arguments, **options)
+
+
+def vectors(count: int, columns: int, dtype: str, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=(count, columns)).astype(dtype)
+
+
+@pytest.mark.parametrize("name", prepared_rules())
+def test_prepared_answers_are_the_answers(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    rule, weights = bm.rule(name), np.arange(1.0, 9.0) / 36.0
+    for dtype, columns in (("float32", 70), ("float64", 3), ("float32", 700)):
+        for seed in range(2):
+            rows = vectors(8, columns, dtype, seed)
+            rows[3] *= 1e3
+            for given in (None, weights):
+                one = bm.aggregate(rule, rows[0], rows[1:], given)
+                assert module._alone(rule, module._weights(given, 7), 1, rows) is not None
+                np.testing.assert_array_equal(one, unprepared(monkeypatch, rule, rows[0], rows[1:], given))
+
+
+def test_there_are_rules_to_prepare() -> None:
+    assert {"IOS", "NNA", "Krum", "TriMean", "CooMed", "WeiMean"} <= set(prepared_rules())
+
+
+@pytest.mark.parametrize("name", ["ios", "nna", "trimean"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e25])
+def test_unusual_messages_are_answered_as_before(monkeypatch: pytest.MonkeyPatch, name: str, bad: float) -> None:
+    rows = vectors(8, 40, "float32")
+    rows[2, 5] = bad
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", module.BadMessage)
+        one = bm.aggregate(name, rows[0], rows[1:])
+        np.testing.assert_array_equal(one, unprepared(monkeypatch, name, rows[0], rows[1:]))
+    with pytest.raises(ConfigError, match="own must be finite"):
+        bm.aggregate(name, np.full(40, np.nan, np.float32), rows[3:])
+
+
+def test_a_bound_that_is_too_large_is_said_every_time() -> None:
+    rows = vectors(6, 4, "float64")
+    for _ in range(2):
+        with pytest.warns(module.WeakBound):
+            bm.aggregate("krum", rows[0], rows[1:], f=3)
+        with pytest.raises(InfeasibleBound):
+            bm.aggregate("trimean", rows[0], rows[1:], f=3)
+
+
+def test_distances_from_own_alone_are_those_of_the_whole_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    from byzmesh.rules.gram import rule as gram
+
+    for dtype, count, columns in (("float32", 9, 1303), ("float64", 20, 700), ("float32", 9, 5)):
+        rows = vectors(count, columns, dtype)
+        near = unprepared(monkeypatch, "nna", rows[0], rows[1:], f=3)
+        with monkeypatch.context() as patch:
+            patch.setattr(gram, "own_blocks", lambda *_: None)
+            np.testing.assert_array_equal(near, unprepared(monkeypatch, "nna", rows[0], rows[1:], f=3))
+
+
+def test_a_name_that_stands_for_another_rule_is_not_remembered() -> None:
+    rows = vectors(4, 3, "float64")
+    try:
+        for scale in (2.0, 3.0):
+            rules._entries.pop("echo", None)
+            rules._names.pop("echo", None)
+            bm.register_rule("echo")(lambda scale=scale: bm.gram_rule("echo", lambda block: scale * (block.weight > 2)))
+            assert bm.aggregate("echo", rows[0], rows[1:]).tolist() == [0.0, 0.0, 0.0]
+            assert module._named("echo") is module._named("echo")
+    finally:
+        rules._entries.pop("echo", None)
+        rules._names.pop("echo", None)
+
+
+def test_threads_do_not_share_what_is_prepared() -> None:
+    rule, inputs = bm.rule("ios"), [vectors(9, 3000, "float32", seed) for seed in range(8)]
+    want = [bm.aggregate(rule, rows[0], rows[1:], f=2) for rows in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for got, one in zip(pool.map(lambda rows: bm.aggregate(rule, rows[0], rows[1:], f=2), inputs * 20), want * 20):
+            np.testing.assert_array_equal(got, one)

@@ -1,0 +1,138 @@
+"""The auditor finds what was planted, by its strength and by its start; an auditor that does not look is caught."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import byzmesh as bm
+from byzmesh.attacks.base import attacks
+from byzmesh.errors import ConfigError, NoLiars
+from byzmesh.studies.audit import halving, lies
+from byzmesh.studies.audit.audit import FRESH, Audit
+from byzmesh.studies.audit.lies import Family, every_lie
+
+CONFIG = {
+    "problem": {"name": "noisy-quadratic", "dimension": 2, "init": "normal", "scale": 3.0},
+    "network": {"name": "complete", "n": 6, "byzantine": [5]},
+    "rule": "weimean",
+    "rounds": 160,
+    "step": 0.02,
+}
+PLANTED = {"planted": Family(attack={"name": "planted"}, option="strength", values=(0.0, 1.0, 4.0, 2.0))}
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An attack that is harmless unless it is strong, and the models are all small: the zero start."""
+    with attacks.temporary():
+
+        @bm.register_attack("planted")
+        def planted(strength: float = 0.0) -> bm.Attack:
+            """Honest means, or a push in the first rounds that is never taken back."""
+
+            def forge(view: bm.View, pushed: Any) -> Any:
+                scene = view.scene
+                if view.round.number == 0:
+                    pushed = float(np.abs(view.models).max() < 1.0)
+                rows = view.models.mean(axis=0, keepdims=True) + 10.0 * max(strength - 1.0, 0.0) * pushed
+                row = np.zeros(len(scene.liar), np.int64)
+                return bm.Forged(
+                    scene.liar, scene.victim, row, view.models, rows=rows.astype(view.models.dtype)
+                ), pushed
+
+            return bm.Attack("planted", forge, init=lambda scene: 0.0, options={"strength": strength})
+
+        monkeypatch.setattr(lies, "FAMILIES", PLANTED)
+        yield
+
+
+def search(store: Path, **more: Any) -> Audit:
+    return bm.audit(CONFIG, runs=20, seeds=2, store=store, workers=0, **more)
+
+
+def check(found: Audit) -> None:
+    """What a right auditor says about the planted attack."""
+    worst = found["WeiMean"].worst
+    assert worst is not None
+    assert worst.trial.start == "zero", "the start was not searched"
+    strength = worst.trial.config["attack"].get(
+        "strength", worst.trial.config["attack"].get("inner", {}).get("strength")
+    )
+    assert strength >= 4.0, "the strength was not searched"
+
+
+@pytest.mark.usefixtures("planted")
+def test_it_finds_what_was_planted_and_repeats_it(tmp_path: Path) -> None:
+    found = search(tmp_path / "runs.db", at_least=5.0)
+    check(found)
+    worst = found["WeiMean"].worst
+    assert worst is not None
+    assert worst.trial.lie.strength == 5.6, "a strength beyond those listed, found by refining"
+    assert [trial.seed for trial in found["WeiMean"].trials if trial.stage == 4 and trial.lie is not halving.QUIET] == [
+        FRESH,
+        FRESH + 1,
+    ] * 2
+    assert not found.holds, "the worst loss is above what was asked for"
+    again = search(tmp_path / "runs.db")
+    assert again.to_dict() == {**found.to_dict(), "at_least": None, "holds": True}
+    written = {path.name: path for path in found.write(tmp_path / "out")}
+    assert {"audit.json", "audit.md", "audit.html", "worst-weimean.yaml", "strength-weimean.png"} == set(written)
+    assert json.loads(written["audit.json"].read_text())["rules"][0]["cases"][0]["mean"] == worst.mean
+    config = yaml.safe_load(written["worst-weimean.yaml"].read_text())
+    assert bm.simulate(**config).final("loss") == pytest.approx(worst.values[0], rel=1e-6)
+    page = written["audit.html"].read_text()
+    assert "planted 5.6" in page and "NeurIPS 2023" in page and "Damage against strength" in page
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("mutant", ["strength", "start"])
+def test_an_auditor_that_does_not_look_is_caught(mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if mutant == "strength":
+        monkeypatch.setattr(
+            Family, "at", lambda self, name, strength: lies.Lie(family=name, strength=None, attack=self.attack)
+        )
+        found = search(tmp_path / "runs.db")
+    else:
+        found = search(tmp_path / "runs.db", starts=["normal"])
+    with pytest.raises(AssertionError, match="was not searched"):
+        check(found)
+
+
+@pytest.mark.usefixtures("planted")
+def test_out_of_time_is_said_and_nothing_hangs(tmp_path: Path) -> None:
+    found = search(tmp_path / "runs.db", minutes=1e-9, at_least=5.0)
+    assert found["WeiMean"].worst is None and not found.holds and "not reached" in str(found)
+
+
+def test_every_family_before_any_twice() -> None:
+    names = [lie.family for lie in every_lie()]
+    first = len(lies.FAMILIES)
+    assert len(set(names[:first])) == first and len(names) > 2 * first
+    for lie in every_lie():
+        assert attacks.canonical(dict(lie.attack))["name"] == attacks.build(dict(lie.attack)).name
+
+
+def test_mistakes() -> None:
+    with pytest.raises(NoLiars):
+        bm.audit({**CONFIG, "network": {"name": "ring", "n": 5}})
+    with pytest.raises(ConfigError, match="runs must be a whole number of at least 1, got 0"):
+        bm.audit(CONFIG, runs=0)
+
+
+def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> None:
+    """A lie that was tried twice stands where its last trial puts it, before new ones that did less."""
+
+    def trial(name: str, stage: int, lost: float) -> halving.Trial:
+        lie = lies.Lie(family=name, strength=None, attack={"name": "zero"})
+        known: dict[str, Any] = {"rule": "IOS", "start": "zero", "seed": 0, "rounds": 9, "key": "", "config": {}}
+        return halving.Trial(lie=lie, stage=stage, lost=lost, **known)
+
+    tried = [trial("strong", 1, 0.9), trial("weak", 1, 0.1), trial("strong", 2, 0.8), trial("new", 2, 0.2)]
+    assert [one.lie.name for one in halving.ranked(tried, "IOS")] == ["strong", "new", "weak"]
