@@ -121,3 +121,21 @@ def test_a_step_that_is_not_finite_has_no_peak(task: Task) -> None:
     assert local.peak is not None
     assert np.isfinite(local.peak).tolist() == [True, False, False, True]
     assert np.isinf(local.peak).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_round_without_a_step_changes_nothing_and_computes_no_gradient(task: Task, variant: str) -> None:
+    rows = np.arange(WORKERS)
+    local, models = local_round(task, rows, variant), task.initial()[rows]
+    models = train(local, models, range(2))
+    before = {name: values.copy() for name, values in local.states().items()}
+    local.schedule = lambda k: 0.0
+    local.task = local._estimator = None  # type: ignore[assignment]
+    still = local.half_steps(models, 2)
+    np.testing.assert_array_equal(still, models)
+    assert not np.shares_memory(still, models)
+    assert {name: values.tolist() for name, values in local.states().items()} == {
+        name: values.tolist() for name, values in before.items()
+    }
+    if local.peak is not None:
+        np.testing.assert_array_equal(local.peak, np.abs(models).max(axis=1))

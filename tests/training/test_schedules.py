@@ -21,6 +21,8 @@ from byzmesh.training.schedules import schedule, schedules
         ({"name": "inverse-sqrt", "a": 0.5, "b": 4}, lambda k: 0.5 / math.sqrt(k + 4)),
         ({"name": "inverse", "a": 3, "b": 10}, lambda k: 3 / (k + 10)),
         ({"name": "step-decay", "a": 1.0, "factor": 0.5, "every": 10}, lambda k: 0.5 ** (k // 10)),
+        ({"name": "pulsed", "a": 2, "b": 3}, lambda k: 0.0 if k % 4 else 2 / math.sqrt(k // 4 + 3)),
+        ({"name": "pulsed", "every": 1}, lambda k: 0.9 / math.sqrt(k + 1)),
     ],
 )
 def test_schedules_follow_their_formulas(spec: Any, formula: Any) -> None:
@@ -38,6 +40,7 @@ def test_schedules_follow_their_formulas(spec: Any, formula: Any) -> None:
         ({"a": 1}, "a mapping needs the key 'name'"),
         ({"name": "inverse-sqrt", "b": -1}, "schedule inverse-sqrt: b must be a positive number, got -1"),
         ({"name": "step", "every": 2.5}, "schedule step: every must be a whole number of at least 1, got 2.5"),
+        ({"name": "pulsed", "every": 0}, "schedule pulsed: every must be a whole number of at least 1, got 0"),
         ({"name": "invers"}, "unknown schedule 'invers': did you mean 'inverse'"),
         ({"name": "inverse", "c": 1}, "schedule inverse has no option 'c'"),
     ],
@@ -48,7 +51,7 @@ def test_schedule_mistakes_are_named(spec: Any, words: str) -> None:
 
 
 def test_schedules_are_listed() -> None:
-    assert schedules.names() == ["constant", "cosine", "inverse", "inverse-sqrt", "step"]
+    assert schedules.names() == ["constant", "cosine", "inverse", "inverse-sqrt", "pulsed", "step"]
 
 
 def test_cosine_rises_then_falls_to_the_least_and_stays() -> None:

@@ -70,6 +70,8 @@ class LocalRound:
         if resting is not None and len(resting):
             return self._without(resting, models, round)
         size, current = self.schedule(round), models
+        if size == 0.0:
+            return self._unmoved(models)
         batches = range(round * self.steps, (round + 1) * self.steps)
         if self._descends is not None:
             for batch in batches:
@@ -83,6 +85,13 @@ class LocalRound:
             self._kept = self._estimator.apply(current, batch, self._kept, self._gradients)
             self._momentum = self._update.apply(current, self._gradients, size, self._momentum, self._half)
             current = self._half
+        return self._half
+
+    def _unmoved(self, models: Array) -> Array:
+        """The half steps of a round without a step: no gradient is computed, and no state changes."""
+        self._half[...] = models
+        if self._descends is not None:
+            self._peak[:] = peaks(models)
         return self._half
 
     def outer(self, models: Array, agreed: Array, resting: Integers | None = None) -> Array:

@@ -5,6 +5,10 @@
     inverse       a / (k + b)
     step          a * factor^(k // every)
     cosine        from a down to `least` over `rounds` rounds along half a cosine, after `warmup` rounds of rising
+    pulsed        a / sqrt(k // every + b) in the rounds 0, every, 2 every, ...; 0 in the others
+
+In a round whose step is 0 no gradient is computed: the workers only exchange. `pulsed` is `every` exchanges per step, in
+which the models of honest workers come closer together, so that a lie has less to hide in (docs/recommendation.md).
 
 Written in a config as a number or as a mapping, e.g. {name: inverse-sqrt, a: 0.9, b: 1}.
 """
@@ -89,3 +93,16 @@ def cosine(a: float = 0.1, rounds: int = 1000, warmup: int = 0, least: float = 0
         return least + (a - least) * 0.5 * (1.0 + math.cos(math.pi * done))
 
     return size
+
+
+@schedules.register("pulsed")
+def pulsed(a: float = 0.9, b: float = 1.0, every: int = 4) -> Schedule:
+    """a / sqrt(k // every + b) in every `every`-th round, no step in the others: so many exchanges per step.
+
+    >>> [round(pulsed(a=1.0, every=3)(k), 3) for k in range(7)]
+    [1.0, 0.0, 0.0, 0.707, 0.0, 0.0, 0.577]
+    """
+    positive("schedule pulsed: a", a)
+    positive("schedule pulsed: b", b)
+    whole("schedule pulsed: every", every, 1)
+    return lambda k: 0.0 if k % every else a / math.sqrt(k // every + b)

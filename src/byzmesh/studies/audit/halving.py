@@ -104,7 +104,7 @@ class Search:
         raw: dict[str, Any] = {**self.written, "rule": self.rules[rule], "attack": dict(lie.attack), "seed": seed}
         if start:
             assign(raw, "problem.init", start)
-        raw |= {"rounds": rounds, "evaluate_every": max(1, rounds // 10)}
+        raw |= {"rounds": rounds, "evaluate_every": max(1, rounds // 10) if measure else rounds}
         if measure:
             raw["measure"] = [*raw.get("measure", []), *measure]
         try:
