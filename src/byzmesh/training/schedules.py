@@ -7,8 +7,8 @@
     cosine        from a down to `least` over `rounds` rounds along half a cosine, after `warmup` rounds of rising
     pulsed        a / sqrt(k // every + b) in the rounds 0, every, 2 every, ...; 0 in the others
 
-In a round whose step is 0 no gradient is computed: the workers only exchange. `pulsed` is `every` exchanges per step, in
-which the models of honest workers come closer together, so that a lie has less to hide in (docs/recommendation.md).
+In a round whose step is 0 no gradient is computed: the workers only exchange. `pulsed` is `every` exchanges per step,
+in which the models of honest workers come closer together, so that a lie has less to hide in (docs/recommendation.md).
 
 Written in a config as a number or as a mapping, e.g. {name: inverse-sqrt, a: 0.9, b: 1}.
 """
