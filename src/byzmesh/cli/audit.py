@@ -54,6 +54,7 @@ def command(
     from byzmesh.plugins import load_plugins
     from byzmesh.reports.text_table import to_rich
     from byzmesh.studies.audit.audit import audit
+    from byzmesh.studies.audit.fault_bound import bounds_grid
     from byzmesh.studies.audit.report import unavoidable_text, verdict_grid
 
     written = with_plugins(read_config(config, settings or ()), load_plugins(plugin or ()))
@@ -81,7 +82,9 @@ def command(
         typer.echo(json.dumps(found.to_dict(), allow_nan=False))
     else:
         console = Console()
-        console.print(to_rich(verdict_grid(found)))
+        for grid in (verdict_grid(found), bounds_grid(found)):
+            if grid is not None:
+                console.print(to_rich(grid))
         console.print(unavoidable_text(found), highlight=False, markup=False)
     typer.echo(f"{len(files)} files in {out}: " + ", ".join(path.name for path in files), err=True)
     raise typer.Exit(0 if found.holds else 1)

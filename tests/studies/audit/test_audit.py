@@ -16,6 +16,7 @@ from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, NoLiars
 from byzmesh.studies.audit import halving, lies
 from byzmesh.studies.audit.audit import FRESH, Audit
+from byzmesh.studies.audit.fault_bound import ASKED
 from byzmesh.studies.audit.lies import Family, every_lie
 
 CONFIG = {
@@ -109,6 +110,21 @@ def test_an_auditor_that_does_not_look_is_caught(mutant: str, tmp_path: Path, mo
 def test_out_of_time_is_said_and_nothing_hangs(tmp_path: Path) -> None:
     found = search(tmp_path / "runs.db", minutes=1e-9, at_least=5.0)
     assert found["WeiMean"].worst is None and not found.holds and "not reached" in str(found)
+
+
+def test_what_f_costs_is_measured_with_and_without_the_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the five numbers is that of a run of its own; rules that take no f have none."""
+    monkeypatch.setattr(lies, "FAMILIES", {"sign-flipping": lies.FAMILIES["sign-flipping"]})
+    config = {**CONFIG, "rule": "IOS", "rounds": 40, "b": 0.2}
+    found = bm.audit(config, rules=["IOS", "WeiMean"], runs=3, seeds=1, finals=1, store=tmp_path / "runs.db", workers=0)
+    worst = found["IOS"].worst
+    assert worst is not None and found["WeiMean"].bounds == {}
+    same = {name: value for name, value in worst.trial.config.items() if name != "labels"}
+    for (lying, f), value in found["IOS"].bounds.items():
+        attack = same["attack"] if lying else "none"
+        assert bm.simulate(**{**same, "attack": attack, "f": f}).final("loss") == pytest.approx(value, rel=1e-6)
+    assert list(found["IOS"].bounds) == list(ASKED) and len(set(found["IOS"].bounds.values())) >= 3
+    assert "What f costs" in str(found) and found.to_dict()["rules"][0]["bounds"][1]["f"] == "tolerable"
 
 
 def test_every_family_before_any_twice() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from byzmesh.errors import ConfigError, NoLiars
 from byzmesh.networks import Network
 from byzmesh.problems.base import INITS
 from byzmesh.rules.base import rules as rule_registry
+from byzmesh.studies.audit.fault_bound import compare_bounds
 from byzmesh.studies.audit.halving import QUIET, Budget, Search, Trial, affordable, finalists
 from byzmesh.studies.audit.unavoidable import Unavoidable, unavoidable
 from byzmesh.sweeps.queue import Show
@@ -52,10 +53,11 @@ class Case:
     def half(self) -> float:
         """Half the width of the 95% interval (Student); NaN for one seed.
 
-        >>> from byzmesh.studies.audit.halving import QUIET
-        >>> one = Trial(rule="IOS", lie=QUIET, start="zero", seed=0, rounds=9, stage=4, key="", config={})
-        >>> round(Case(trial=one, values=(1.0, 3.0), keys=()).half, 2)
-        12.71
+                >>> from byzmesh.studies.audit.fault_bound import compare_bounds
+        from byzmesh.studies.audit.halving import QUIET
+                >>> one = Trial(rule="IOS", lie=QUIET, start="zero", seed=0, rounds=9, stage=4, key="", config={})
+                >>> round(Case(trial=one, values=(1.0, 3.0), keys=()).half, 2)
+                12.71
         """
         from scipy.stats import t
 
@@ -72,12 +74,14 @@ class Verdict:
     cases   the finalists over fresh seeds, the worst first; empty if the time did not allow for it
     quiet   start -> value without liars after all rounds, or after as many as were tried
     trials  every run of the search
+    bounds  (whether the worst lie is told, f) -> value of one run; empty if the rule takes no f (fault_bound.py)
     """
 
     rule: str
     cases: tuple[Case, ...]
     quiet: Mapping[str, float]
     trials: tuple[Trial, ...] = field(repr=False)
+    bounds: Mapping[tuple[bool, str | int], float] = field(default_factory=dict)
 
     @property
     def worst(self) -> Case | None:
@@ -197,11 +201,16 @@ def audit(
         for seed in range(first, first + (seeds if place < finals else 1))
         for rule, found in chosen.items()
         for trial in (found[place : place + 1] if place < finals else _without_liars(found))
-        if (made := search.trial(rule, trial.lie, trial.start, seed, last, 4, ("gradient",))) is not None
+        if (made := search.trial(rule, trial.lie, trial.start, seed, last, 4, measure=("gradient",))) is not None
     ]
     done = [] if search.interrupted or not asked else search.run(asked, max(search.budget.left(), 1.0))
+    verdicts = tuple(_verdict(rule, done, search) for rule in search.rules)
+    if not search.interrupted and search.budget.left() > 0.0:
+        worst = {verdict.rule: verdict.worst.trial for verdict in verdicts if verdict.worst is not None}
+        bounds = compare_bounds(search, worst)
+        verdicts = tuple(replace(verdict, bounds=bounds.get(verdict.rule, {})) for verdict in verdicts)
     return Audit(
-        verdicts=tuple(_verdict(rule, done, search) for rule in search.rules),
+        verdicts=verdicts,
         rounds=last,
         limit=unavoidable(plain),
         store=Path(store),
@@ -221,8 +230,6 @@ def _named(specs: Sequence[Any]) -> dict[str, Any]:
 
 def _without_liars(found: Sequence[Trial]) -> list[Trial]:
     """For each start of the finalists, the run in which nobody lies."""
-    from dataclasses import replace
-
     return list({trial.start: replace(trial, lie=QUIET) for trial in found}.values())
 
 

@@ -60,6 +60,8 @@ class Trial:
     stage: int
     key: str
     config: Mapping[str, Any] = field(repr=False)
+    f: str | int | None = None
+    """Instead of the config's f; None: as configured."""
     value: float = math.nan
     metric: str = "accuracy"
     damage: float = math.nan
@@ -99,12 +101,16 @@ class Search:
     failures: list[str] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
 
-    def cell(self, rule: str, lie: Lie, start: str, seed: int, rounds: int, measure: Sequence[str] = ()) -> Cell | None:
+    def cell(
+        self, rule: str, lie: Lie, start: str, seed: int, rounds: int, measure: Sequence[str], f: str | int | None
+    ) -> Cell | None:
         """The run; None if the config does not go with the lie (a backdoor without images, say)."""
         raw: dict[str, Any] = {**self.written, "rule": self.rules[rule], "attack": dict(lie.attack), "seed": seed}
         if start:
             assign(raw, "problem.init", start)
         raw |= {"rounds": rounds, "evaluate_every": max(1, rounds // 10) if measure else rounds}
+        if f is not None:
+            raw = {name: value for name, value in raw.items() if name != "b"} | {"f": f}
         if measure:
             raw["measure"] = [*raw.get("measure", []), *measure]
         try:
@@ -138,9 +144,9 @@ class Search:
             found = [_result(trial, opened) for trial in asked]
             failed = [(trial, opened.get(trial.key).failure or "") for trial in found if trial.status == "failed"]
         self.failures += [f"{t.rule}, {t.lie.name}: {why.strip().splitlines()[-1]}" for t, why in failed if why.strip()]
-        quiet = {(t.rule, t.start, t.rounds, t.seed): t.value for t in found if t.lie is QUIET}
+        quiet = {(t.rule, t.start, t.rounds, t.seed, t.f): t.value for t in found if t.lie is QUIET}
         ended = [trial for trial in found if trial.status in ENDED]
-        return [_judged(t, quiet.get((t.rule, t.start, t.rounds, t.seed), math.nan)) for t in ended]
+        return [_judged(t, quiet.get((t.rule, t.start, t.rounds, t.seed, t.f), math.nan)) for t in ended]
 
     def stage(self, number: int, candidates: Mapping[str, Sequence[tuple[Lie, str]]], until: float) -> list[Trial]:
         """Run a stage: for every rule its (lie, start), and nobody lying."""
@@ -159,15 +165,23 @@ class Search:
         )
 
     def trial(
-        self, rule: str, lie: Lie, start: str, seed: int, rounds: int, stage: int, measure: Sequence[str] = ()
+        self,
+        rule: str,
+        lie: Lie,
+        start: str,
+        seed: int,
+        rounds: int,
+        stage: int,
+        *,
+        measure: Sequence[str] = (),
+        f: str | int | None = None,
     ) -> Trial | None:
         """A trial to run; None if there is no such run."""
-        cell = self.cell(rule, lie, start, seed, rounds, measure)
+        cell = self.cell(rule, lie, start, seed, rounds, measure, f)
         if cell is None:
             return None
-        return Trial(
-            rule=rule, lie=lie, start=start, seed=seed, rounds=rounds, stage=stage, key=cell.key, config=cell.config
-        )
+        known = {"rule": rule, "lie": lie, "start": start, "seed": seed, "rounds": rounds, "stage": stage, "f": f}
+        return Trial(key=cell.key, config=cell.config, **known)
 
 
 def _in_turn(candidates: Mapping[str, Sequence[tuple[Lie, str]]]) -> list[tuple[str, Lie, str]]:

@@ -21,6 +21,7 @@ from byzmesh.reports.text_table import EMPTY, Grid, GridCell, to_markdown
 from byzmesh.reports.trust import heatmap, picture
 from byzmesh.reports.writing import write_report
 from byzmesh.store import Store, open_store
+from byzmesh.studies.audit.fault_bound import bounds_grid
 from byzmesh.studies.audit.halving import QUIET, Trial
 from byzmesh.studies.audit.unavoidable import THEOREM
 
@@ -68,6 +69,7 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
             for case in verdict.cases
         ],
         "trust": trusted(audit, verdict.worst),
+        "bounds": [{"lie": lying, "f": f, "value": _finite(value)} for (lying, f), value in verdict.bounds.items()],
         "trials": [
             {
                 "stage": trial.stage,
@@ -246,8 +248,9 @@ def unavoidable_text(audit: Audit, store: Store | None = None) -> str:
 
 
 def as_text(audit: Audit) -> str:
-    """The verdict as Markdown, the limit below."""
-    return to_markdown(verdict_grid(audit)) + "\n" + unavoidable_text(audit)
+    """The verdict and what f costs as Markdown, the limit below."""
+    grids = [grid for grid in (verdict_grid(audit), bounds_grid(audit)) if grid]
+    return "\n".join([*map(to_markdown, grids), unavoidable_text(audit)])
 
 
 def html_report(audit: Audit, store: Store) -> Report:
@@ -262,7 +265,7 @@ def html_report(audit: Audit, store: Store) -> Report:
             name="verdict",
             title="Verdict",
             text=(unavoidable_text(audit, store),),
-            grids=(verdict_grid(audit),),
+            grids=tuple(grid for grid in (verdict_grid(audit), bounds_grid(audit)) if grid),
         )
     ]
     for number, verdict in enumerate(audit.verdicts):
