@@ -1,6 +1,7 @@
-"""What the start hides: the runs of reports/starts/plan.yaml as a table, a CSV file and a figure.
+"""What the start hides: the runs of the plans in reports/starts as tables, a CSV file and a figure for each plan.
 
     byzmesh sweep reports/starts/plan.yaml --store starts.db
+    byzmesh sweep reports/starts/reflections.yaml --store starts.db
     python -m byzmesh.studies.starts reports/starts starts.db
 
 A cell of which only some seeds are finished has no interval and stands in parentheses.
@@ -24,6 +25,8 @@ from byzmesh.store import open_store
 
 STARTS = {"zero": "all at zero", "common": "one random point", "normal": "published"}
 SPLITS = ("one class", "Dirichlet(0.1)", "Dirichlet(0.3)", "iid")
+FIGURES = {"plan.yaml": "figure.png", "reflections.yaml": "reflections.png"}
+SEEDS = 5
 COLUMNS = ("network", "attack", "rule", "start", "data", "seed", "accuracy")
 
 Cell = tuple[str, str, str, str, str]
@@ -146,17 +149,19 @@ def draw(told: Mapping[Cell, tuple[float, float]], path: Path) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Write runs.csv, tables.md and figure.png beside the plan of a folder, from the runs of a store."""
+    """Write runs.csv, tables.md and a figure per plan beside the plans of a folder, from the runs of a store."""
     folder, store = Path(arguments[0]), open_store(arguments[1], readonly=True)
-    wanted = read_grid(folder / "plan.yaml")
-    known = {cell.key: cell.config for cell in wanted}
     finished = {record.key: record for record in store.list(status="finished")}
-    rows = rows_of((known[key], finished[key].final["accuracy"]) for key in known if key in finished)
+    rows: list[dict[str, Any]] = []
+    for plan, figure in FIGURES.items():
+        wanted = read_grid(folder / plan)
+        done = [(cell.config, finished[cell.key].final["accuracy"]) for cell in wanted if cell.key in finished]
+        found = rows_of(done)
+        draw(summaries(found, SEEDS), folder / figure)
+        rows += found
+        print(f"{plan}: {len(found)} of {len(wanted)} runs")
     write_csv(folder / "runs.csv", COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
-    told = summaries(rows, len({cell.config["seed"] for cell in wanted}))
-    write(folder / "tables.md", table(told) + "\n")
-    draw(told, folder / "figure.png")
-    print(f"{len(rows)} of {len(wanted)} runs, {len(told)} cells")
+    write(folder / "tables.md", table(summaries(rows, SEEDS)) + "\n")
     return 0
 
 

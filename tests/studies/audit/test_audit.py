@@ -89,6 +89,7 @@ def test_it_finds_what_was_planted_and_repeats_it(tmp_path: Path) -> None:
     config = yaml.safe_load(written["worst-weimean.yaml"].read_text())
     assert bm.simulate(**config).final("loss") == pytest.approx(worst.values[0], rel=1e-6)
     page = written["audit.html"].read_text()
+    assert "WeiMean: loss " in page and "under planted 5.6 from the start zero; " in page
     assert "planted 5.6" in page and "NeurIPS 2023" in page and "Damage against strength" in page
 
 

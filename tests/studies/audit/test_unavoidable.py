@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from byzmesh.config.schema import resolve
-from byzmesh.studies.audit.unavoidable import lower_bound, unavoidable
+from byzmesh.problems.base import problems
+from byzmesh.studies.audit.unavoidable import Unavoidable, lower_bound, unavoidable
 
 
 @pytest.mark.parametrize(("honest", "liars"), [(10, 2), (7, 1), (5, 4)])
@@ -26,3 +29,23 @@ def test_of_a_config() -> None:
     assert (told.honest, told.liars, round(told.b, 3), round(told.mu_2, 3)) == (10, 2, 0.182, 0.727)
     assert 0.0 < told.zeta <= told.delta_out and told.gradient == pytest.approx(told.zeta**2 / 16)
     assert "NeurIPS 2023" in str(told) and "below mu_2 / 2" in str(told)
+
+
+def test_where_training_begins_is_held_against_the_bound() -> None:
+    """If the first model is already better than what any rule can guarantee, the text says so, and only then."""
+    # the bound is 1
+    known: dict[str, Any] = {
+        "honest": 10,
+        "liars": 2,
+        "zeta": 4.0,
+        "delta_out": 5.0,
+        "b": 0.1,
+        "mu_2": 0.7,
+    }  # the bound is 1
+    assert "no guarantee is better than not training" in str(Unavoidable(**known, initial=0.9))
+    assert "not training" not in str(Unavoidable(**known, initial=1.1))
+    config = resolve({"problem": {"name": "quadratic", "targets": "normal"}, "network": "paper/two-castle"})
+    task = problems.build(config["problem"]).bind(workers=10, seed=config["seed"], dtype="float64", threads=1)
+    start = task.initial()[0]
+    pulled = np.mean([task.local_gradients(start)[worker] for worker in range(10)], axis=0)
+    assert unavoidable(config).initial == pytest.approx(sum(value**2 for value in pulled))

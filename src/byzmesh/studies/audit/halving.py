@@ -180,8 +180,17 @@ class Search:
         cell = self.cell(rule, lie, start, seed, rounds, measure, f)
         if cell is None:
             return None
-        known = {"rule": rule, "lie": lie, "start": start, "seed": seed, "rounds": rounds, "stage": stage, "f": f}
-        return Trial(key=cell.key, config=cell.config, **known)
+        return Trial(
+            rule=rule,
+            lie=lie,
+            start=start,
+            seed=seed,
+            rounds=rounds,
+            stage=stage,
+            key=cell.key,
+            config=cell.config,
+            f=f,
+        )
 
 
 def _in_turn(candidates: Mapping[str, Sequence[tuple[Lie, str]]]) -> list[tuple[str, Lie, str]]:

@@ -28,7 +28,7 @@ from byzmesh.studies.audit.unavoidable import THEOREM
 if TYPE_CHECKING:
     from byzmesh.studies.audit.audit import Audit, Case, Verdict
 
-SHOWN = 40
+SHOWN = 20
 """The most trials that the table of what was tried shows for a rule."""
 
 
@@ -154,7 +154,7 @@ def tried_grid(verdict: Verdict) -> Grid:
         name="tried",
         title="What was tried",
         corner="lie",
-        columns=("stage", "rounds", "value", "damage"),
+        columns=("stage", "rounds", next((trial.metric for trial in found), "value"), "damage"),
         rows=rows,
         note=note,
     )
@@ -215,9 +215,9 @@ def trust_grid(audit: Audit, case: Case | None) -> Grid | None:
         (
             f"worker {line['worker']}",
             (
-                GridCell(", ".join(f"{liar}: {share:.0%}" for liar, share in line["liars"].items()) or "none"),
+                GridCell(", ".join(f"{liar} in {share:.0%}" for liar, share in line["liars"].items()) or "none"),
                 GridCell(
-                    ", ".join(f"{peer}: {share:.0%}" for peer, share in (line["least_trusted_honest"] or {}).items())
+                    ", ".join(f"{peer} in {share:.0%}" for peer, share in (line["least_trusted_honest"] or {}).items())
                 ),
             ),
         )
@@ -227,9 +227,9 @@ def trust_grid(audit: Audit, case: Case | None) -> Grid | None:
         name="trust",
         title="Who was trusted in the worst case",
         corner="receiver",
-        columns=("liars", "least trusted honest neighbour"),
+        columns=("lying neighbours", "least trusted honest neighbour"),
         rows=rows,
-        note="Share of the rounds in which the message was not cut.",
+        note="In which share of the rounds their messages were taken.",
     )
 
 
@@ -244,7 +244,19 @@ def unavoidable_text(audit: Audit, store: Store | None = None) -> str:
             series = store.series(verdict.worst.keys[0])
             if "gradient" in series:
                 seen.append(f"{verdict.rule} {value_of(series, 'gradient'):.3g}")
-    return f"{text} At the end of the worst runs it is: {', '.join(seen)}." if seen else text
+    return f"{text} At the end of the worst runs the squared gradient norm is: {', '.join(seen)}." if seen else text
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """The verdict on a rule in a sentence."""
+    case = verdict.worst
+    if case is None:
+        return f"{verdict.rule}: the time was over before the last stage."
+    unit = "%" if case.trial.metric == "accuracy" else ""
+    start = f" from the start {case.trial.start}" if case.trial.start else ""
+    quiet = verdict.quiet.get(case.trial.start, math.nan)
+    reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies"
+    return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {case.trial.lie.name}{start}{reached}."
 
 
 def as_text(audit: Audit) -> str:
@@ -264,9 +276,10 @@ def html_report(audit: Audit, store: Store) -> Report:
         Section(
             name="verdict",
             title="Verdict",
-            text=(unavoidable_text(audit, store),),
+            text=tuple(map(verdict_text, audit.verdicts)),
             grids=tuple(grid for grid in (verdict_grid(audit), bounds_grid(audit)) if grid),
-        )
+        ),
+        Section(name="unavoidable", title="What is unavoidable", text=(unavoidable_text(audit, store),)),
     ]
     for number, verdict in enumerate(audit.verdicts):
         case, chart = verdict.worst, strength_chart(verdict)

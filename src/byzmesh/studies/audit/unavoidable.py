@@ -47,6 +47,7 @@ class Unavoidable:
     delta_out  the largest deviation of one of them
     b          the largest weight of lies at a worker
     mu_2       algebraic connectivity of the honest graph; NaN if the weights are not symmetric
+    initial    squared gradient norm at the first model
     """
 
     honest: int
@@ -55,21 +56,29 @@ class Unavoidable:
     delta_out: float
     b: float
     mu_2: float
+    initial: float
 
     @property
     def gradient(self) -> float:
         """The lower bound.
 
-        >>> Unavoidable(honest=10, liars=2, zeta=2.0, delta_out=3.0, b=0.1, mu_2=0.7).gradient
+        >>> Unavoidable(honest=10, liars=2, zeta=2.0, delta_out=3.0, b=0.1, mu_2=0.7, initial=1.0).gradient
         0.25
         """
         return lower_bound(self.honest, self.liars, self.zeta)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the first model is already better than what any rule can guarantee."""
+        return self.initial <= self.gradient
 
     def __str__(self) -> str:
         lines = [
             f"Unavoidable ({THEOREM}): with {self.liars} liars among {self.honest} honest workers whose gradients "
             f"differ as here (zeta {self.zeta:.3g}, delta_out {self.delta_out:.3g}), no rule can guarantee a squared "
-            f"gradient norm below {self.gradient:.3g}."
+            f"gradient norm below {self.gradient:.3g}.",
+            f"Where training begins it is {self.initial:.3g}"
+            + (", already below that: no guarantee is better than not training." if self.hopeless else "."),
         ]
         if math.isfinite(self.mu_2):
             limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
@@ -93,6 +102,7 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
     )
     model = np.zeros(task.dimension) if _has_init(config) else np.asarray(task.initial())[0].astype(np.float64)
     gradients = np.asarray(task.local_gradients(model), np.float64)
+    initial = float((gradients.mean(axis=0) ** 2).sum())
     step = 1.0 / task.smoothness()
     for _ in range(DESCENT):
         mean = gradients.mean(axis=0)
@@ -110,6 +120,7 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         delta_out=math.sqrt(float(square.max())),
         b=float(network.lying_weight.max()),
         mu_2=math.nan if seen is None else seen.mu_2,
+        initial=initial,
     )
 
 
