@@ -54,9 +54,9 @@ class Case:
         """Half the width of the 95% interval (Student); NaN for one seed.
 
         >>> from byzmesh.studies.audit.halving import QUIET
-                >>> one = Trial(rule="IOS", lie=QUIET, start="zero", seed=0, rounds=9, stage=4, key="", config={})
-                >>> round(Case(trial=one, values=(1.0, 3.0), keys=()).half, 2)
-                12.71
+        >>> one = Trial(rule="IOS", lie=QUIET, start="zero", seed=0, rounds=9, stage=4, key="", config={})
+        >>> round(Case(trial=one, values=(1.0, 3.0), keys=()).half, 2)
+        12.71
         """
         from scipy.stats import t
 
