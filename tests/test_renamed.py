@@ -129,7 +129,7 @@ def test_only_what_was_renamed_is_translated() -> None:
 def test_an_older_store_takes_new_runs(tmp_path: Path) -> None:
     """Torch always said `dataset`: one word chooses both."""
     linear = {"problem": {"name": "softmax", "dataset": "mnist"}, "rule": {"name": "IOS"}}
-    torch = {"problem": {"name": "torch", "dataset": "mnist"}, "rule": {"name": "IOS"}}
+    torch = as_of_today({"problem": {"name": "torch", "dataset": "mnist"}, "rule": {"name": "IOS"}})
     with Store(tmp_path / "runs.db") as store:
         store.plan_all([linear, torch])
         assert [run.config for run in store.list({"problem.dataset": "mnist"})] == [linear, torch]

@@ -22,6 +22,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Task
 from byzmesh.problems.linear.task import LinearTask
 from byzmesh.problems.neural import flat
+from byzmesh.problems.neural.lora import merged
 from byzmesh.problems.neural.modules import import_torch
 from byzmesh.problems.neural.task import TorchTask
 from byzmesh.rules import aggregate as api
@@ -101,7 +102,8 @@ def aggregate(
 def state_dict(task: Task, vector: Any) -> dict[str, Tensor]:
     """The `state_dict` of one worker's vector (D,), for `load_state_dict` of a module like the task's.
 
-    task  of problem "torch": trained parameters from the vector, frozen ones and buffers as the task has them; of
+    task  of problem "torch": trained parameters from the vector, frozen ones and buffers as the task has them,
+          adapters merged into the layers they belong to; of
           softmax, logistic and least-squares: `weight` (C, F) and `bias` (C,), as `torch.nn.Linear` calls them
 
     >>> import byzmesh as bm, torch
@@ -121,7 +123,7 @@ def state_dict(task: Task, vector: Any) -> dict[str, Tensor]:
         )
     module = copy.deepcopy(task.skeleton)
     flat.load(module, vector)
-    return dict(module.state_dict())
+    return merged(module)
 
 
 def _rows(torch: Any, module: nn.Module, received: Sequence[Any], own: Tensor) -> tuple[Tensor, list[int]]:

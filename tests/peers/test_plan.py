@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from byzmesh.attacks.base import attacks
 from byzmesh.config.paths import anchor_problem
@@ -68,6 +70,7 @@ NEURAL: list[dict[str, Any]] = [
     {"test_samples": 50},
     {"gradients": "loop"},
     {"device": "cpu"},
+    {"base": "base.safetensors", "adapter": {"name": "lora", "rank": 1}},
 ]
 CURVED: list[dict[str, Any]] = [
     {"targets": "normal"},
@@ -152,6 +155,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
     (made / "samples.npz").write_bytes(samples.read_bytes())
     (made / "planned.py").write_text(PLUGIN)
     (made / "models.py").write_text(MODULE)
+    weights = {"1.weight": (3, 20), "1.bias": (3,), "3.weight": (4, 3), "3.bias": (4,)}
+    save_file({name: np.ones(shape, np.float32) for name, shape in weights.items()}, made / "base.safetensors")
     (made / "office.edges").write_text("\n".join(f"{a} {b}" for a, b in EDGES))
     keygen(made / "keys", PEERS)
     return made

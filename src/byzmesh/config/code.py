@@ -33,6 +33,7 @@ from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import problems
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.neural.augment import augmentations
+from byzmesh.problems.neural.lora import adapters
 from byzmesh.problems.neural.modules import find, modules
 from byzmesh.registry import Registry
 from byzmesh.rules.base import rules
@@ -103,6 +104,8 @@ def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
     optimizer = config["local"].get("optimizer", {}).get("name", "")
     if ":" in optimizer:  # found like a module's function
         yield modules, optimizer
+    if isinstance(problem.get("adapter"), Mapping):
+        yield adapters, problem["adapter"]["name"]
     for augmentation in problem.get("augment", ()):
         yield augmentations, augmentation["name"]
     if "name" in network:

@@ -4,6 +4,7 @@
     process                   the `file` of a schedule
     problem.dataset           a name that ends in .npz or .csv; the file of a text, and its tokenizer's
     problem.data_dir          a folder
+    problem.base              a safetensors file, alone or as `file`
     plugins                   scripts; or modules, if their file is there
     problem.module            a factory in a file: models.py:make, or models:make if models.py is there
     local.optimizer           likewise, in the config of a run; in a network file only package.module:function
@@ -24,6 +25,8 @@ from byzmesh.plugins import full_name
 
 DATA_ENDINGS = (".npz", ".csv")
 _DATA = ("dataset", "data_dir")
+_INSIDE = {"module": "name", "dataset": "text", "base": "file"}
+"""Options that are mappings -> their key that names a file."""
 
 
 def anchor(config: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
@@ -90,12 +93,15 @@ def problem_seen_from(folder: str | Path, problem: Mapping[str, Any]) -> dict[st
         path = Path(name)
         return str(path.relative_to(base)) if path.is_absolute() and path.is_relative_to(base) else name
 
-    result = {
+    result: dict[str, Any] = {
         option: seen(value) if option in _DATA and isinstance(value, str) else value
         for option, value in problem.items()
     }
-    module = result.get("module")
-    return {**result, "module": {**module, "name": seen(module["name"])}} if isinstance(module, Mapping) else result
+    for option, key in _INSIDE.items():
+        inner = result.get(option)
+        if isinstance(inner, Mapping) and isinstance(inner.get(key), str):
+            result[option] = {**inner, key: seen(inner[key])}
+    return result
 
 
 def problem_as_written(problem: Mapping[str, Any], written: Any) -> dict[str, Any]:
@@ -111,6 +117,9 @@ def problem_as_written(problem: Mapping[str, Any], written: Any) -> dict[str, An
     name = module.get("name") if isinstance(module, Mapping) else module
     if isinstance(name, str) and ":" in name:  # a factory in a file
         result["module"] = {**problem["module"], "name": name}
+    base = written.get("base")
+    if base is not None:
+        result["base"] = {**problem["base"], "file": base["file"] if isinstance(base, Mapping) else base}
     return result
 
 
@@ -129,6 +138,9 @@ def anchor_data(given: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
             if isinstance(text.get(option), str)
         }
         problem["dataset"] = {**text, **named, "text": _absolute(text["text"], base)}
+    weights: Any = {"file": problem["base"]} if isinstance(problem.get("base"), str) else problem.get("base")
+    if isinstance(weights, Mapping) and isinstance(weights.get("file"), str):
+        problem["base"] = {**weights, "file": _absolute(weights["file"], base)}
     return problem
 
 

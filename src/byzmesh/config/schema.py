@@ -37,6 +37,8 @@ from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.neural.augment import canonical_augmentations
+from byzmesh.problems.neural.base import canonical_base
+from byzmesh.problems.neural.lora import canonical_adapter
 from byzmesh.problems.neural.modules import canonical_module
 from byzmesh.problems.neural.text import canonical_text
 from byzmesh.registry import Registry
@@ -160,6 +162,8 @@ def resolve_training(
             problem["dataset"] = canonical_text(problem["dataset"])
         if "augment" in problem:
             problem["augment"] = canonical_augmentations(problem["augment"])
+        if "adapter" in problem:
+            problem |= {"base": canonical_base(problem["base"]), "adapter": canonical_adapter(problem["adapter"])}
     if "partition" in problem:
         problem["partition"] = partitions.canonical(problem["partition"])
     split = _split({"problem": problem})

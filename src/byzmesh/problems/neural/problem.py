@@ -15,10 +15,12 @@ from byzmesh.problems.data.datasets import Dataset
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.data.split import BATCHINGS, split_samples
 from byzmesh.problems.neural.augment import augmentations, canonical_augmentations
+from byzmesh.problems.neural.base import canonical_base, load_base, read_base
 from byzmesh.problems.neural.data import data_label, held_data, sample_shape
 from byzmesh.problems.neural.flat import layout_of
 from byzmesh.problems.neural.gradients import WAYS, Net
-from byzmesh.problems.neural.modules import canonical_module, import_torch, label, make_factory
+from byzmesh.problems.neural.lora import adapters, canonical_adapter
+from byzmesh.problems.neural.modules import Factory, canonical_module, import_torch, label, make_factory
 from byzmesh.problems.neural.probe import first_line, probe
 from byzmesh.problems.neural.samples import Backdoor, Samples, torch_dtype
 from byzmesh.problems.neural.task import TorchTask, seeded
@@ -41,6 +43,8 @@ def torch_problem(
     test_samples: int | None = None,
     gradients: str = "auto",
     device: str = "cpu",
+    base: Any = None,
+    adapter: Any = None,
 ) -> Problem:
     """Any PyTorch module; needs the extra `torch`.
 
@@ -54,6 +58,8 @@ def torch_problem(
     test_samples  evaluate on only this many test samples, the first ones (default: all)
     gradients     `batched`, `loop`, or `auto`: the faster one, measured once per machine
     device        `cpu`, `cuda`, `cuda:1`
+    base          a safetensors file with the weights to start from (byzmesh.problems.neural.base)
+    adapter       `lora`, alone or with options: trains what it adds to the module (byzmesh.problems.neural.lora)
     """
     options = {
         **dict(locals()),
@@ -61,6 +67,8 @@ def torch_problem(
         "loss": loss if isinstance(loss, str) else label(loss),
         "dataset": data_label(dataset),
         "augment": canonical_augmentations(augment),
+        "base": canonical_base(base),
+        "adapter": canonical_adapter(adapter),
     }
     torch = import_torch()
     if isinstance(loss, str):
@@ -85,7 +93,7 @@ def torch_problem(
         if poison is not None and data.tokens:
             raise ConfigError("attack backdoor puts pixels on images, and a text has none; use label-flipping")
         mean_loss = loss if callable(loss) else _losses(torch, data, loss)
-        factory = make_factory(module, shape, data.classes or 1)
+        factory = _prepared(make_factory(module, shape, data.classes or 1), options["base"], adapter)
         try:
             skeleton = seeded(factory, seed, -1)
         except TypeError as error:
@@ -137,7 +145,7 @@ def torch_problem(
             factory=factory,
             net=Net(module=skeleton, layout=layout_of(skeleton), loss=mean_loss, saved=0),
             way=gradients,
-            what={"module": options["module"], "loss": options["loss"]},
+            what={key: options[key] for key in ("module", "loss", "adapter") if options[key] is not None},
             init=init,
             classes=data.classes,
             samples=samples,
@@ -145,6 +153,21 @@ def torch_problem(
         return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
 
     return Problem("torch", options, bind, images=True, sampled=False)
+
+
+def _prepared(factory: Factory, base: Mapping[str, str] | None, adapter: Any) -> Factory:
+    """A factory whose modules start from a base and have adapters."""
+    if base is None and adapter is None:
+        return factory
+    tensors = None if base is None else read_base(base)
+
+    def make() -> Any:
+        made = factory()
+        if base is not None and tensors is not None:
+            made = load_base(made, tensors, base["file"])
+        return made if adapter is None else adapters.build(adapter).adapt(made)
+
+    return make
 
 
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
