@@ -58,5 +58,5 @@ def most_within(weight: Floats, count: Integers, bound: Floats) -> Integers:
     array([2, 0])
     """
     rising = np.sort(np.where(np.arange(weight.shape[1]) < count[:, None], weight, np.inf), axis=1)
-    most: Integers = (np.cumsum(rising, axis=1) <= bound[:, None] + ROUNDING).sum(axis=1)
+    most: Integers = (np.cumsum(rising, axis=1) <= bound[:, None] * (1.0 + ROUNDING)).sum(axis=1)
     return most

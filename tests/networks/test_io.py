@@ -132,6 +132,11 @@ WHOLE = '{"format": "byzmesh-network", "version": 1, "name": "x", "parameters": 
         ("a.json", "[]", "the key 'format' must be 'byzmesh-network'"),
         ("a.json", '{"format": "byzmesh-network", "version": 2}', "version 2 is not known"),
         ("a.json", WHOLE + '"weights": "equal"}', "the key 'edges' is missing"),
+        (
+            "a.json",
+            WHOLE + '"weights": "equal", "edges": [[0, 1]], "directed": "false"}',
+            "the key 'directed' must be true or false, got 'false'",
+        ),
         ("a.json", WHOLE + '"weights": "equal", "edges": [0, 1]}', "'edges' must contain pairs"),
         ("a.json", WHOLE + '"weights": "equal", "edges": [[0, 2]]}', "names node 2"),
         ("a.json", WHOLE + '"weights": "eqal", "edges": [[0, 1]]}', "did you mean 'equal'"),

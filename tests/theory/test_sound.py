@@ -271,3 +271,54 @@ def test_very_light_links_do_not_make_everybody_count_the_same(liars: list[int])
 def test_rounding_is_not_shown_above_a_proved_bound() -> None:
     told = certify(network("star", n=5), "weimean", 0)
     assert told.search is not None and told.search.rho == told.rho_bound == 0.0
+
+
+def followers(count: int) -> Network:
+    """Each worker hears the one before it; a liar hears the first and is heard by nobody."""
+    weights = np.zeros((count + 1, count + 1))
+    weights[np.arange(1, count), np.arange(count - 1)] = weights[count, 0] = 0.1
+    links = weights > 0.0
+    np.fill_diagonal(weights, 1.0 - weights.sum(axis=1))
+    return Network.from_adjacency(links, weights=weights, byzantine=[count], directed=True)
+
+
+def test_workers_who_follow_one_need_not_reach_each_other() -> None:
+    """Over links that go one way, "they do not reach each other" was taken for a proof that they never agree."""
+    told = certify(followers(20), "ios", 0, guarantee="connected", search=0)
+    assert (told.connectivity.verdict.status, told.agrees.status, told.rca.status) == ("refuted", "unknown", "unknown")
+    left = np.linalg.matrix_power(to_own(followers(20)).toarray(), 2000)
+    assert np.ptp(left, axis=0).max() < 1e-9  # they do agree: nobody lies to anybody
+    two = certify(followers(2), "ios", 0, search=0)
+    assert (two.agrees.status, two.rca.status) == ("proved", "proved")  # it was refuted beside the proof of it
+
+
+def test_workers_who_follow_two_never_agree() -> None:
+    weights = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.2, 0.2, 0.6, 0.0], [0.5, 0.0, 0.0, 0.5]])
+    links = (weights > 0.0) & ~np.eye(4, dtype=bool)
+    told = certify(Network.from_adjacency(links, weights=weights, byzantine=[3], directed=True), "ios", 0, search=0)
+    assert told.agrees.status == told.rca.status == "refuted"
+
+
+@pytest.mark.parametrize("name", ["weimean", "lazyios"])
+def test_a_slow_move_is_no_standstill(name: str) -> None:
+    """Links of 1e-13 moved two camps by less than a tolerance of 1e-12, so they "stayed where they are forever"."""
+    links = ~np.eye(6, dtype=bool)
+    light = Network.from_adjacency(links, weights=1e-13 * links + np.diag(np.full(6, 1.0 - 5e-13)))
+    assert certify(light, name, 0, search=50).agrees.status == "unknown"
+    assert certify(network("paper/two-castle-3"), "coomed", 0, search=50).agrees.status == "refuted"
+
+
+def test_a_bound_of_no_weight_lets_nobody_lie() -> None:
+    """b = 0 let all neighbours over links of 1e-13 lie, and then the rule could not run."""
+    links = ~np.eye(6, dtype=bool)
+    net = Network.from_adjacency(links, weights=1e-13 * links + np.diag(np.full(6, 1.0 - 5e-13)))
+    assert certify(net, "nna", b=0.0, search=0).holds
+    counted = certify(net, "nna", 1, b=0.0, search=0).question
+    assert counted.most.max() == 0 and counted.alone.size == 0 and not counted.admits([0])
+    assert certify(net, "nna", b=2e-13, search=0).question.most.tolist() == [2] * 6
+
+
+@pytest.mark.parametrize("name", ["reprieve", "tether"])
+def test_a_bound_too_large_for_a_float_refutes_nothing(name: str) -> None:
+    told = certify(network("complete", n=5), name, 1, search=0, c=1.7e308)
+    assert told.bounded.status == "unknown" and told.rdsa.status != "refuted"

@@ -133,8 +133,11 @@ def _from_json(text: str, byzantine: Any) -> Parts:
     names = record.get("names")
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise ConfigError("the key 'names' must contain one name per node; save the network again")
+    directed = record.get("directed", False)
+    if not isinstance(directed, bool):
+        raise ConfigError(f"the key 'directed' must be true or false, got {directed!r}")
     return Parts(
-        links=links_of_edges(record["edges"], record["n"], bool(record.get("directed", False))),
+        links=links_of_edges(record["edges"], record["n"], directed),
         byzantine=liars,
         **rest,
         positions=record.get("positions"),

@@ -131,10 +131,15 @@ def by_weight(
     equal=True: the rule counts every neighbour 1 / (d_n + 1) instead of w'_nm.
     """
 
-    def bound(near: Neighbourhoods) -> Floats:
-        return np.where(near.lying <= near.f, of_h(near.cut_weight(equal)), np.nan)
+    def finite(h: Floats) -> Floats:
+        with np.errstate(over="ignore"):  # too large for a float is no proof that there is no bound
+            most = of_h(h)
+        return np.where(np.isfinite(most), most, np.nan)
 
-    return Contraction(bound, reason, of_h=of_h, equal=equal, beside=beside)
+    def bound(near: Neighbourhoods) -> Floats:
+        return np.where(near.lying <= near.f, finite(near.cut_weight(equal)), np.nan)
+
+    return Contraction(bound, reason, of_h=finite, equal=equal, beside=beside)
 
 
 def cutting(factor: float, reason: str, *, equal: bool = False) -> Contraction:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byzmesh.networks import Network
+from byzmesh.networks import Links, Network
 from byzmesh.networks.spectrum import SLACK, extreme_eigenvalues
 from byzmesh.sparse import DENSE
 from byzmesh.theory.detours import without_detour
@@ -237,6 +237,21 @@ def _by_programme(question: Question, seconds: float) -> Connectivity:
     return Connectivity(
         Verdict("unknown", f"whether liars can cut the honest workers off was not decided in {seconds:g} s")
     )
+
+
+def leading_groups(links: Links) -> int:
+    """How many groups of workers that all hear each other hear nobody else; a single one is in time heard by everybody.
+
+    >>> leading_groups(Links.of_pairs([1, 2], [0, 1], n=3)), leading_groups(Links.of_pairs([1, 1], [0, 2], n=3))
+    (1, 2)
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    count, group = connected_components(
+        links.matrix(np.ones(len(links.sender)), np.zeros(links.n)), directed=True, connection="strong"
+    )
+    outward = group[links.receiver] != group[links.sender]
+    return int(count) - len(np.unique(group[links.receiver[outward]]))
 
 
 def weights_connect(question: Question) -> bool:

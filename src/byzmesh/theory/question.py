@@ -80,7 +80,7 @@ class Question:
         links = self.network.links
         wary = self.f[links.receiver] < 1
         if self.b is not None:
-            wary |= self.network.link_weight > self.b[links.receiver] + ROUNDING
+            wary |= self.network.link_weight > self.b[links.receiver] * (1.0 + ROUNDING)
         return np.flatnonzero(np.bincount(links.sender, wary, minlength=links.n) == 0)
 
     def admits(self, liars: list[int]) -> bool:
@@ -93,7 +93,7 @@ class Question:
         few = links.count(chosen) <= self.f
         if self.b is not None:
             weight = np.bincount(links.receiver, self.network.link_weight * chosen[links.sender], minlength=links.n)
-            few &= weight <= self.b + ROUNDING
+            few &= weight <= self.b * (1.0 + ROUNDING)
         return bool((chosen | few).all())
 
     def worst_liars(self, worker: int) -> list[int]:

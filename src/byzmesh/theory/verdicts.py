@@ -21,7 +21,7 @@ import numpy as np
 from byzmesh.rules.base import Rule
 from byzmesh.theory import contraction
 from byzmesh.theory import mixing as matrices
-from byzmesh.theory.connectivity import Connectivity, weights_connect
+from byzmesh.theory.connectivity import Connectivity, leading_groups, weights_connect
 from byzmesh.theory.consensus import Condition
 from byzmesh.theory.contraction import Proof
 from byzmesh.theory.question import Question
@@ -214,12 +214,22 @@ def decide_agrees(facts: Facts) -> Verdict:
             return Verdict("proved", str(condition))
     if len(facts.question.network.honest) == 1 and not facts.question.anywhere:
         return Verdict("proved", "there is one honest worker")
-    if facts.connected.verdict.status == "refuted" and facts.rule.idempotent:
+    if _apart(facts) and facts.rule.idempotent:
         return facts.connected.verdict
     if facts.stuck is not None:
         return Verdict("refuted", facts.stuck)
     known = "; ".join(str(condition) for condition in facts.conditions) or _missing(facts)
     return Verdict("unknown", known)
+
+
+def _apart(facts: Facts) -> bool:
+    """Whether two groups of honest workers hear nothing of each other, nor of any other honest worker.
+
+    Over links that go one way, workers who do not reach each other may all follow the same group.
+    """
+    if facts.connected.verdict.status != "refuted":
+        return False
+    return facts.question.anywhere or leading_groups(facts.question.network.honest_links) > 1
 
 
 def decide_rdsa(facts: Facts) -> Verdict:
@@ -239,11 +249,11 @@ def decide_rca(facts: Facts) -> Verdict:
     """Definition 2 of the paper: rho < rho* for some W."""
     if facts.impossible is not None:
         return facts.impossible
-    if facts.connected.verdict.status == "refuted":
-        return facts.connected.verdict
     told = next((condition for condition in facts.conditions if condition.name == "RCA"), None)
     if told is not None and told.holds:
         return Verdict("proved", f"rho <= {told.value:.4g} < rho* = {told.limit:.4g} ({facts.proof.reason})")
+    if _apart(facts):
+        return facts.connected.verdict
     if facts.rule.virtual_mixing == "own":
         return Verdict("refuted", "nobody listens to anybody (W = I), so W does not mix")
     fewest = facts.mixing.matrix.shape[0] - (int(facts.question.most.max()) if facts.question.anywhere else 0)

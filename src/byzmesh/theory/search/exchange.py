@@ -129,5 +129,7 @@ def stuck_camps(exchange: Exchange) -> Floats | None:
     if len(models) == 0:
         return None
     after = exchange.apply(models, models[:, exchange.receivers])
-    stays = np.abs(after - models).max(axis=(1, 2)) <= 1e-12
+    weight = exchange.network.link_weight
+    lightest = weight[weight > 0.0].min(initial=1.0) if exchange.rule.uses_weights else 1.0  # so little is a move too
+    stays = np.abs(after - models).max(axis=(1, 2)) <= 1e-12 * lightest
     return None if not stays.any() else np.asarray(models[stays][0, :, 0])
