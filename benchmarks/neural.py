@@ -92,11 +92,11 @@ def shares(threads: int) -> None:
     )  # fmt: skip
     with limit_threads(threads):
         run.step()
-        forged = forge("sign-flipping", run.network, run.half)
+        delivery = run.exchange.deliver(forge("sign-flipping", run.network, run.half), run.half)
         whole = least({"round": run.step}, 8)["round"]
 
         def aggregation() -> None:
-            run.rule.apply(run.exchange.inbox(run.rule, run.half, forged, f=run.bound, round=FIRST), run.rule_state)
+            run.rule.apply(run.exchange.inbox(run.rule, run.half, delivery, f=run.bound, round=FIRST), run.rule_state)
 
         part = least({"aggregation": aggregation}, 8)["aggregation"]
     print(f"CNN with D = {run.task.dimension:,}, batch 32, IOS: round {whole:.0f} ms, aggregation {part:.1f} ms "

@@ -30,6 +30,7 @@ FLOOR = {
     "simd_networks",
     "source",
     "sparse",
+    "sums",
     "types",
 }
 GROUND = {"networks", "rules", "attacks", "problems"}

@@ -20,13 +20,16 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
+_NUMBER = (int, float, np.integer, np.floating)
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number (a bool is not; NaN and infinity are).
 
     >>> is_number(0.5), is_number(3), is_number(True), is_number("1")
     (True, True, False, False)
     """
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return isinstance(value, _NUMBER) and not isinstance(value, bool)
 
 
 def require(condition: bool, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
-from byzmesh.peers.identity import keygen, load_public
+from byzmesh.peers.identity import keygen, load_keys, load_public
 from byzmesh.peers.network_file import NetworkFile, load_network, save_network
+from byzmesh.peers.node import Node
 from byzmesh.peers.plan import addresses, plan_network
 from byzmesh.peers.rounds import APART, Patience, Rounds
 from byzmesh.sweeps.build import build
+from tests.peers.networks import LONG, free_ports
 from tests.peers.worlds import PATIENT, Nodes, train
 
 PEERS, ROUNDS = 7, 12
@@ -49,10 +52,10 @@ def config(process: Any, **more: Any) -> dict[str, Any]:
     return resolve({**run, "rounds": ROUNDS, "dtype": "float64", "local": local, "process": process, **more})
 
 
-def planned(run: dict[str, Any], keys: Path, folder: Path, **more: Any) -> NetworkFile:
-    timeouts = {**PATIENT, "linger": 0.1}
+def planned(run: dict[str, Any], keys: Path, folder: Path, linger: float = 0.1, **more: Any) -> NetworkFile:
+    timeouts = {**PATIENT, "linger": linger}
     network = Network.from_spec(run["network"])
-    where = addresses("127.0.0.1:7000", PEERS)
+    where = more.pop("where", addresses("127.0.0.1:7000", PEERS))
     file = plan_network(run, network, where, load_public(keys), folder, timeouts=timeouts, **more)
     return load_network(save_network(file, folder / "network.yaml"))
 
@@ -77,6 +80,44 @@ def test_peers_train_as_the_simulator_does(keys: Path, tmp_path: Path, name: str
     assert np.abs(simulated - still).max() > 1e-3, "the process matters"
     if name == "one-peer-exponential":
         assert max(most) <= 3 + 1, "three rounds ahead and one more"
+
+
+def test_real_peers_that_connect_on_demand_train_as_the_simulator_does(keys: Path, tmp_path: Path) -> None:
+    """Real sockets: every peer listens to those due in three rounds and to one more, and waits for all of them."""
+    run = config({"name": "random-pull", "s": 1}, f=0, evaluate_every=1)
+    where = {peer: f"127.0.0.1:{port}" for peer, port in enumerate(free_ports(PEERS))}
+    file = planned(run, keys, tmp_path, linger=LONG, open_links=1, where=where)
+    open_links: list[int] = []
+    ended = threading.Event()
+    last: set[int] = set()
+    nodes: list[Node] = []
+
+    def log_of(me: int) -> Any:
+        def log(event: str, **facts: Any) -> None:
+            if event == "evaluated":
+                open_links.append(len(nodes[me].peer.transport.connected))
+                if facts["round"] == ROUNDS:
+                    last.add(me)
+                if len(last) == PEERS:
+                    ended.set()
+
+        return log
+
+    for me in range(PEERS):
+        secret = load_keys(keys / f"peer{me}.key")
+        nodes.append(Node(file, me, secret, out=tmp_path / "out", log=log_of(me)))
+    threads = [threading.Thread(target=node.run, daemon=True) for node in nodes]
+    for thread in threads:
+        thread.start()
+    came = ended.wait(LONG)
+    for node in nodes:
+        node.stop = True  # until then all serve the slowest
+    for thread in threads:
+        thread.join(LONG)
+    assert came and [node.peer.round for node in nodes] == [ROUNDS] * PEERS
+    assert 0 < max(open_links) <= 3 + 1 < PEERS - 1
+    models = np.concatenate([node.model for node in nodes])
+    np.testing.assert_allclose(models, build(run).run().models, rtol=1e-9, atol=1e-10)
 
 
 def test_peers_of_a_directed_network_train_as_the_simulator_does(keys: Path, tmp_path: Path) -> None:

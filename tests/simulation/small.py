@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import byzmesh as bm
+
 
 def write_data(folder: Path) -> Path:
     """Four noisy classes in eight dimensions: 400 training and 80 test samples."""
@@ -32,3 +34,25 @@ def config(data: Path, **more: Any) -> dict[str, Any]:
         "step": 0.1,
     }
     return {**base, **more}
+
+
+def equal_when_resumed(given: dict[str, Any], path: Path, *, evaluated: int, more: int) -> None:
+    """A run that stops so many rounds after an evaluation and goes on from its checkpoint equals one that does not."""
+    whole = bm.simulate(**given)
+    first = bm.prepare(**given)
+    for record in first:
+        if record["round"] == evaluated:
+            break
+    for _ in range(more):
+        first.step()
+    first.save(path)
+    second = bm.prepare(**given)
+    second.restore(path)
+    rest = second.run()
+    assert rest.models.tobytes() == whole.models.tobytes()
+    for name, values in whole.metrics.items():
+        assert rest.metrics[name].tobytes() == values.tobytes()
+    if whole.edges is not None:
+        assert rest.edges is not None
+        np.testing.assert_array_equal(rest.edges.counts, whole.edges.counts)
+        assert rest.edges.trust.tobytes() == whole.edges.trust.tobytes()

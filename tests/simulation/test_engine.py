@@ -13,8 +13,8 @@ from byzmesh.attacks.base import attacks
 from byzmesh.errors import DataError, InfeasibleBound
 from byzmesh.rules.base import rules
 from tests.rules.cases import VARIANTS
-from tests.rules.oracles import ORACLES
-from tests.simulation.small import config, write_data
+from tests.simulation.loops import plain_loops
+from tests.simulation.small import config, equal_when_resumed, write_data
 
 FAULTS = {"nan", "infinity", "silent"}
 ATTACKS = [
@@ -35,54 +35,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spread_out(data: Path) -> dict[str, Any]:
     """The problem with different initial models, so that rules have something to decide."""
     return {"name": "softmax", "dataset": str(data), "batch": 8, "init": "normal"}
-
-
-def plain_loops(raw: dict[str, Any], rounds: int) -> np.ndarray:
-    """Algorithm 1, worker by worker and neighbour by neighbour."""
-    simulation = bm.prepare(**raw)
-    task, network = simulation.task, simulation.network
-    name, options = simulation.rule.name, dict(simulation.rule.options)
-    attack = simulation.attack
-    state = attack.init(simulation.scene)
-    models = [task.initial()[row].copy() for row in range(len(network.honest))]
-    memory = [np.zeros_like(model) for model in models]
-    row_of = {int(worker): row for row, worker in enumerate(network.honest)}
-    bounds = network.bounds(simulation.f)
-    for k in range(rounds):
-        step = simulation.schedule(k)
-        decay = simulation.local.decay
-        half = []
-        for row, model in enumerate(models):
-            gradient = task.gradients(model[None], k, rows=np.array([row]))[0]
-            half.append((1.0 - step * decay) * model - step * gradient)
-        sent = np.array(models if simulation.rule.sends == "start" else half)
-        forged, state = attack.forge(
-            bm.View(models=sent, scene=simulation.scene, round=bm.Round(number=k, seed=simulation.seed)), state
-        )
-        fresh = []
-        for worker, row in row_of.items():
-            received, weights = [], [network.mixing[worker, worker]]
-            for other in network.neighbours(worker):
-                received.append(sent[row_of[int(other)]] if int(other) in row_of else forged[int(other), worker])
-                weights.append(network.mixing[worker, other])
-            extra: dict[str, Any] = {}
-            if name == "DRSA":
-                extra = {"step": step} | ({"previous": models[row]} if options["at"] == "start" else {})
-            if name == "SimRew":
-                extra = {"previous": models[row]}
-            if name == "CC" and options["centre"] == "memory":
-                extra = {"memory": memory[row]}
-            if name == "BALANCE":
-                extra = {"progress": k / rounds}
-            if name == "ByRDiE":
-                extra = {"previous": models[row], "number": k}
-            if name in ("UBAR", "Zeno"):
-                extra = {"loss": lambda v, row=row: float(task.losses(v[None, None], k, np.array([row]))[0, 0])}
-            fresh.append(
-                ORACLES[name](half[row], np.array(received), np.array(weights), int(bounds[row]), **extra, **options)
-            )
-        memory = models = fresh
-    return np.array(models)
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)
@@ -154,24 +106,7 @@ STATEFUL = [
 @pytest.mark.parametrize("change", STATEFUL, ids=str)
 def test_a_resumed_run_equals_an_uninterrupted_one(data: Path, tmp_path: Path, change: dict[str, Any]) -> None:
     raw = config(data, **change)
-    whole = bm.simulate(**raw)
-    first = bm.prepare(**raw)
-    for record in first:
-        if record["round"] == 4.0:
-            break
-    for _ in range(3):
-        first.step()
-    first.save(tmp_path / "run")
-    second = bm.prepare(**raw)
-    second.restore(tmp_path / "run")
-    rest = second.run()
-    assert rest.models.tobytes() == whole.models.tobytes()
-    for name, values in whole.metrics.items():
-        assert rest.metrics[name].tobytes() == values.tobytes()
-    if whole.edges is not None:
-        assert rest.edges is not None
-        np.testing.assert_array_equal(rest.edges.cut, whole.edges.cut)
-        assert rest.edges.trust.tobytes() == whole.edges.trust.tobytes()
+    equal_when_resumed(raw, tmp_path / "run", evaluated=4, more=3)
 
 
 def test_a_checkpoint_of_another_config_is_refused(data: Path, tmp_path: Path) -> None:

@@ -33,29 +33,43 @@ REMEMBERING = {"name": "cc", "centre": "memory"}
 
 def simulation(rule: Any, attack: str, dtype: str, network: Any, **more: Any) -> Simulation:
     problem = {"name": "quadratic", "dimension": 70, "targets": "normal", "init": "normal"}
-    return bm.prepare(
-        network=network, problem=problem, rule=rule, attack=attack, dtype=dtype, rounds=ROUNDS, f=1, seed=3, **more
-    )
+    given = {"network": network, "problem": problem, "rule": rule, "attack": attack, "dtype": dtype, "f": 1, **more}
+    return bm.prepare(rounds=ROUNDS, seed=3, **given)
 
 
 def network(seed: int) -> dict[str, Any]:
     return {"name": "erdos-renyi", "n": 11, "p": 0.75, "seed": seed, "byzantine": [2, 5]}
 
 
-def compare(one: Simulation, other: Simulation) -> None:
-    """Both run to the end; the second without what was prepared."""
-    assert one.prepared is not None
-    other.prepared = None
+def whole_rounds(run: Simulation) -> Simulation:
+    """The run, from now on with every round by `Rule.apply`."""
+    run._prepared_round = lambda round: None  # type: ignore[method-assign]
+    return run
+
+
+def compare(one: Simulation, other: Simulation) -> int:
+    """Both run to the end, the second by `Rule.apply` alone; how many rounds of the first were not left to it."""
+    whole_rounds(other)
+    left: list[int] = []
+    usual = one._whole_round
+
+    def noted(round: bm.Round) -> Any:
+        left.append(round.number)
+        return usual(round)
+
+    one._whole_round = noted  # type: ignore[method-assign]
     for _ in range(ROUNDS):
         assert one.step() == other.step()
         np.testing.assert_array_equal(one.models, other.models)
         np.testing.assert_array_equal(one.last[1], other.last[1])
+        for name, values in other.local_round.states().items():
+            np.testing.assert_array_equal(one.local_round.states()[name], values, err_msg=name)
     assert one.round == other.round == ROUNDS
     assert (one.counts is None) == (other.counts is None) == one.rule.coordinatewise
-    if one.counts is None or other.counts is None:
-        return
-    for name, counted in one.counts.arrays().items():
-        np.testing.assert_array_equal(counted, other.counts.arrays()[name], err_msg=name)
+    if one.counts is not None and other.counts is not None:
+        for name, counted in one.counts.arrays().items():
+            np.testing.assert_array_equal(counted, other.counts.arrays()[name], err_msg=name)
+    return ROUNDS - len(left)
 
 
 def test_there_is_something_to_compare() -> None:
@@ -67,7 +81,34 @@ def test_there_is_something_to_compare() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_prepared_rounds_are_rounds(rule: Any, dtype: str) -> None:
     for seed, attack in enumerate([*FIXED, "none"]):
-        compare(*(simulation(rule, attack, dtype, network(seed)) for _ in range(2)))
+        runs = [simulation(rule, attack, dtype, network(seed)) for _ in range(2)]
+        assert runs[0].prepared is not None and compare(*runs) == ROUNDS
+
+
+LOSSY: list[Any] = [{"name": "link-loss", "p": 0.3}, {"name": "sleep", "p": 0.2}]
+LATE: list[Any] = [{"name": "responders", "f": 2}, {"name": "late", "p": 0.4, "s": 2}]
+
+
+@pytest.mark.parametrize("rule", [*CHOSEN, REMEMBERING], ids=str)
+def test_prepared_rounds_of_changing_networks_are_rounds(rule: Any) -> None:
+    """Losses, sleepers, old messages, graphs that come again; lies that are combinations, or vectors of their own."""
+    rounds = 0
+    for seed, (process, attack) in enumerate(
+        [
+            (LOSSY, "isolation"),
+            (LOSSY, "gaussian"),
+            (LATE, "sign-flipping"),
+            (LATE, "gaussian"),
+            ("one-peer-exponential", "dissensus"),
+            ({"name": "sleep", "p": 0.1}, "ipm"),
+            ({"name": "sleep", "p": 0.3}, "feigned-sleep"),
+        ]
+    ):
+        dtype = ("float32", "float64")[seed % 2]
+        rounds += compare(
+            *(simulation(rule, attack, dtype, network(seed), process=process, f="exact") for _ in range(2))
+        )
+    assert rounds > 3 * ROUNDS
 
 
 def test_momentum_label_flipping_and_data_are_no_obstacle() -> None:
@@ -90,7 +131,7 @@ def test_rules_that_do_more_than_they_declare_are_not_prepared(rule: Any) -> Non
 @pytest.mark.parametrize("size", [1e17, 1e25, np.nan])
 def test_huge_and_lost_models_are_left_to_the_rule(rule: Any, size: float) -> None:
     runs = [simulation(rule, "ipm", "float32", network(0), step=1e-30) for _ in range(2)]
-    runs[1].prepared = None
+    whole_rounds(runs[1])
     for run in runs:
         run.models = run.models.copy()
         run.models[1, 3] = size
@@ -101,7 +142,7 @@ def test_huge_and_lost_models_are_left_to_the_rule(rule: Any, size: float) -> No
 
 def test_a_model_far_from_the_others_is_left_to_the_rule() -> None:
     runs = [simulation("ios", "ipm", "float64", network(0)) for _ in range(2)]
-    runs[1].prepared = None
+    whole_rounds(runs[1])
     for run in runs:
         run.models = run.models.copy()
         run.models[0] *= 1e6

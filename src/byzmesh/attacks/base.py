@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from byzmesh.compiled import exact
 from byzmesh.entries import as_call
 from byzmesh.errors import ConfigError
 from byzmesh.registry import Registry
@@ -215,9 +216,18 @@ def forged_by(attack: Attack, view: View, state: State) -> tuple[Forged, State]:
                 f"attack {attack.name}: index and coefficient of a combination must have the same shape (Q, J), "
                 f"got {shape} and {forged.combination.coefficient.shape}"
             )
-    if pairs and not 0 <= forged.row.min() <= forged.row.max() < shape[0]:
+    if not _within(forged.row, shape[0]):
         raise ConfigError(f"attack {attack.name}: rows must be from 0 to {shape[0] - 1}, got {int(forged.row.max())}")
     return forged, after
+
+
+@exact
+def _within(rows: Any, messages: Any) -> bool:
+    """Whether every row is one of so many messages."""
+    outside = 0
+    for row in rows:
+        outside += row < 0 or row >= messages
+    return outside == 0
 
 
 attacks: Registry[Attack] = Registry("attack", "byzmesh.attacks", ("byzmesh.attacks",), Attack)

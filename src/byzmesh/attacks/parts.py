@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Combination, Forged, Scene, View
+from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
+from byzmesh.sums import MOST, row_sum
 from byzmesh.types import Floats, Integers
 
 BLOCK = 512
@@ -56,8 +58,9 @@ def frozen(models: Any) -> Any:
 
 def holdings(scene: Scene) -> Integers:
     """(V, 1 + J) rows of each victim's honest inbox: itself, then its honest neighbours, padded with itself."""
-    own = scene.victims[:, None]
-    return np.concatenate([own, np.where(scene.neighbour >= 0, scene.neighbour, own)], axis=1)
+    rows = np.empty((len(scene.victims), 1 + scene.neighbour.shape[1]), np.int64)
+    _hold(scene.victims, scene.neighbour, rows)
+    return rows
 
 
 def heard(scene: Scene) -> tuple[Integers, Integers]:
@@ -91,6 +94,10 @@ def mean_of_holdings(scene: Scene, mean: str, own: bool) -> Floats:
     weighted: sum_m w'_nm x_m / sum_m w'_nm; plain: equal weights. If the weights sum to 0 the mean is plain, and
     without honest neighbours it is the victim's own model.
     """
+    if scene.neighbour.shape[1] < MOST:
+        out = np.empty((len(scene.victims), 1 + scene.neighbour.shape[1]))
+        _mean(scene.neighbour, scene.own_weight, scene.weight, own, mean == "weighted", out)
+        return out
     counts = np.concatenate([np.full((len(scene.victims), 1), own), scene.neighbour >= 0], axis=1).astype(np.float64)
     counts[:, 0] = np.where(counts.sum(axis=1) == 0.0, 1.0, counts[:, 0])
     if mean == "weighted":
@@ -98,6 +105,36 @@ def mean_of_holdings(scene: Scene, mean: str, own: bool) -> Floats:
         counts = np.where(weight.sum(axis=1, keepdims=True) > 0.0, weight, counts)
     coefficient: Floats = counts / counts.sum(axis=1, keepdims=True)
     return coefficient
+
+
+@exact
+def _hold(victims: Any, neighbour: Any, rows: Any) -> None:
+    for victim in range(len(victims)):
+        rows[victim, 0] = victims[victim]
+        for place in range(neighbour.shape[1]):
+            row = neighbour[victim, place]
+            rows[victim, place + 1] = row if row >= 0 else victims[victim]
+
+
+@exact
+def _mean(neighbour: Any, own_weight: Any, weight: Any, own: bool, weighted: bool, out: Any) -> None:
+    """`mean_of_holdings` for up to `MOST` columns, in the same order of sums."""
+    for victim in range(out.shape[0]):
+        alone = not own
+        out[victim, 0] = own_weight[victim] if own else 0.0
+        for place in range(neighbour.shape[1]):
+            heard = neighbour[victim, place] >= 0
+            alone = alone and not heard
+            out[victim, place + 1] = weight[victim, place] if heard else 0.0
+        if alone:
+            out[victim, 0] = own_weight[victim]
+        if not (weighted and row_sum(out[victim]) > 0.0):
+            out[victim, 0] = 1.0 if own or alone else 0.0
+            for place in range(neighbour.shape[1]):
+                out[victim, place + 1] = 1.0 if neighbour[victim, place] >= 0 else 0.0
+        total = row_sum(out[victim])
+        for place in range(out.shape[1]):
+            out[victim, place] /= total
 
 
 def against(scene: Scene, weight: Floats, lie: Floats, attack: str, way_out: str) -> Floats:

@@ -12,7 +12,7 @@ kept: an array, a number, or the states of other attacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,17 @@ class States(tuple[Any, ...]):
     """The states of several attacks."""
 
     __slots__ = ()
+
+
+def renewed(state: Any, init: Callable[[], Any]) -> Any:
+    """The state for a graph that has changed: `init` plans anew, memories are kept.
+
+    >>> renewed(Split("plan", 7), lambda: Split("new plan", 0)), renewed("plan", lambda: "new plan"), renewed(3, dict)
+    (Split(plan='new plan', memory=7), 'new plan', 3)
+    """
+    if isinstance(state, (Split, States, dict)):
+        return with_memories(init(), dict(memories(state, "")), "")
+    return state if remembers(state) else init()
 
 
 def remembers(state: Any) -> bool:

@@ -14,10 +14,11 @@ from byzmesh.checks import fraction, whole
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.heaviest import most_within
 from byzmesh.round import FIRST, Round
+from byzmesh.rules.arrivals import Arrivals
 from byzmesh.rules.base import Rule, normalised, rules
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import peaks
-from byzmesh.rules.inbox import FARTHEST, make_inbox
+from byzmesh.rules.inbox import FARTHEST, make_inbox, own_slots
 from byzmesh.rules.interop import Bridge
 from byzmesh.rules.prepared import Prepared, prepare
 from byzmesh.types import Booleans, Floats, Integers
@@ -221,16 +222,19 @@ def _prepare(rule: Rule, weight: Floats, f: int, own: Any) -> Prepared | None:
         return None
     if rule.feasible is not None and f > min(rule.largest_f(neighbours), max(0, rule.feasible.resisted(neighbours))):
         return None
-    nothing = np.zeros((neighbours + 1, 1), own.dtype)
-    inbox = make_inbox(
-        rule,
-        nothing[:1],
+    if rule.init(np.zeros((1, 1), own.dtype)) is not None:
+        return None
+    arrivals = Arrivals(
+        own=1,
+        messages=neighbours,
+        index=own_slots(*weight.shape),
         weight=weight,
+        present=np.ones(weight.shape, bool),
         f=np.array([f], np.int64),
         receiver=np.zeros(1, np.int64),
-        messages=nothing[1:],
+        dtype=own.dtype,
     )
-    return None if rule.init(nothing[:1]) is not None else prepare(rule, inbox, own.shape[1], FARTHEST)
+    return prepare(rule, arrivals, own.shape[1], FARTHEST)
 
 
 def _messages(bridge: Bridge, received: Any, dimension: int) -> tuple[Any, Booleans]:

@@ -23,10 +23,11 @@ from byzmesh.compiled import exact
 from byzmesh.entries import as_call
 from byzmesh.registry import Registry
 from byzmesh.round import FIRST, Round
+from byzmesh.rules.arrivals import Arrivals
 from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import Pool
-from byzmesh.rules.gram.slots import MOST, row_sum
+from byzmesh.sums import MOST, row_sum
 from byzmesh.types import Booleans, Floats, Integers
 
 State = Any
@@ -280,7 +281,7 @@ class Rule:
         return UNBOUNDED if self.feasible is None else self.feasible.largest(neighbours)
 
 
-def settle(inbox: Inbox, feasible: Feasible | None) -> tuple[Integers, Booleans]:
+def settle(inbox: Inbox | Arrivals, feasible: Feasible | None) -> tuple[Integers, Booleans]:
     """Reduce f to fit what arrived: (f (R,), kept (R,)), kept where the rule's condition fails even then.
 
     Feasibility was checked once on the configured neighbourhood; silent liars must not stop an honest worker.

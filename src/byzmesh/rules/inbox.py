@@ -47,7 +47,7 @@ def make_inbox(
     weight       (R, K) mixing weights as if every message arrived, own first
     f, receiver  (R,) bound on the lying neighbours, and ids
     b            (R,) bound on their weight; None: f alone
-    messages     (Q, D) what arrived, or `combination` of what the receivers send (see `Pool`)
+    messages     (Q, D) what arrived, after `combination` of what the receivers send (see `Pool`)
     index        (R, K) row of the pool in each slot; None: every receiver has its own d messages, Q = R d
     expected     (R, K) the slots that are not padding; None: all
     present      (R, K) the slots whose message arrived; None: all that are expected
@@ -116,10 +116,12 @@ def within_reach(pool: Pool, index: Integers) -> tuple[Pool, Integers]:
         index = index.copy()
         index[:, 1:] += own
         return Pool(pool.own, pool.rows() * from_host(factor[:, None], pool.own)), index
-    if pool.combination is not None:
-        rows, coefficient = pool.combination
-        return Pool(pool.own, None, (rows, coefficient * factor[own:, None])), index
-    return Pool(pool.own, pool.messages * from_host(factor[own:, None], pool.own)), index
+    messages, combination, dense = pool.messages, pool.combination, own + pool.combined
+    if combination is not None:
+        combination = combination[0], combination[1] * factor[own:dense, None]
+    if messages is not None:
+        messages = messages * from_host(factor[dense:, None], pool.own)
+    return Pool(pool.own, messages, combination), index
 
 
 def sent_by(rule: Rule, half: Any, previous: Any) -> Any:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byzmesh.compiled import exact
 from byzmesh.simulation.exchange import Exchange
-from byzmesh.types import Floats, Integers
+from byzmesh.types import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,7 @@ class Edges:
     cut: Integers
     rounds: Integers
     trust: Floats
-    lying: npt.NDArray[np.bool_]
+    lying: Booleans
 
     @property
     def counts(self) -> Integers:
@@ -44,48 +43,81 @@ class Edges:
         return float(self.cut[honest].sum() / came) if came else 0.0
 
 
-@exact
-def _add(coefficient: Any, present: Any, trust: Any, cut: Any, came: Any) -> None:
-    for receiver in range(coefficient.shape[0]):
-        for slot in range(coefficient.shape[1]):
-            if present[receiver, slot]:
-                came[receiver, slot] += 1
-                trust[receiver, slot] += coefficient[receiver, slot]
-                if coefficient[receiver, slot] == 0.0:
-                    cut[receiver, slot] += 1
-
-
-class EdgeCounts:
-    """Running sums (R, K) over the slots of an exchange."""
+class _Sums:
+    """Running sums (R, C) over the rounds, from zero or from the arrays of a checkpoint."""
 
     def __init__(
-        self, exchange: Exchange, trust: Floats | None = None, cut: Integers | None = None, came: Integers | None = None
+        self,
+        shape: tuple[int, ...],
+        trust: Floats | None = None,
+        cut: Integers | None = None,
+        came: Integers | None = None,
     ) -> None:
-        shape = exchange.sender.shape
-        self.exchange = exchange
         self.trust = np.zeros(shape) if trust is None else trust
         self.cut = np.zeros(shape, np.int64) if cut is None else cut
         self.came = np.zeros(shape, np.int64) if came is None else came
-
-    def add(self, coefficient: Floats, present: Any) -> None:
-        """Count one round."""
-        _add(coefficient, present, self.trust, self.cut, self.came)
 
     def arrays(self) -> dict[str, Any]:
         """The arrays for a checkpoint."""
         return {"trust": self.trust, "cut": self.cut, "came": self.came}
 
+    def _edges(self, receiver: Integers, row: Integers, column: Integers, sender: Integers, liars: Integers) -> Edges:
+        came = self.came[row, column]
+        return Edges(
+            sender=sender,
+            receiver=receiver[row],
+            cut=self.cut[row, column],
+            rounds=came,
+            trust=self.trust[row, column] / np.maximum(came, 1),
+            lying=np.isin(sender, liars),
+        )
+
+
+class EdgeCounts(_Sums):
+    """Running sums over the slots of an exchange that is the same in every round."""
+
+    def __init__(self, exchange: Exchange, **counted: Any) -> None:
+        super().__init__(exchange.sender.shape, **counted)
+        self._exchange = exchange
+        self._slot = np.tile(np.arange(exchange.sender.shape[1]), (len(exchange.sender), 1))
+
+    def add(self, coefficient: Floats, present: Booleans, exchange: Exchange) -> None:
+        """Count one round."""
+        _add(coefficient, present, self._slot, self.trust, self.cut, self.came)
+
     def edges(self, byzantine: Integers) -> Edges:
         """The sums per edge; own slots and label-flipping receivers are left out."""
-        exchange = self.exchange
+        exchange = self._exchange
         row, slot = np.nonzero(exchange.valid & ~np.isin(exchange.receiver, byzantine)[:, None])
         row, slot = row[slot > 0], slot[slot > 0]
-        came = self.came[row, slot]
-        return Edges(
-            sender=exchange.sender[row, slot],
-            receiver=exchange.receiver[row],
-            cut=self.cut[row, slot],
-            rounds=came,
-            trust=self.trust[row, slot] / np.maximum(came, 1),
-            lying=np.isin(exchange.sender[row, slot], byzantine),
-        )
+        return self._edges(exchange.receiver, row, slot, exchange.sender[row, slot], byzantine)
+
+
+class PairCounts(_Sums):
+    """Running sums over pairs (R, n), for networks in which a worker may hear anybody."""
+
+    def __init__(self, receiver: Integers, n: int, **counted: Any) -> None:
+        super().__init__((len(receiver), n), **counted)
+        self._receiver = receiver
+
+    def add(self, coefficient: Floats, present: Booleans, exchange: Exchange) -> None:
+        """Count one round."""
+        _add(coefficient, present, exchange.sender, self.trust, self.cut, self.came)
+
+    def edges(self, byzantine: Integers) -> Edges:
+        """The sums per pair of which a message arrived; receivers that lie are left out."""
+        row, sender = np.nonzero((self.came > 0) & ~np.isin(self._receiver, byzantine)[:, None])
+        return self._edges(self._receiver, row, sender, sender, byzantine)
+
+
+@exact
+def _add(coefficient: Any, present: Any, column: Any, trust: Any, cut: Any, came: Any) -> None:
+    """Add slots to the columns they belong to; a receiver's own slot does not count."""
+    for receiver in range(present.shape[0]):
+        for slot in range(1, present.shape[1]):
+            if present[receiver, slot]:
+                place = column[receiver, slot]
+                came[receiver, place] += 1
+                trust[receiver, place] += coefficient[receiver, slot]
+                if coefficient[receiver, slot] == 0.0:
+                    cut[receiver, place] += 1

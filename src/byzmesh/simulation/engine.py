@@ -21,7 +21,7 @@ import numpy as np
 
 from byzmesh.attacks.base import Attack, Forged, State, Weigh, forged_by, no_wrong_model
 from byzmesh.attacks.scene import make_view
-from byzmesh.attacks.state import memories, remembers, with_memories
+from byzmesh.attacks.state import renewed
 from byzmesh.checks import whole
 from byzmesh.compiled import computing_time, keep_memory, limit_threads
 from byzmesh.errors import ConfigError, NoLiars, UnknownName, nearest
@@ -35,11 +35,14 @@ from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.inbox import sent_by
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.rules.prepared import Prepared, prepare
-from byzmesh.simulation.edges import EdgeCounts, Edges
-from byzmesh.simulation.exchange import Exchange, scene_of
-from byzmesh.simulation.live import NOBODY, Live, LiveCounts
+from byzmesh.simulation.edges import EdgeCounts, Edges, PairCounts
+from byzmesh.simulation.exchange import Delivery, Exchange, scene_of
+from byzmesh.simulation.live import NOBODY, Live
+from byzmesh.simulation.live_exchange import LiveExchange
+from byzmesh.simulation.live_scene import Stage
 from byzmesh.simulation.saving import restore, save
 from byzmesh.simulation.trials import trials
+from byzmesh.sparse import DENSE
 from byzmesh.training.evaluation import Evaluation, Setting
 from byzmesh.training.final import mean_of_last
 from byzmesh.training.local import LocalOptions
@@ -49,6 +52,8 @@ from byzmesh.training.schedules import Schedule
 from byzmesh.types import Integers
 
 FINISHED, DIVERGED, RUNNING = "finished", "diverged", "running"
+_Found = tuple[Any, Any, Any, Any]
+"""The outcome of a round: models, coefficients or None, which slots counted, the rule's next state."""
 LOST = 1e20
 """An honest model with a larger entry has diverged; messages end at 1e30, so that not every lost model overflows."""
 
@@ -161,11 +166,10 @@ class Simulation:
         self.setting = Setting(network=self.network, rule=self.rule, bound=bound)
         self.exchange: Exchange = Exchange(acting)
         self.scene = replace(scene_of(self.network), wrong_model=self.wrong_model)
-        self.live = (
-            Live(self.process, self.network, acting, self.rule, self.f, self.rounds, self.seed)
-            if self.process
-            else None
-        )
+        self.live: Live | None = None
+        if self.process:
+            stage = Stage(self.network, acting, self.wrong_model)
+            self.live = Live(self.process, stage, self.rule, self.f, self.rounds, self.seed)
         self.local_round = LocalRound(self.task, self.task_row, self.schedule, self.local, self.seed)
         self.start()
 
@@ -180,6 +184,7 @@ class Simulation:
         self.models = first[self.task_row] if self.attack.poisons_data or len(first) > len(self.task_row) else first
         self.local_round.start(self.models)
         self._former: Any = None
+        self._delivery: Delivery | None = None
         self.round = 0
         self.status = RUNNING
         self.seconds = 0.0
@@ -187,9 +192,9 @@ class Simulation:
         self.attack_state = None if self.attack.poisons_data or self.live else self.attack.init(self.scene)
         self.trials = None if self.live else self._trials()
         self.prepared = None if self.live else self._prepare()
-        self.counts: EdgeCounts | LiveCounts | None = None
+        self.counts: EdgeCounts | PairCounts | None = None
         if self.live:
-            self.live.past = []
+            self.live.past.sent = []
         self.series: dict[str, list[float]] = {}
         self.per_worker: dict[str, list[Any]] = {}
         self.last: tuple[Any, Any] = (None, None)
@@ -203,32 +208,52 @@ class Simulation:
         asleep = self._meet(self.live, k) if self.live else NOBODY
         self.half = self.local_round.half_steps(self.models, k, asleep)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
-        if self.prepared is not None:
-            peak = peaks(self.half) if self.local_round.peak is None else self.local_round.peak
-            found = self.prepared.apply(self.half, peak, round, self.rule_state)
-            if found is not None:
-                agreed, coefficients, self.rule_state = found
-                self.models = self.local_round.outer(self.models, agreed)
-                self._count(self.half, coefficients, self.prepared.present)
-                return True
-        inbox = replace(self._inbox(self._forge(round) if self._lies else None, round), out=self._spare())
-        pool = inbox.pool
-        if not pool.top <= LOST and not (pool.peak[: len(pool.own)] <= LOST).all():
+        found = self._prepared_round(round) or self._whole_round(round)
+        if found is None:
             self.status = DIVERGED
             return False
-        before, state = self.models, self.rule_state
-        outcome, self.rule_state = self.rule.apply(inbox, self.rule_state)
-        self.models = self.local_round.outer(before, self.local_round.apart(outcome.models), asleep)
+        agreed, coefficients, present, state = found
+        before = self.models
+        self.models = self.local_round.outer(before, agreed, asleep)
         if self.live:
             self.live.remember(self.half, before)
         if len(asleep):
-            if hasattr(self.rule_state, "shape"):  # a row per receiver, perhaps the models themselves
-                self.rule_state = from_host(to_host(self.rule_state).copy(), self.rule_state)
-                self.rule_state[asleep] = state[asleep]
+            if hasattr(state, "shape"):  # a row per receiver, perhaps the models themselves
+                state = from_host(to_host(state).copy(), state)
+                state[asleep] = self.rule_state[asleep]
             self.models[asleep] = before[asleep]
-        self._former = before
-        self._count(pool.own, outcome.coefficients, inbox.present)
+        self.rule_state = state
+        self._count(self.half if self.rule.sends == "half" else before, coefficients, present)
         return True
+
+    def _prepared_round(self, round: Round) -> _Found | None:
+        """The outcome of a usual round; None: `_whole_round` decides."""
+        prepared, messages, self._delivery = self.prepared, None, None
+        if prepared is None:
+            self._delivery = self._deliver(round)
+            messages = self._delivery.messages
+            if not self._may_prepare or (messages is not None and messages.dtype != self.half.dtype):
+                return None
+            arrivals = self.exchange.arrivals(self._delivery, self.half, self.bound, self.weight_bound)
+            prepared = prepare(self.rule, arrivals, self.models.shape[1], LOST)
+            if isinstance(self.exchange, LiveExchange) and messages is None and (self.attack.fixed or not self._lies):
+                self.exchange.prepared = prepared
+        if prepared is None:
+            return None
+        peak = peaks(self.half) if self.local_round.peak is None else self.local_round.peak
+        found = prepared.apply(self.half, peak, round, self.rule_state, messages)
+        return None if found is None else (found[0], found[1], prepared.present, found[2])
+
+    def _whole_round(self, round: Round) -> _Found | None:
+        """The outcome of any round; None if an honest model is beyond `LOST`."""
+        delivery = self._deliver(round) if self._delivery is None else self._delivery
+        inbox = replace(self._inbox(delivery, round), out=self._spare())
+        pool = inbox.pool
+        if not pool.top <= LOST and not (pool.peak[: len(pool.own)] <= LOST).all():
+            return None
+        outcome, state = self.rule.apply(inbox, self.rule_state)
+        self._former = self.models
+        return self.local_round.apart(outcome.models), outcome.coefficients, inbox.present, state
 
     def _count(self, sent: Any, coefficients: Any, present: Any) -> None:
         """End a round in which the receivers gave these coefficients to what arrived."""
@@ -236,26 +261,28 @@ class Simulation:
         if coefficients is not None:
             if self.counts is None:
                 self.counts = self.start_counts()
-            if isinstance(self.counts, LiveCounts):
-                self.counts.add(coefficients, present, self.exchange.sender)
-            elif self.counts is not None:
-                self.counts.add(coefficients, present)
+            if self.counts is not None:
+                self.counts.add(coefficients, present, self.exchange)
         self.round += 1
 
-    def start_counts(self, **counted: Any) -> EdgeCounts | LiveCounts | None:
-        """Sums over the edges, from zero or from those of a checkpoint."""
-        return LiveCounts.start(self.live, **counted) if self.live else EdgeCounts(self.exchange, **counted)
+    def start_counts(self, **counted: Any) -> EdgeCounts | PairCounts | None:
+        """Sums over the edges, from zero or from those of a checkpoint; None: too many pairs to count."""
+        if not self.live:
+            return EdgeCounts(self.exchange, **counted)
+        return PairCounts(self.exchange.receiver, self.network.n, **counted) if self.network.n <= DENSE else None
 
     def _meet(self, live: Live, k: int) -> Integers:
         """Go to the links of a round; who sleeps in it. An attack's plan is made anew, what it remembers is kept."""
         exchange = self.exchange = live.meet(k)
-        self.bound = live.bound
-        if len(self.network.byzantine) and not self.attack.poisons_data:
-            self.scene = replace(exchange.scene, wrong_model=self.wrong_model)
-            if self._lies and not remembers(self.attack_state):
-                kept = dict(memories(self.attack_state, ""))
-                self.attack_state = with_memories(self.attack.init(self.scene), kept, "")
-            self.trials = self._trials() if self._lies else None
+        self.bound, self.prepared = live.bound, exchange.prepared
+        if exchange.lies:
+            scene = self.scene = exchange.scene
+            if exchange.plan is None:
+                self.attack_state = renewed(self.attack_state, lambda: self.attack.init(scene))
+                exchange.plan = self.attack_state if self.attack.fixed else None
+            else:
+                self.attack_state = exchange.plan
+            self.trials = self._trials()
         return live.asleep
 
     def _trials(self) -> Callable[[Round], Weigh] | None:
@@ -267,29 +294,36 @@ class Simulation:
     @property
     def _lies(self) -> bool:
         """Whether messages are forged."""
-        return len(self.scene.liar) > 0 and not self.attack.poisons_data
+        return self.exchange.lies > 0
 
     def _prepare(self) -> Prepared | None:
         """What is the same in every round, if the lies are; None: every round is new."""
-        if not isinstance(self.models, np.ndarray) or (self._lies and not self.attack.fixed):
+        if not self._may_prepare or (self._lies and not self.attack.fixed):
             return None
-        self.half, round = np.zeros_like(self.models[:, :1]), Round(total=self.rounds, seed=self.seed)
-        forged = self._forge(round) if self._lies else None
-        inbox = self.exchange.inbox(
-            self.rule, self.half, forged, f=self.bound, b=self.weight_bound, round=round, previous=self.half
-        )
-        return prepare(self.rule, inbox, self.models.shape[1], LOST)
+        self.half = np.zeros_like(self.models[:, :1])
+        delivery = self._deliver(Round(total=self.rounds, seed=self.seed))
+        arrivals = self.exchange.arrivals(delivery, self.half, self.bound, self.weight_bound)
+        return prepare(self.rule, arrivals, self.models.shape[1], LOST)
+
+    @property
+    def _may_prepare(self) -> bool:
+        """Whether a round may be computed from what is known before its vectors."""
+        return isinstance(self.models, np.ndarray) and self.rule.consists_of is not None
+
+    def _deliver(self, round: Round) -> Delivery:
+        """What arrives in a round, with its lies."""
+        return self.exchange.deliver(self._forge(round) if self._lies else None, self.half)
 
     def _spare(self) -> Any:
         """The memory of the models before this round's, unless somebody still holds them: fresh pages cost time."""
         return self._former if isinstance(self._former, np.ndarray) and getrefcount(self._former) == 2 else None
 
-    def _inbox(self, forged: Forged | None, round: Round) -> Inbox:
-        """The inboxes of the workers after their half steps, with these lies."""
+    def _inbox(self, delivery: Delivery, round: Round) -> Inbox:
+        """The inboxes of the workers after their half steps."""
         return self.exchange.inbox(
             self.rule,
             self.half,
-            forged,
+            delivery,
             f=self.bound,
             b=self.weight_bound,
             round=round,
@@ -317,7 +351,7 @@ class Simulation:
         def respond(messages: Any) -> Any:
             row = scene.place if len(messages) == len(scene.victims) else pairs
             forged = Forged(scene.liar, scene.victim, row, sent, rows=from_host(messages, sent))
-            outcome, _ = self.rule.apply(self._inbox(forged, round), self.rule_state)
+            outcome, _ = self.rule.apply(self._inbox(self.exchange.deliver(forged, self.half), round), self.rule_state)
             return to_host(outcome.models)
 
         return respond
@@ -330,7 +364,7 @@ class Simulation:
         ahead.models, ahead.round, ahead.status = self.models, self.round, RUNNING
         ahead.rule_state, ahead.attack_state = self.rule_state, state
         if self.live and ahead.live:
-            ahead.live.past = list(self.live.past)
+            ahead.live.past.sent = list(self.live.past.sent)
         ahead.local_round.start(ahead.models)
         ahead.local_round.resume({name: values.copy() for name, values in self.before.items()})
         for _ in range(rounds):  # past the end of the run too: a longer run must choose alike

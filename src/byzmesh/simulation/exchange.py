@@ -10,13 +10,15 @@ import numpy as np
 
 from byzmesh.attacks.base import Attack, Forged, Scene, attacks, forged_by
 from byzmesh.attacks.scene import make_scene, make_view
+from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, fiedler_vector
 from byzmesh.round import FIRST, Round
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
+from byzmesh.rules.arrivals import Arrivals
 from byzmesh.rules.base import Inbox, Rule, State
-from byzmesh.rules.inbox import make_inbox
+from byzmesh.rules.inbox import make_inbox, silence
 from byzmesh.rules.interop import Bridge
 from byzmesh.types import Booleans, Floats, Integers
 
@@ -35,8 +37,32 @@ def scene_of(network: Network) -> Scene:
     )
 
 
+@dataclass(frozen=True)
+class Delivery:
+    """What arrives in the inboxes of a round.
+
+    index        (R, K) the pool row in each slot
+    present      (R, K) whether a message arrived; the exchange's own `valid` if all did
+    messages     (Q, D) messages as vectors, None if there are none
+    combination  messages as combinations of what honest workers send, None if there are none; see `Pool`
+    """
+
+    index: Integers
+    present: Booleans
+    messages: Any = None
+    combination: tuple[Integers, Floats] | None = None
+
+
 class Exchange:
-    """The inboxes of a network's honest workers, prepared once and filled every round."""
+    """The inboxes of a network's honest workers, prepared once and filled every round.
+
+    receiver    (R,) ids
+    row         (n,) row of each worker that sends as told, -1 for liars
+    sender      (R, K) who sends to each slot, -1 where padded
+    honest_row  (R, K) the sender's row, 0 for liars and where padded
+    valid       (R, K) whether a slot is not padding
+    lying       (R, K) whether its sender lies; `lies` is their number
+    """
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -44,38 +70,51 @@ class Exchange:
         self.receiver = layout.receiver
         self.weight = layout.weight
         self.degree = layout.degree
-        self.valid: Booleans = layout.sender >= 0
-        row = np.full(network.n, -1, np.int64)
-        row[network.honest] = np.arange(len(network.honest))
-        self.honest_row = np.where(self.valid, row[layout.sender], 0)
         self.sender = layout.sender
-        self.lying = self.valid & (self.honest_row < 0)
-        self._slots: tuple[Any, Integers, Booleans] | None = None
+        self.valid: Booleans = layout.sender >= 0
+        self.row = np.full(network.n, -1, np.int64)
+        self.row[network.honest] = np.arange(len(network.honest))
+        self.lying = self.valid & (self.row[layout.sender] < 0)
+        self.honest_row = np.where(self.valid & ~self.lying, self.row[layout.sender], 0)
+        self.lies = int(self.lying.sum())
 
     def slots(self, forged: Forged | None) -> tuple[Integers, Booleans]:
         """(index, present) (R, K): the pool row in each slot, and whether a message arrived."""
-        if forged is None:
-            return np.where(self.lying, 0, self.honest_row), self.valid & ~self.lying
-        if self._slots is not None and self._slots[0] is forged.row:
-            return self._slots[1:]
-        row, slot = np.nonzero(self.lying)
-        pair = self.network.links.find(forged.victim, forged.liar)
-        message = np.full(len(self.network.links.sender), -1, np.int64)
-        message[pair[pair >= 0]] = forged.row[pair >= 0]
-        sent = message[self.network.links.find(self.receiver[row], self.sender[row, slot])]
-        index, present = self.honest_row.copy(), self.valid.copy()
-        index[row, slot] = np.where(sent >= 0, len(self.receiver) + sent, 0)
-        present[row, slot] = sent >= 0
-        if np.array_equal(present, self.valid):
-            present = self.valid
-        self._slots = (forged.row, index, present)
-        return index, present
+        if forged is None or not len(forged):
+            return self.honest_row, self.valid & ~self.lying if self.lies else self.valid
+        index, present = self.honest_row.copy(), self.valid & ~self.lying
+        told = _place_lies(self.sender, self.lying, self.row, forged.victim, forged.liar, forged.row, index, present)
+        return index, self.valid if told == self.lies else present
+
+    def deliver(self, forged: Forged | None, half: Any) -> Delivery:
+        """What arrives when the honest workers have these half steps (R, D)."""
+        index, present = self.slots(forged)
+        if forged is None or not len(forged):
+            return Delivery(index, present)
+        mixed = forged.combination
+        return Delivery(index, present, forged.rows, None if mixed is None else (mixed.index, mixed.coefficient))
+
+    def arrivals(self, delivery: Delivery, half: Any, f: Integers, b: Floats | None = None) -> Arrivals:
+        """All that is known of the inboxes but the vectors."""
+        messages, present = delivery.messages, delivery.present
+        return Arrivals(
+            own=len(half),
+            messages=0 if messages is None else len(messages),
+            combination=delivery.combination,
+            index=delivery.index,
+            weight=self.weight if present is self.valid else silence(self.weight, present),
+            present=present,
+            f=f,
+            receiver=self.receiver,
+            b=b,
+            dtype=half.dtype,
+        )
 
     def inbox(
         self,
         rule: Rule,
         half: Any,
-        forged: Forged | None,
+        delivery: Delivery,
         *,
         f: Integers,
         b: Floats | None = None,
@@ -85,11 +124,6 @@ class Exchange:
         peak: Floats | None = None,
     ) -> Inbox:
         """The inboxes of all honest workers; half, f, b, previous, loss and peak as in `make_inbox`."""
-        index, present = self.slots(forged)
-        messages = combination = None
-        if forged is not None and len(forged):
-            messages, mixed = forged.rows, forged.combination
-            combination = None if mixed is None else (mixed.index, mixed.coefficient)
         return make_inbox(
             rule,
             half,
@@ -97,11 +131,11 @@ class Exchange:
             f=f,
             b=b,
             receiver=self.receiver,
-            messages=messages,
-            combination=combination,
-            index=index,
+            messages=delivery.messages,
+            combination=delivery.combination,
+            index=delivery.index,
             expected=self.valid,
-            present=present,
+            present=delivery.present,
             round=round,
             previous=previous,
             loss=loss,
@@ -112,6 +146,31 @@ class Exchange:
         """(receiver, sender) of every expected message that did not count."""
         row, slot = np.nonzero(self.valid & ~present)
         return list(zip(self.receiver[row].tolist(), self.sender[row, slot].tolist(), strict=True))
+
+
+@exact
+def _place_lies(
+    sender: Any, lying: Any, row: Any, victim: Any, liar: Any, message: Any, index: Any, present: Any
+) -> Any:
+    """Put message rows, numbered after the own ones, into the slots of (victim, liar) pairs; how many there are.
+
+    Slots after the first are in order of their senders. A pair that is not linked is left out.
+    """
+    told = 0
+    for pair in range(len(victim)):
+        receiver, wanted = row[victim[pair]], liar[pair]
+        low, high = 1, sender.shape[1]
+        while receiver >= 0 and low < high:
+            middle = (low + high) // 2
+            if sender[receiver, middle] < 0 or sender[receiver, middle] >= wanted:
+                high = middle
+            else:
+                low = middle + 1
+        if receiver >= 0 and low < sender.shape[1] and sender[receiver, low] == wanted and lying[receiver, low]:
+            told += not present[receiver, low]
+            index[receiver, low] = sender.shape[0] + message[pair]
+            present[receiver, low] = True
+    return told
 
 
 def forge(
@@ -203,7 +262,14 @@ def aggregate_all(
     if forged is not None and bridge.torch is not None and forged.rows is not None:
         forged = Forged(forged.liar, forged.victim, forged.row, rows, rows=bridge.rows(forged.rows))
     inbox = exchange.inbox(
-        chosen, rows, forged, f=bound, b=network.weight_bounds(f), round=round, previous=start, loss=loss
+        chosen,
+        rows,
+        exchange.deliver(forged, rows),
+        f=bound,
+        b=network.weight_bounds(f),
+        round=round,
+        previous=start,
+        loss=loss,
     )
     bad = np.flatnonzero(~inbox.pool.usable[: len(rows)])
     if bad.size:

@@ -54,7 +54,7 @@ def save(run: Resumable, path: str | Path) -> None:
         arrays |= {f"counts/{name}": values for name, values in run.counts.arrays().items()}
     arrays |= run.local_round.states()
     if run.live is not None:
-        arrays |= run.live.arrays()
+        arrays |= run.live.past.arrays()
     for name in _STATES:
         remembered = memories(getattr(run, f"{name}_state"), f"state/{name}")
         arrays |= {path: np.asarray(to_host(part)) for path, part in remembered}
@@ -89,7 +89,7 @@ def restore(run: Resumable, path: str | Path, *, fewer_rounds: bool = False) -> 
         run.counts = run.start_counts(**counted)
     run.local_round.resume(arrays)
     if run.live is not None:
-        run.live.resume(arrays, run.models)
+        run.live.past.resume(arrays, run.models)
     for name in _STATES:
         former = getattr(run, f"{name}_state")
         kept = {path: _like(values, former) for path, values in arrays.items() if path.startswith("state/")}

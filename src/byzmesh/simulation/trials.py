@@ -30,7 +30,7 @@ def trials(
     victims = scene.victims
     every = np.arange(len(victims))
     valid, lying = exchange.valid[victims], exchange.lying[victims]
-    row = np.where(lying, 0, exchange.honest_row[victims])
+    row = exchange.honest_row[victims]
     slots = row.shape[1]
     one_hot = ((valid & ~lying)[:, :, None] & (row[:, :, None] == np.arange(len(scene.honest)))).astype(np.float64)
     filled = valid[:, :, None] & valid[:, None, :]

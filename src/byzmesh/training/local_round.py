@@ -107,8 +107,8 @@ class LocalRound:
         """The half steps of all, undone where a row rests."""
         before = {name: values.copy() for name, values in self._update.saved(self._momentum).items()}
         undo = self._estimator.undo(self._kept, resting)
-        half = self.half_steps(models, round)
-        half[resting] = models[resting]
+        half, kept = self.half_steps(models, round), models[resting]
+        half[resting] = kept
         undo()
         if before:
             after = {name: values.copy() for name, values in self._update.saved(self._momentum).items()}
@@ -116,7 +116,8 @@ class LocalRound:
                 if values.shape[:1] == (len(models),):
                     values[resting] = before[name][resting]
             self._momentum = self._update.resumed(self._momentum, after)
-        self._peak[resting] = peaks(models[resting])
+        if self._descends is not None:
+            self._peak[resting] = peaks(kept)
         return half
 
     @property

@@ -88,6 +88,8 @@ class Process:
     """Whether one draw decides about several receivers or rounds at once: their inboxes are then not independent."""
     remembers: bool = False
     """Whether a round depends on earlier ones."""
+    recurs: bool = False
+    """Whether a small network meets the same graphs again and again."""
     period: Callable[[int], int] | None = None
     """Number of workers -> after how many rounds the links repeat; None: they are random, or never repeat."""
     among: Callable[[Integers], Process] | None = None
@@ -162,7 +164,8 @@ class Meetings:
         grounds = [Ground(links=links, lies=known, key=key) for key in keys]
         self._steps = [one.bind(ground) for one, ground in zip(chosen, grounds)]
         self._places = [one.places(ground) for one, ground in zip(chosen, grounds) if one.places is not None]
-        self._still = Meeting(links, frozen(np.ones(links.n, bool)))
+        self.everybody = frozen(np.ones(links.n, bool))
+        self._still = Meeting(links, self.everybody)
         self._last: tuple[int, Meeting] | None = None
 
     def at(self, round: int) -> Meeting:
@@ -182,6 +185,11 @@ class Meetings:
     def oldest(self) -> int:
         """Age of the oldest message, in rounds."""
         return max((one.oldest for one in self.processes), default=0)
+
+    @property
+    def recurs(self) -> bool:
+        """Whether the same graphs come again and again."""
+        return all(one.recurs for one in self.processes)
 
     @property
     def degree(self) -> Integers | None:

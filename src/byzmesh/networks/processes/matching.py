@@ -27,11 +27,9 @@ def matching() -> Process:
     def bind(ground: Ground) -> Step:
         def step(meeting: Meeting, round: int) -> Meeting:
             links = meeting.links
-            partner = np.full(ground.n, -1, np.int64)
-            _match(links.start, links.sender, ground.key, round, partner)
-            paired = partner >= 0
-            start = np.concatenate([[0], np.cumsum(paired)])
-            return Meeting(listed(start, partner[paired], start[-1]), meeting.active)
+            start, sender = np.empty_like(links.start), np.empty(ground.n, np.int64)
+            count = _match(links.start, links.sender, ground.key, round, start, sender)
+            return Meeting(listed(start, sender, count), meeting.active)
 
         return step
 
@@ -57,9 +55,9 @@ def _hears(start: Any, sender: Any, receiver: Any, wanted: Any) -> Any:
 
 
 @exact
-def _match(start: Any, sender: Any, key: Any, round: Any, partner: Any) -> None:
-    n = len(partner)
-    order = np.arange(n)
+def _match(start: Any, sender: Any, key: Any, round: Any, new_start: Any, new_sender: Any) -> Any:
+    n = len(start) - 1
+    order, partner = np.arange(n), np.full(n, -1, np.int64)
     state = rng.stream(key, n, round)
     for last in range(n - 1, 0, -1):
         place = rng.below(state, last, last + 1)
@@ -77,3 +75,11 @@ def _match(start: Any, sender: Any, key: Any, round: Any, partner: Any) -> None:
         if count:
             chosen = free[rng.below(rng.stream(key, worker, round), 0, count)]
             partner[worker], partner[chosen] = chosen, worker
+    paired = 0
+    new_start[0] = 0
+    for node in range(n):
+        if partner[node] >= 0:
+            new_sender[paired] = partner[node]
+            paired += 1
+        new_start[node + 1] = paired
+    return paired

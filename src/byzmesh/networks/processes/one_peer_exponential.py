@@ -33,7 +33,15 @@ def one_peer_exponential() -> Process:
 
         return step
 
-    return Process("one-peer-exponential", bind, replaces=True, remembers=True, degree=np.ones_like, period=_period)
+    return Process(
+        "one-peer-exponential",
+        bind,
+        replaces=True,
+        remembers=True,
+        recurs=True,
+        degree=np.ones_like,
+        period=_period,
+    )
 
 
 def _period(n: int) -> int:

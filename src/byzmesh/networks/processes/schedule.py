@@ -67,6 +67,7 @@ def _schedule(edges: Callable[[int], Any] | list[Integers], directed: bool) -> P
         options={"edges": written, "directed": directed},
         replaces=True,
         remembers=True,
+        recurs=not callable(edges),
         degree=lambda degree: None,
         period=None if callable(edges) else lambda n: len(edges),
         among=among,

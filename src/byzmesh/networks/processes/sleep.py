@@ -8,8 +8,8 @@ import numpy as np
 
 from byzmesh import rng
 from byzmesh.checks import choice, fraction
+from byzmesh.compiled import exact
 from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, awake, processes
-from byzmesh.types import Booleans
 
 LIARS = ("asleep", "awake")
 
@@ -28,10 +28,9 @@ def sleep(p: float = 0.1, liars: str = "asleep") -> Process:
     choice("process sleep: liars", liars, LIARS)
 
     def bind(ground: Ground) -> Step:
-        every = np.arange(ground.n)
-
         def step(meeting: Meeting, round: int) -> Meeting:
-            up: Booleans = rng.uniforms(ground.key, every, round, 1)[:, 0] >= p
+            up = np.empty(ground.n, np.bool_)
+            _up(ground.key, round, p, up)
             return awake(meeting, up | ground.lies if liars == "awake" else up)
 
         return step
@@ -48,6 +47,13 @@ def sleeping(name: str, bind: Any, up: float, options: dict[str, Any], *, rememb
         options=options,
         counts=lambda counts: counts.thinned(lying, up),
         shared=True,
+        recurs=True,
         remembers=remembers,
         knows_liars=options["liars"] == "awake",
     )
+
+
+@exact
+def _up(key: Any, round: Any, p: Any, up: Any) -> None:
+    for worker in range(len(up)):
+        up[worker] = rng.unit(rng.stream(key, worker, round), 0) >= p

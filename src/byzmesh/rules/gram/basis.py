@@ -48,11 +48,10 @@ class Basis:
         self.pool = pool
         count = len(pool.own)
         empty = pool.own[:0]
-        combined = 0 if pool.combination is None else pool.messages_count
-        self.messages = empty if combined or pool.messages is None else pool.messages
+        self.messages = empty if pool.messages is None else pool.messages
         self.anchors = empty if pool.anchors is None else pool.anchors
         self.centre_row = pool.combination is not None and not sums_to_one(pool.combination[1])
-        self.dense = pool.size - combined
+        self.dense = pool.size - pool.combined
         self.height = self.dense + int(self.centre_row)
         """Rows M of the basis: the dense rows and, if combinations need it, the centre."""
         self.plain = pool.top <= HUGE[pool.dtype]
@@ -73,8 +72,7 @@ class Basis:
     def _peak(self) -> Floats:
         """(M,) peaks of the dense rows."""
         pool, count = self.pool, len(self.pool.own)
-        combined = pool.size - self.dense
-        return np.concatenate([pool.peak[:count], pool.peak[count + combined :]])
+        return np.concatenate([pool.peak[:count], pool.peak[count + pool.combined :]])
 
     @cached_property
     def scale(self) -> Floats:

@@ -231,7 +231,7 @@ def neighbourhood_products(
 ) -> None:
     """out[r, i, j] = <y_i - own_r, y_j - own_r> for each receiver separately; zero where a slot is absent.
 
-    The rows of a pool are `own`, then `messages` or combinations of own rows (`terms`, `share`), then `anchors`.
+    The rows of a pool are `own`, then combinations of own rows (`terms`, `share`), then `messages`, then `anchors`.
     Receivers that are not `needed` get zeros. Blocks of columns of an inbox stay in the cache, two by four products at
     a time in registers; the blocks' sums are added in float64.
     """
@@ -274,7 +274,7 @@ def neighbourhood_products(
                     _combine(own, terms[row - count], share[row - count], left, begin, part, target)
                     _differ(target, centre, shrink, target)
                 elif row < before:
-                    _differ(messages[row - count, left : left + size], centre, shrink, target)
+                    _differ(messages[row - count - terms.shape[0], left : left + size], centre, shrink, target)
                 else:
                     _differ(anchors[row - before, left : left + size], centre, shrink, target)
             padded = (size + lanes - 1) // lanes * lanes
@@ -339,4 +339,4 @@ def mix_rows(
             if value != 0.0 and source >= before:
                 _add(anchors[source - before], centre, kind(value), out[receiver])
             elif value != 0.0 and source >= count + terms.shape[0]:
-                _add(messages[source - count], centre, kind(value), out[receiver])
+                _add(messages[source - count - terms.shape[0]], centre, kind(value), out[receiver])

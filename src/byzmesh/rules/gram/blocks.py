@@ -25,13 +25,18 @@ class Sources:
 
     def __init__(self, pool: Pool, slots: int) -> None:
         own, none = np.ascontiguousarray(pool.own), pool.own[:0]
+        messages = none if pool.messages is None else pool.messages
         anchors = none if pool.anchors is None else pool.anchors
-        if pool.combination is not None and not strategy.builds_messages(pool, slots):
-            terms, share = pool.combination
-            self.rows: tuple[Array, Array, Array, Array, Array] = (own, none, terms, share, anchors)
-        else:
-            messages = np.ascontiguousarray(pool.dense_messages())
-            self.rows = (own, messages, np.zeros((0, 1), np.int64), np.zeros((0, 1)), anchors)
+        terms, share = (np.zeros((0, 1), np.int64), np.zeros((0, 1))) if pool.combination is None else pool.combination
+        if strategy.builds_messages(pool, slots):
+            messages, terms, share = pool.dense_messages(), terms[:0], share[:0]
+        self.rows: tuple[Array, Array, Array, Array, Array] = (
+            own,
+            np.ascontiguousarray(messages),
+            terms,
+            share,
+            anchors,
+        )
         scale = np.where(pool.usable, power_of_two(pool.peak, pool.dtype), 1.0)
         self.factor, self.scale = 1.0 / scale, np.minimum(scale, LARGEST)
 

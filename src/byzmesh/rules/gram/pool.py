@@ -1,8 +1,9 @@
 """The pool: every vector of a round, once. Rows are numbered
 
 0 .. N-1              the receivers' own models (in the simulator: all honest models)
-N .. N+Q-1            received messages: dense (Q, D), or combinations of own models that are never built
-N+Q .. N+Q+A-1        anchors (points outside the inbox, e.g. centred clipping's memory)
+N .. N+C-1            messages that are combinations of own models and never built
+N+C .. N+C+Q-1        other messages, dense (Q, D)
+N+C+Q .. N+C+Q+A-1    anchors (points outside the inbox, e.g. centred clipping's memory)
 """
 
 from __future__ import annotations
@@ -48,13 +49,27 @@ def _peaks_elsewhere(rows: Any) -> Floats:
     return np.where(np.isfinite(top), top, np.inf)
 
 
+def stacked(*parts: Any) -> Any:
+    """The rows of arrays of one kind, one after the other.
+
+    >>> stacked(np.zeros((1, 2)), np.ones((1, 2)))
+    array([[0., 0.],
+           [1., 1.]])
+    """
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    from array_api_compat import array_namespace
+
+    return array_namespace(parts[0]).concat(parts, axis=0)
+
+
 @dataclass(frozen=True)
 class Pool:
     """All vectors of a round; see the module's docstring for the numbering.
 
     own          (N, D)
     messages     (Q, D) or None
-    combination  (index (Q, J), coefficient (Q, J)): message q = sum_j coefficient[q, j] * own[index[q, j]], or None
+    combination  (index (C, J), coefficient (C, J)): message c = sum_j coefficient[c, j] * own[index[c, j]], or None
     own_peak     (N,) `peaks` of `own` if somebody has them already
 
     >>> pool = Pool(np.eye(2), messages=np.array([[3.0, 3.0]]))
@@ -72,14 +87,12 @@ class Pool:
     @property
     def size(self) -> int:
         """Number of rows P."""
-        return len(self.own) + self.messages_count + (0 if self.anchors is None else len(self.anchors))
+        return self.combined + sum(len(rows) for rows in (self.own, self.messages, self.anchors) if rows is not None)
 
     @property
-    def messages_count(self) -> int:
-        """Number of message rows Q."""
-        if self.combination is not None:
-            return len(self.combination[0])
-        return 0 if self.messages is None else len(self.messages)
+    def combined(self) -> int:
+        """Number of messages C that are combinations."""
+        return 0 if self.combination is None else len(self.combination[0])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -95,10 +108,7 @@ class Pool:
         parts = [peaks(self.own) if self.own_peak is None else self.own_peak]
         if self.combination is not None:
             parts.append(combination_peaks(*self.combination, parts[0]))
-        elif self.messages is not None:
-            parts.append(peaks(self.messages))
-        if self.anchors is not None:
-            parts.append(peaks(self.anchors))
+        parts += [peaks(rows) for rows in (self.messages, self.anchors) if rows is not None]
         return np.concatenate(parts)
 
     @cached_property
@@ -117,10 +127,13 @@ class Pool:
         return Pool(self.own, self.messages, self.combination, anchors=anchors, own_peak=self.own_peak)
 
     def dense_messages(self) -> Any:
-        """(Q, D) the messages as vectors."""
+        """(C + Q, D) the messages as vectors."""
         if self.combination is None:
             return self.own[:0] if self.messages is None else self.messages
-        index, coefficient = self.combination
+        built = self._built(*self.combination)
+        return built if self.messages is None else stacked(built, self.messages)
+
+    def _built(self, index: Integers, coefficient: Floats) -> Any:
         if isinstance(self.own, np.ndarray):
             out = np.empty((len(index), self.own.shape[1]), self.own.dtype)
             own = np.ascontiguousarray(self.own)
@@ -137,11 +150,7 @@ class Pool:
         parts = [self.own, self.dense_messages()]
         if self.anchors is not None:
             parts.append(self.anchors)
-        if isinstance(self.own, np.ndarray):
-            return np.concatenate(parts)
-        from array_api_compat import array_namespace
-
-        return array_namespace(self.own).concat(parts, axis=0)
+        return stacked(*parts)
 
     @cached_property
     def basis(self) -> Basis:

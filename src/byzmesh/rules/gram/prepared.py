@@ -1,10 +1,11 @@
-"""Rounds of a Gram rule in which the same messages arrive in the same slots: all that does not change is prepared once.
+"""Rounds of a Gram rule of which it is known which rows arrive in which slots: `Rule.apply` without its bookkeeping.
 
-A Gram rule's round is two passes over the models (inner products, mixture) and small matrices in between. Where lies
-are fixed combinations of honest models (`Attack.fixed`) or nobody lies, the slots, the weights, f and the matrix that
-lifts basis coordinates to pool rows (basis.py) are the same in every round. `PreparedGram` adds the same numbers in the
-same order as `Rule.apply`, so the results are the same bit for bit; only bookkeeping is left out. For a round that is
-not like that (huge or lost models, no answer from the rule) it returns None: then `Rule.apply` decides.
+A Gram rule's round is two passes over the models (inner products, mixture) and small matrices in between. The slots,
+the weights, f and the matrix that lifts basis coordinates to pool rows (basis.py) do not depend on the vectors: where
+lies are fixed combinations of honest models (`Attack.fixed`) on a network that does not change they are prepared once,
+else for each round. `PreparedGram` adds the same numbers in the same order as `Rule.apply`, so the results are the same
+bit for bit. For a round that is not usual (huge or lost models, no answer from the rule) it returns None: then
+`Rule.apply` decides.
 """
 
 from __future__ import annotations
@@ -15,37 +16,34 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.round import Round
-from byzmesh.rules.base import Block, Choosing, Inbox, State, settle
+from byzmesh.rules.arrivals import Arrivals
+from byzmesh.rules.base import Block, Choosing, State, settle
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.basis import FAR, HUGE
 from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.gram.products import tie_tolerance
-from byzmesh.rules.gram.rule import anchored, checked
-from byzmesh.rules.gram.slots import MOST, combination_peaks, gather_blocks, row_sum
+from byzmesh.rules.gram.rule import checked
+from byzmesh.rules.gram.slots import anchored_slots, combination_peaks, gather_blocks, lift_combinations, sums_to_one
 from byzmesh.rules.gram.small_kernels import centred_mix, centred_products, own_products
-from byzmesh.types import Array, Floats, Integers
+from byzmesh.sums import MOST, row_sum
+from byzmesh.types import Array, Booleans, Floats, Integers
 
 
-def prepare_gram(name: str, rule: Choosing, inbox: Inbox, columns: int, largest: float) -> PreparedGram | None:
+def prepare_gram(name: str, rule: Choosing, arrivals: Arrivals, columns: int, largest: float) -> PreparedGram | None:
     """See `rules.prepared.prepare`."""
-    f, kept = settle(inbox, rule.feasible)
-    if rule.remembers:
-        inbox = anchored(inbox, np.zeros_like(inbox.pool.own[inbox.index[:, 0]]))
-    pool = inbox.pool
-    if (
-        (pool.messages is not None and len(pool.own) != 1)
-        or kept.any()
-        or columns >= 2 * strategy.COLUMNS
-        or pool.size > MOST
-    ):
+    receivers, slots = arrivals.index.shape
+    size = arrivals.size + receivers * rule.remembers
+    combined = 0 if arrivals.combination is None else len(arrivals.combination[0])
+    if columns >= 2 * strategy.COLUMNS or size > MOST or not strategy.prefers_fused(size - combined + (combined > 0)):
         return None
-    if strategy.prefers_blocks(pool, *inbox.index.shape) or not pool.basis.fused:
+    if strategy.blocks_cost_less(size, size - combined, receivers, slots + rule.remembers):
         return None
-    return PreparedGram(name, rule, inbox, f, largest)
+    f, kept = settle(arrivals, rule.feasible)
+    return PreparedGram(name, rule, arrivals, f, kept, largest)
 
 
 class PreparedGram:
-    """A Gram rule with everything that is the same in every round.
+    """A Gram rule with everything that does not depend on the vectors.
 
     >>> import byzmesh as bm
     >>> run = bm.prepare(problem="quadratic", network={"name": "ring", "n": 5}, rule="ios", rounds=2)
@@ -53,25 +51,33 @@ class PreparedGram:
     True
     """
 
-    def __init__(self, name: str, rule: Choosing, inbox: Inbox, f: Integers, largest: float) -> None:
-        pool, basis = inbox.pool, inbox.pool.basis
-        self._name, self.choose, self._remembers = name, rule.coefficients, rule.remembers
-        self._own_distances = rule.own_distances and pool.messages is not None
-        self._index, self._weight, self._held, self._f = inbox.index, inbox.weight, inbox.present, f
-        self._receiver, self._b = inbox.receiver, inbox.b
-        self.present = inbox.present[:, :-1] if rule.remembers else inbox.present
-        self._largest = min(largest, HUGE[pool.dtype])
-        self._none = pool.own[:0].copy()
-        none = np.zeros((0, 1), np.int64), np.zeros((0, 1))
-        self._combination = none if pool.combination is None else pool.combination
-        self._lift = None if pool.combination is None else basis.plain_lift
-        self.centre_row, self.height = basis.centre_row, basis.height
-        self._gram = np.zeros((basis.height, basis.height))
-        self._half, self._inner = np.empty((pool.size, basis.height)), np.empty((pool.size, pool.size))
-        receivers = len(inbox.index)
-        self._matrix, self._sums = np.empty((receivers, pool.size)), np.empty(receivers)
-        self._weights = np.empty((receivers, basis.height))
-        self._tie = tie_tolerance(pool.dtype)
+    def __init__(
+        self, name: str, rule: Choosing, arrivals: Arrivals, f: Integers, kept: Booleans, largest: float
+    ) -> None:
+        self._name, self.choose, self._remembers, self._f = name, rule.coefficients, rule.remembers, f
+        self._own_distances = rule.own_distances and arrivals.own == 1 and arrivals.messages == arrivals.size - 1 > 0
+        self._receiver, self._b, self.present = arrivals.receiver, arrivals.b, arrivals.present
+        self._index, self._weight, self._held = arrivals.index, arrivals.weight, arrivals.present
+        size, receivers = arrivals.size, len(arrivals.index)
+        if rule.remembers:
+            self._index, self._weight, self._held = anchored_slots(size, self._index, self._weight, self._held)
+            size += receivers
+        self._kept = np.flatnonzero(kept) if kept.any() else None
+        self._largest = min(largest, HUGE[arrivals.dtype])
+        self._none = np.zeros((0, 1), arrivals.dtype)
+        self._combination, self._lift = _NOTHING, None
+        self.centre_row, self.height = False, size
+        if arrivals.combination is not None:
+            self._combination = arrivals.combination
+            self.centre_row = not sums_to_one(self._combination[1])
+            self.height = size - len(self._combination[0]) + self.centre_row
+            self._lift = np.zeros((size, self.height))
+            lift_combinations(*self._combination, _ONES, arrivals.own, self.centre_row, self._lift)
+        self._gram = np.zeros((self.height, self.height))
+        self._half, self._inner = np.empty((size, self.height)), np.empty((size, size))
+        self._matrix, self._sums = np.empty((receivers, size)), np.empty(receivers)
+        self._weights = np.empty((receivers, self.height))
+        self._tie = tie_tolerance(arrivals.dtype)
 
     def apply(
         self, own: Array, peak: Floats, round: Round, state: State, messages: Array | None = None
@@ -79,18 +85,21 @@ class PreparedGram:
         """The new models (R, D), the coefficients (R, K) and the next state, or None.
 
         own, peak  the half steps (R, D) and their largest absolute values (R,)
-        messages   (d, D) what a single receiver got, if it was prepared for messages that are no combinations
+        messages   (Q, D) the messages that are no combinations, if there are any
         """
-        anchors, others = (state, peaks(state)) if self._remembers else (self._none, self._sums[:0])
-        if messages is None:
-            messages = self._none
-        else:
-            others = peaks(messages)
+        anchors = state if self._remembers else self._none
+        messages = self._none if messages is None else messages
+        others = _NO_PEAKS
+        if len(anchors) or len(messages):
+            others = np.concatenate([peaks(messages), peaks(anchors)])
         if not _usual(peak, *self._combination, others, self._largest, FAR):
             return None
         chosen = self._weight
         if self.choose is not None:
             chosen = checked(self.choose(self.block(own, messages, anchors, round)), chosen.shape, self._name)
+        if self._kept is not None:
+            chosen = chosen.copy()
+            chosen[self._kept] = np.arange(chosen.shape[1]) == 0
         weights = self._matrix
         if not _scatter(self._index, chosen, weights, self._sums):
             return None  # the rule has no answer for an inbox
@@ -98,6 +107,8 @@ class PreparedGram:
             weights = np.matmul(weights, self._lift, out=self._weights)
         models = np.empty(own.shape, own.dtype)
         _mix(own, messages, anchors, weights, self._sums, self.centre_row, models)
+        if self._kept is not None:
+            models[self._kept] = own[self._index[self._kept, 0]]
         return (models, chosen[:, :-1], models) if self._remembers else (models, chosen, state)
 
     def block(self, own: Array, messages: Array, anchors: Array, round: Round) -> Block:
@@ -121,6 +132,11 @@ class PreparedGram:
             round=round,
             b=self._b,
         )
+
+
+_NOTHING = np.zeros((0, 1), np.int64), np.zeros((0, 1))
+_NO_PEAKS = np.zeros(0)
+_ONES = np.ones(MOST + 1)
 
 
 @exact

@@ -48,9 +48,9 @@ def own_blocks(pool: Pool, index: Integers, present: Booleans) -> Floats | None:
 
     None if there are more receivers, if vectors are huge or on another device, or if messages are combinations.
     """
-    if len(pool.own) != 1 or pool.messages is None or pool.anchors is not None or not isinstance(pool.own, np.ndarray):
+    if len(pool.own) != 1 or pool.messages is None or not isinstance(pool.own, np.ndarray):
         return None
-    if not pool.top <= HUGE[pool.dtype]:
+    if pool.combination is not None or pool.anchors is not None or not pool.top <= HUGE[pool.dtype]:
         return None
     own, messages = np.ascontiguousarray(pool.own), np.ascontiguousarray(pool.messages)
 

@@ -29,6 +29,7 @@ from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.blocks import mixed
 from byzmesh.rules.gram.products import inner_blocks, mix, own_blocks, tie_tolerance
+from byzmesh.rules.gram.slots import anchored_slots
 from byzmesh.types import Booleans, Floats, Integers
 
 
@@ -61,15 +62,8 @@ def keep_own(inbox: Inbox, models: Any, kept: Booleans) -> Any:
 
 def anchored(inbox: Inbox, anchors: Any) -> Inbox:
     """The inbox with one more slot at the end: each receiver's anchor row, present and with weight 0."""
-    receivers = len(inbox.index)
-    rows = inbox.pool.size + np.arange(receivers)[:, None]
-    return replace(
-        inbox,
-        pool=inbox.pool.with_anchors(anchors),
-        index=np.concatenate([inbox.index, rows], axis=1),
-        weight=np.concatenate([inbox.weight, np.zeros((receivers, 1))], axis=1),
-        present=np.concatenate([inbox.present, np.ones((receivers, 1), bool)], axis=1),
-    )
+    index, weight, present = anchored_slots(inbox.pool.size, inbox.index, inbox.weight, inbox.present)
+    return replace(inbox, pool=inbox.pool.with_anchors(anchors), index=index, weight=weight, present=present)
 
 
 def checked(coefficients: Any, shape: tuple[int, ...], rule: str) -> Floats:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.types import Array
+from byzmesh.types import Array, Booleans, Floats, Integers
 
 
 @exact
@@ -76,31 +74,16 @@ def lift_combinations(
             lift[row, row - messages] = scale[row - messages]
 
 
-MOST = 128
-"""`row_sum` adds at most this many numbers."""
+def anchored_slots(size: int, index: Integers, weight: Floats, present: Booleans) -> tuple[Integers, Floats, Booleans]:
+    """(R, K + 1) slots with one more at the end: each receiver's anchor, after `size` rows, present with weight 0.
 
-
-@exact
-def row_sum(row: Array) -> Any:
-    """The sum of at most `MOST` numbers in the order of NumPy's `sum`: eight sums side by side, then what is left."""
-    count = row.size
-    if count < 8:
-        total = -0.0
-        for place in range(count):
-            total += row[place]
-        return total
-    a, b, c, d, e, f, g, h = row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7]
-    whole = count - count % 8
-    for place in range(8, whole, 8):
-        a += row[place]
-        b += row[place + 1]
-        c += row[place + 2]
-        d += row[place + 3]
-        e += row[place + 4]
-        f += row[place + 5]
-        g += row[place + 6]
-        h += row[place + 7]
-    total = ((a + b) + (c + d)) + ((e + f) + (g + h))
-    for place in range(whole, count):
-        total += row[place]
-    return total
+    >>> anchored_slots(7, np.array([[0, 2]]), np.full((1, 2), 0.5), np.ones((1, 2), bool))[:2]
+    (array([[0, 2, 7]]), array([[0.5, 0.5, 0. ]]))
+    """
+    receivers = len(index)
+    rows = size + np.arange(receivers)[:, None]
+    return (
+        np.concatenate([index, rows], axis=1),
+        np.concatenate([weight, np.zeros((receivers, 1))], axis=1),
+        np.concatenate([present, np.ones((receivers, 1), bool)], axis=1),
+    )

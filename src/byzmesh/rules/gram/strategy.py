@@ -44,10 +44,17 @@ def prefers_fused(rows: int) -> bool:
 
 def prefers_blocks(pool: Pool, receivers: int, slots: int) -> bool:
     """Whether separate K x K blocks cost less than the full Gram matrix: of all rows, or of the dense ones by BLAS."""
-    if not isinstance(pool.own, np.ndarray):
-        return False
-    blocks, dense = receivers * slots * slots, pool.size - (pool.messages_count if pool.combination is not None else 0)
-    return 4 * blocks < pool.size * pool.size if prefers_fused(dense) else blocks < 2 * dense * dense
+    return isinstance(pool.own, np.ndarray) and blocks_cost_less(pool.size, pool.size - pool.combined, receivers, slots)
+
+
+def blocks_cost_less(rows: int, dense: int, receivers: int, slots: int) -> bool:
+    """The same for a pool of so many rows, the dense ones of which are the basis.
+
+    >>> blocks_cost_less(10, 10, 10, 6), blocks_cost_less(1000, 1000, 1000, 6)
+    (False, True)
+    """
+    blocks = receivers * slots * slots
+    return 4 * blocks < rows * rows if prefers_fused(dense) else blocks < 2 * dense * dense
 
 
 def builds_messages(pool: Pool, slots: int) -> bool:

@@ -1,7 +1,6 @@
-"""Rounds of a coordinate-wise rule in which the same messages arrive in the same slots: prepared once.
+"""Rounds of a coordinate-wise rule of which it is known which rows arrive in which slots.
 
-Which values are ranked and which ranks count does not change where lies are fixed combinations of honest models
-(`Attack.fixed`) or nobody lies. The results are those of `Rule.apply`, bit for bit.
+From it follow the values that are ranked and the ranks that count. The results are those of `Rule.apply`, bit for bit.
 """
 
 from __future__ import annotations
@@ -9,28 +8,28 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.round import Round
-from byzmesh.rules.base import Inbox, Ranking, State, settle
+from byzmesh.rules.arrivals import Arrivals
+from byzmesh.rules.base import Ranking, State, settle
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.ranks import LARGEST_NETWORK
 from byzmesh.rules.ranks.selection import Selection
 from byzmesh.types import Array, Floats
 
 
-def prepare_ranks(rule: Ranking, inbox: Inbox, largest: float) -> PreparedRanks | None:
+def prepare_ranks(rule: Ranking, arrivals: Arrivals, largest: float) -> PreparedRanks | None:
     """See `rules.prepared.prepare`."""
-    f, kept = settle(inbox, rule.feasible)
-    several = inbox.pool.messages is not None and len(inbox.pool.own) != 1
-    if kept.any() or several or inbox.index.shape[1] > LARGEST_NETWORK:
+    f, kept = settle(arrivals, rule.feasible)
+    if kept.any() or arrivals.index.shape[1] > LARGEST_NETWORK:
         return None
-    ranks = rule.ranks(inbox.present.sum(axis=1), f)
-    return PreparedRanks(inbox, Selection(inbox.index, inbox.present, *ranks, apart=rule.apart), largest)
+    ranks = rule.ranks(arrivals.present.sum(axis=1), f)
+    return PreparedRanks(arrivals, Selection(arrivals.index, arrivals.present, *ranks, apart=rule.apart), largest)
 
 
 class PreparedRanks:
-    """A mean of ranks with everything that is the same in every round."""
+    """A mean of ranks with everything that does not depend on the vectors."""
 
-    def __init__(self, inbox: Inbox, selection: Selection, largest: float) -> None:
-        self.present, self._combination = inbox.present, inbox.pool.combination
+    def __init__(self, arrivals: Arrivals, selection: Selection, largest: float) -> None:
+        self.present, self._combination = arrivals.present, arrivals.combination
         self._selection, self._largest = selection, largest
 
     def apply(
@@ -39,7 +38,7 @@ class PreparedRanks:
         """The new models (R, D), no coefficients and the state, or None if a message is too large.
 
         own, peak  the half steps (R, D) and their largest absolute values (R,)
-        messages   (d, D) what a single receiver got, if it was prepared for messages that are no combinations
+        messages   (Q, D) the messages that are no combinations, if there are any
         """
         pool = Pool(own, messages, self._combination, own_peak=peak)
         if not pool.top <= self._largest:
