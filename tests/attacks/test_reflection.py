@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from byzmesh.attacks import attack
+from byzmesh.errors import ConfigError
 from byzmesh.sweeps.build import prepare
 from tests.attacks.scenes import frozen_models, random_world, view_of
 
@@ -57,3 +58,24 @@ def test_a_resumed_run_remembers(spec: Any, tmp_path: Path) -> None:
     forgetful.run()
     if spec["name"] != "adaptive":  # it may choose the same again
         assert forgetful.models.tobytes() != whole.models.tobytes()
+
+
+def test_at_the_start_of_the_round_it_flips_the_pseudo_gradient() -> None:
+    """before - (half - before), in a run with several local steps per round."""
+    config: dict[str, Any] = {"problem": "softmax", "network": {"name": "complete", "n": 4, "byzantine": [2]}}
+    config |= {"rule": "mean", "attack": {"name": "reflection", "reference": "round"}, "local": {"steps": 3}}
+    run = prepare(**config, rounds=2, dtype="float64")
+    for _ in range(2):
+        before = run.models.copy()
+        run.step()
+        progress = run.half.mean(axis=0) - before.mean(axis=0)
+        # three honest messages and the lie, each with a quarter: half of the progress is left
+        np.testing.assert_allclose(run.models, (before.mean(axis=0) + 0.5 * progress)[None].repeat(3, 0), atol=1e-12)
+
+
+def test_peers_do_not_know_it() -> None:
+    world = random_world(4)
+    view = view_of(world, frozen_models(world, 5, seed=1))
+    made = attack("reflection", reference="round")
+    with pytest.raises(ConfigError, match="needs models that peers do not send"):
+        made.forge(view, made.init(view.scene))

@@ -101,6 +101,8 @@ class View:
     """How bad the honest workers would be after so many rounds, this one included, of another attack in some state:
     1 - mean accuracy, or the mean loss of a problem without accuracy; infinite if they diverge. Only in rounds that
     `Attack.horizon` divides."""
+    before: Any = None
+    """(N, D) the honest workers' models before the local steps of this round; None among peers, who do not send them."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@
 
 With the reference zero this is sign-flipping of any scale. Models that all start at the same point leave it together:
 mirrored there, a lie is as near as an honest model in the first rounds, and what the network learns is undone. Mirrored
-at a running average of the honest models it stays near for ever, and turns the last progress around.
+at a running average of the honest models it stays near for ever, and turns the last progress around. Mirrored at the
+models that the round started from, it flips the sign of the round's progress: of the pseudo-gradient, where a round has
+many local steps.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
 from byzmesh.attacks.parts import MEANS, mean_of_holdings, per_victim, send
 from byzmesh.attacks.state import Split
 from byzmesh.checks import choice, finite, flag, fraction
+from byzmesh.errors import ConfigError
 
-REFERENCES = ("zero", "start", "average")
+REFERENCES = ("zero", "start", "average", "round")
 
 
 @attacks.register("reflection", aliases=("mirror",))
@@ -28,14 +31,15 @@ def reflection(
     """The mean of the victim's honest inbox mirrored at a reference: reference - scale (mean - reference).
 
     reference  zero; start: the average of the honest models in the first round that the liars see; average: the
-               running average of these averages, of which `memory` is kept in every round
+               running average of these averages, of which `memory` is kept in every round; round: the average of
+               the honest models before the local steps of this round, for the simulator only
     own, mean  whether the victim's own model is in the mean, and its weights: as in sign-flipping
 
     The state is the reference, a (D,) array.
 
     >>> reflection(reference="mean")
     Traceback (most recent call last):
-    byzmesh.errors.ConfigError: attack reflection: reference must be zero, start or average, got 'mean'
+    byzmesh.errors.ConfigError: attack reflection: reference must be zero, start, average or round, got 'mean'
     """
     finite("attack reflection: scale", scale)
     choice("attack reflection: reference", reference, REFERENCES)
@@ -50,13 +54,22 @@ def reflection(
         flipped = send(view, state.plan)
         if reference == "zero":
             return flipped, state
-        about = running_average(view.models, state.memory, memory if reference == "average" else 1.0)
+        if reference == "round":
+            about = _average_before(view)
+        else:
+            about = running_average(view.models, state.memory, memory if reference == "average" else 1.0)
         rows = flipped.dense()
         rows += ((1.0 + scale) * about).astype(rows.dtype)
         return Forged(flipped.liar, flipped.victim, flipped.row, view.models, rows=rows), Split(state.plan, about)
 
     options = {"scale": scale, "reference": reference, "memory": memory, "own": own, "mean": mean}
     return Attack("reflection", forge, init=init, options=options, fixed=reference == "zero")
+
+
+def _average_before(view: View) -> Any:
+    if view.before is None:
+        raise ConfigError("attack reflection: reference round needs models that peers do not send; use start or average")
+    return view.before.mean(axis=0, dtype=np.float64)
 
 
 def running_average(models: Any, former: Any, memory: float) -> Any:

@@ -89,8 +89,9 @@ def make_view(
     respond: Callable[[Any], Any] | None = None,
     weigh: Weigh | None = None,
     foresee: Callable[[Attack, State, int], float] | None = None,
+    before: Any = None,
 ) -> View:
     """What liars see in a round in which the honest workers send these models (N, D), a NumPy array."""
     shown = models.view()
     shown.flags.writeable = False
-    return View(models=shown, scene=scene, round=round, respond=respond, weigh=weigh, foresee=foresee)
+    return View(models=shown, scene=scene, round=round, respond=respond, weigh=weigh, foresee=foresee, before=before)

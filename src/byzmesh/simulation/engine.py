@@ -337,7 +337,8 @@ class Simulation:
         respond = self._responder(sent, round) if self.attack.needs_response else None
         weigh = None if self.trials is None else self.trials(round)
         looks = self.attack.horizon and round.number % self.attack.horizon == 0
-        view = make_view(to_host(sent), self.scene, round, respond, weigh, self._foresee if looks else None)
+        foresee = self._foresee if looks else None
+        view = make_view(to_host(sent), self.scene, round, respond, weigh, foresee, to_host(self.models))
         forged, self.attack_state = forged_by(self.attack, view, self.attack_state)
         if forged.rows is not None and not isinstance(sent, np.ndarray):
             return Forged(forged.liar, forged.victim, forged.row, sent, rows=from_host(forged.rows, sent))
