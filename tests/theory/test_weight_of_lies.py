@@ -11,7 +11,7 @@ import pytest
 
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, network
-from byzmesh.rules.aggregate import rule
+from byzmesh.rules.aggregate import aggregate, rule
 from byzmesh.theory.certify import certify
 from byzmesh.theory.contraction import proved_contraction
 from byzmesh.theory.question import ask
@@ -100,3 +100,36 @@ def test_mistakes_are_named(b: Any) -> None:
 def test_named_liars_have_their_weight() -> None:
     with pytest.raises(ConfigError, match="b is for liars anywhere"):
         ask(network("paper/two-castle"), b=0.2)
+
+
+@pytest.mark.parametrize("name", ["IOS", "LazyIOS"])
+def test_a_rule_that_is_told_b_relies_on_it(name: str) -> None:
+    """A config's b became an f of 1, but told b = 0.05 the rule never cuts a liar that weighs 0.15: it "held"."""
+    weight = np.full((10, 10), 0.04)
+    weight[0, 1] = weight[1, 0] = 0.15
+    np.fill_diagonal(weight, 0.0)
+    np.fill_diagonal(weight, 1.0 - weight.sum(axis=1))
+    net = Network.from_adjacency(~np.eye(10, dtype=bool), weights=weight)
+    lies = np.zeros((9, 1))
+    lies[0] = 1e6
+    assert aggregate(name, [0.0], lies, weight[0], b=0.05)[0] == pytest.approx(1.5e5)  # all honest models are 0
+    lying = net.with_byzantine([1])
+    told = certify(lying, name, {"weight": 0.05})
+    assert told.bounded.status == told.rdsa.status == "unknown" and not told.conditions
+    assert not certify(lying, "GTS", {"weight": 0.05}).conditions
+    assert "more at worker 0 than the rule is told" in told.bounded.reason
+    assert certify(lying, name, {"weight": 0.15}, rho=2.0).holds and certify(lying, name, 1, search=0).holds
+    anywhere = ask(net, {"weight": 0.05})
+    assert anywhere.admits([2]) and not anywhere.admits([1])  # a liar there would weigh too much
+    assert certify(net, name, {"weight": 0.05}).to_dict()["b"] == [0.05] * 10
+    with pytest.raises(ConfigError, match="one of the two"):
+        ask(net, {"weight": 0.05}, b=0.1)
+    with pytest.raises(ConfigError, match="search is for rules"):
+        certify(net, name, {"weight": 0.05}, search=10)
+
+
+def test_tolerable_is_what_the_rule_can_run_with() -> None:
+    """As in a run: 2f < d for CS+, so that f = 2 of 4 neighbours is not asked for and then refused."""
+    weight = np.full((5, 5), 0.1) + 0.5 * np.eye(5)
+    net = Network.from_adjacency(~np.eye(5, dtype=bool), weights=weight, byzantine=[4])
+    assert certify(net, "CS+", "tolerable", search=0).question.f.tolist() == [1] * 4

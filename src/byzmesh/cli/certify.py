@@ -117,6 +117,7 @@ def command(
     Example: byzmesh certify --run 3fa8
     """
     from byzmesh.config.yaml import parse_settings
+    from byzmesh.networks.fault_bounds import WEIGHT
     from byzmesh.plugins import load_plugins
     from byzmesh.sweeps.build import network_as_run
     from byzmesh.theory.certify import certify
@@ -149,6 +150,8 @@ def command(
         wanted = "exact"
     if f is None and (total is not None or b is not None) and isinstance(wanted, str):
         wanted = None  # the liars that "exact" would count are those of the total, or those that b allows
+    if b is not None and isinstance(wanted, dict) and WEIGHT in wanted:
+        wanted = None  # --b instead of the config's
     certificate = certify(
         net,
         rule or config.get("rule", "ios"),

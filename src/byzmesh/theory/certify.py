@@ -94,12 +94,16 @@ def certify(
     if search is not None:
         whole("search", search, 0)
     chosen = make_rule(rule, **options)
-    question = ask(network, f, total, b)
+    question = ask(network, f, total, b, chosen.largest_f)
     virtual = matrices.virtual_mixing(question.network, chosen)
     proof = question.proved(chosen)
     workers = reports(question, chosen, proof, rho)
     feasible = all(worker.feasible for worker in workers)
     budget = default_budget(network, chosen) if search is None else search
+    if question.told is not None:
+        if search:
+            raise ConfigError("search is for rules that are given f, how many lie, not what lies weigh; leave it out")
+        budget = 0
     games = _games(question, virtual) if budget else []
     searched: Search | None = None
     if budget:

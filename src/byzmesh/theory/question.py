@@ -11,7 +11,7 @@ it need no enumeration of placements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from byzmesh.networks import Network
 from byzmesh.rules import contraction
 from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import Proof, evaluated, heaviest, neighbourhoods
-from byzmesh.types import Floats, Integers
+from byzmesh.types import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,7 @@ class Question:
     total  at most this many lie in the whole network; None: any number that f allows (only if they may be anywhere).
            The rule is given f all the same: it cuts f messages, however few may lie
     b      (R,) the liars beside a worker weigh at most this; None: no such bound
+    told   (R,) the rule is given this bound on the weight of lies too (b of a config) and relies on it; None: f alone
     """
 
     network: Network
@@ -42,6 +43,7 @@ class Question:
     anywhere: bool
     total: int | None = None
     b: Floats | None = None
+    told: Floats | None = None
 
     @property
     def workers(self) -> Integers:
@@ -63,6 +65,14 @@ class Question:
         if not self.anywhere:
             return self.network.lying_weight
         return self._weighing(self.most)
+
+    @cached_property
+    def misled(self) -> Booleans:
+        """(R,) whether lies can weigh more than the rule is told: what is proved about it counts on that bound."""
+        if self.told is None:
+            return np.zeros(len(self.f), bool)
+        more: Booleans = self.most_weight > self.told * (1.0 + ROUNDING)
+        return more
 
     def _weighing(self, lying: Integers) -> Floats:
         """(R,) how much so many lying neighbours can weigh at most."""
@@ -113,7 +123,7 @@ class Question:
         Infinity where a placement is known for which there is no bound, NaN where nothing is proved.
         """
         if not self.anywhere:
-            return evaluated(rule, [neighbourhoods(self.network, self.f)])
+            return _except(evaluated(rule, [neighbourhoods(self.network, self.f)]), self.misled)
         cases = []
         for count in range(1 + int(self.most.max(initial=0))):
             lying = np.minimum(count, self.most)
@@ -141,8 +151,15 @@ class Question:
         if rule.gossip_error is None:
             return None
         if not self.anywhere:
-            return np.asarray(rule.gossip_error(neighbourhoods(self.network, self.f)), np.float64)
+            error = np.asarray(rule.gossip_error(neighbourhoods(self.network, self.f)), np.float64)
+            return np.where(self.misled, np.nan, error)
         return np.asarray(rule.gossip_error(self._near(self.most, self.most_weight)), np.float64)
+
+
+def _except(proof: Proof, workers: Booleans) -> Proof:
+    """The proof without its bounds for these workers (R,); that there is none stays proved."""
+    bound = np.where(workers & np.isfinite(proof.bound), np.nan, proof.bound)
+    return Proof(bound, proof.reason, tuple(_except(weaker, workers) for weaker in proof.beside))
 
 
 def _most_within(network: Network, b: Floats) -> Integers:
@@ -165,7 +182,13 @@ def _weight_bounds(b: Any, network: Network) -> Floats:
     return np.asarray(each, np.float64)
 
 
-def ask(network: Network, f: Any = None, total: int | None = None, b: Any = None) -> Question:
+def ask(
+    network: Network,
+    f: Any = None,
+    total: int | None = None,
+    b: Any = None,
+    largest: Callable[[int], int] = lambda neighbours: neighbours,
+) -> Question:
     """The question for these arguments.
 
     f      on a network with liars as in `Network.bounds`, by default "exact"; on one without it must be given: a number
@@ -174,6 +197,9 @@ def ask(network: Network, f: Any = None, total: int | None = None, b: Any = None
            given
     b      liars anywhere that weigh at most this for each worker: a number, one per node or a mapping from nodes; f,
            which the rule is given, is the largest number of liars that this allows, unless given
+    largest  neighbours -> the largest f that the rule allows, for bounds that follow from the weights
+
+    f = {"weight": 0.2}, b of a config, also tells the rule that lies weigh no more.
 
     >>> from byzmesh.networks import network
     >>> ask(network("paper/two-castle")).anywhere, ask(network("ring", n=5), 1).most.tolist()
@@ -185,18 +211,24 @@ def ask(network: Network, f: Any = None, total: int | None = None, b: Any = None
                 raise ConfigError(
                     f"{name} is for liars anywhere, but this network names its liars; say byzantine='none' too"
                 )
-        return Question(network=network, f=network.bounds("exact" if f is None else f), anywhere=False)
+        bounds = network.bounds("exact" if f is None else f, largest)
+        return Question(network=network, f=bounds, anywhere=False, told=network.weight_bounds(f))
     if network.directed:
         raise ConfigError(
             "liars anywhere are decided for links that go both ways; name the liars of a directed network"
         )
     if total is not None:
         whole("total", total, 0, network.n - 1, f"liars among {network.n} nodes")
+    told = network.weight_bounds(f)
+    if told is not None:
+        if b is not None:
+            raise ConfigError("give b, how much lies weigh, or f as a weight: one of the two")
+        b, f = told, None
     weight = None if b is None else _weight_bounds(b, network)
     if f is None and weight is not None:
         f = np.minimum(_most_within(network, weight), network.n if total is None else total)
     if (f is None and total is None) or (isinstance(f, str) and f in ("exact", "max")):
         said = "f is not given" if f is None else f"f = {f!r} counts them"
         raise ConfigError(f"nobody lies in this network and {said}: give f, how many neighbours of a worker may lie")
-    bounds = np.minimum(network.bounds(total if f is None else f), network.layout.degree)
-    return Question(network=network, f=bounds, anywhere=True, total=total, b=weight)
+    bounds = np.minimum(network.bounds(total if f is None else f, largest), network.layout.degree)
+    return Question(network=network, f=bounds, anywhere=True, total=total, b=weight, told=told)

@@ -267,6 +267,9 @@ def decide_rca(facts: Facts) -> Verdict:
 
 def _missing(facts: Facts) -> str:
     """Why no bound on rho is proved."""
+    if facts.question.misled.any():
+        worker = facts.workers[int(facts.question.misled.argmax())]
+        return f"lies weigh more at worker {facts.name(worker.worker)} than the rule is told"
     if facts.rule.contraction is None or facts.rule.contraction.of_h is None:
         return facts.proof.reason
     for worker in facts.workers:
