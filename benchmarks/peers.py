@@ -27,10 +27,10 @@ import numpy as np
 
 from byzmesh.peers import Patience, Peer, keygen, new_keys
 from byzmesh.peers.audit import connections
-from byzmesh.peers.drill.fork_server import warm
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file, save_network
-from byzmesh.peers.node import Node, bind_share, local_round
+from byzmesh.peers.node import Node, bind_share
+from byzmesh.peers.warm import local_round, warm
 from byzmesh.rules.inbox import make_inbox
 
 FORK = multiprocessing.get_context("fork")
@@ -94,7 +94,7 @@ def make(folder: Path, peers: int = 12, **content: Any) -> NetworkFile:
     }
     file = network_file({"peers": entries, **usual, **content})
     save_network(file, folder / "network.yaml")
-    warm(file)
+    warm(file, *bind_share(file, 0))
     return file
 
 

@@ -71,19 +71,46 @@ def write_report(out: Path) -> None:
         f"| faults | {faults} |",
         f"| acts of peer 9 and of strangers | {acts} |",
     ]
+    lines += _members(result)
     if "accuracy" in result:
         accuracy, simulated = list(result["accuracy"].values()), result["simulated"]
         lines += [
-            f"| exit codes on SIGTERM | {sorted(set(result['codes']))} |",
+            f"| exit codes on SIGTERM | {sorted(set(result['codes'].values()), key=str)} |",
             f"| accuracy of the honest peers' final models | mean {np.mean(accuracy):.4f}, worst {min(accuracy):.4f} |",
-            f"| simulator after as many rounds, 7 and 9 forge | {simulated['isolation']:.4f} |",
-            f"| simulator after as many rounds, 7 and 9 silent | {simulated['silent']:.4f} |",
-            "",
-            "Logged by the honest peers: " + ", ".join(f"{k} {n}" for k, n in sorted(result["log"].items())) + ".",
+            f"| simulator after as many rounds, twelve members, 7 and 9 forge | {simulated['isolation']:.4f} |",
+            f"| simulator after as many rounds, twelve members, 7 and 9 silent | {simulated['silent']:.4f} |",
         ]
+    lines += _findings(result)
     lines += ["", "![memory and rounds](soak.png)", ""]
     (out / "README.md").write_text("\n".join(lines))
     _draw(found, result, out / "soak.png")
+
+
+def _members(result: dict[str, Any]) -> list[str]:
+    changes = result["changes"]
+    kinds = Counter(change["what"].replace("_", " ") for change in changes)
+    seconds = [change["seconds"] for change in changes if "seconds" in change]
+    taken = f"{min(seconds)} to {max(seconds)} s, median {np.median(seconds):.1f}" if seconds else "never"
+    lines = [
+        f"| changes of members | {', '.join(f'{kind} {count}' for kind, count in kinds.items())} |",
+        f"| time until a new file was in force at all honest peers ({len(seconds)} of {len(changes)}) | {taken} |",
+        f"| messages that a replaced or removed key could read | {result['stolen']} |",
+    ]
+    if "epochs" in result:
+        lines += [
+            f"| epoch in force at the honest peers at the end | {sorted(set(result['epochs'].values()))} |",
+            f"| exit codes of removed peers | {sorted(set(result['removed'].values()), key=str)} |",
+        ]
+    return lines
+
+
+def _findings(result: dict[str, Any]) -> list[str]:
+    lines = ["", f"**Peers that ended by themselves: {len(result['ended'])}.**", ""]
+    for end in result["ended"]:
+        last = end["log"][-1] if end["log"] else "nothing logged"
+        lines.append(f"- after {end['time']:.0f} s: {end['who']}, exit code {end['code']}, last line `{last[:300]}`")
+    said = (f"{event} {sum(peers.values())}" for event, peers in result["log"].items())
+    return [*lines, "", "Logged by the honest peers: " + ", ".join(said) + "."]
 
 
 def _draw(found: dict[tuple[int, int], np.ndarray[Any, Any]], result: dict[str, Any], path: Path) -> None:

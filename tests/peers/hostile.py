@@ -29,7 +29,7 @@ class Hostile:
     """Publishes any bytes to its neighbours and hears their rounds."""
 
     def __init__(self, file: NetworkFile, me: int, keys: Keys) -> None:
-        self.context = zmq.Context()
+        self.keys, self.context = keys, zmq.Context()
         self.publisher = self.context.socket(zmq.XPUB)
         self.publisher.linger = 0
         self.publisher.sndhwm = 100_000
