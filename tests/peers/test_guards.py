@@ -217,16 +217,18 @@ def test_connect_and_reset_does_not_disarm_a_peer() -> None:
 
 
 CROWDED = """
-import resource, sys
+import resource, sys, time
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.sockets import Sockets
 from byzmesh.peers.transport import Remote
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
-me, address, public, secret, far, other = sys.argv[1:]
+seconds, address, public, secret, far, other = sys.argv[1:]
 transport = Sockets(0, address, Keys(public, secret), {1: Remote(far, other)}, 100)
 print("ready", flush=True)
+limit = time.monotonic() + float(seconds)
 while not transport.receive(0.05)[1]:
-    pass
+    if time.monotonic() > limit:
+        sys.exit("nobody joined")
 print("joined", flush=True)
 open(__file__ if "__file__" in globals() else "/dev/null").close()
 transport.close(0)
@@ -237,7 +239,7 @@ def test_idle_connections_up_to_the_file_limit_do_not_lock_neighbours_out() -> N
     """Row 8: more connections than the process may have files."""
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 500
     keys, where = [new_keys(), new_keys()], [f"127.0.0.1:{port}" for port in free_ports(2)]
-    words = ["me", where[0], keys[0].public, keys[0].secret, where[1], keys[1].public]
+    words = [str(LONG), where[0], keys[0].public, keys[0].secret, where[1], keys[1].public]
     process = subprocess.Popen([sys.executable, "-c", CROWDED, *words], stdout=subprocess.PIPE, text=True)
     links: list[socket.socket] = []
     context = zmq.Context()

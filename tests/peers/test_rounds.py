@@ -155,6 +155,19 @@ def test_a_round_left_behind_counts_as_missed_and_does_not_start_the_time_anew()
     assert rounds.expected == [0, 1, 2] and rounds.ready(12.0)
 
 
+def test_rounds_passed_over_while_waiting_share_the_time() -> None:
+    rounds = running(5, f=1)
+    begin(rounds, 10.0)
+    for neighbour in (0, 1, 2):
+        rounds.offer(neighbour, rounds.round + 4, V, 11.0)
+    target = ahead(rounds)
+    assert target == rounds.round + 4
+    rounds.begin(target, 11.0)
+    rounds.gather(1)
+    begin(rounds, 12.0)
+    assert list(rounds.lengths)[-5:] == [0.4] * 5
+
+
 def test_a_lonely_peer_waits_for_the_timeout_every_round() -> None:
     rounds = running(3, f=1)
     for late in range(SILENT_AFTER + 2):

@@ -96,7 +96,7 @@ class Rounds:
         self.patience = patience
         self.round = 0
         self.lengths: deque[float] = deque(maxlen=WINDOW)
-        """Seconds of the last rounds, local work included."""
+        """Seconds of the last rounds, local work included; those passed over while waiting count as rounds."""
         self.seen = dict.fromkeys(self.neighbours, -1)
         """The round of each neighbour's newest message."""
         self.heard: dict[int, float] = {}
@@ -109,6 +109,7 @@ class Rounds:
         self._missed = dict.fromkeys(self.neighbours, 0)
         self._answered: dict[int, float] = {}
         self._begun = 0
+        self._passed = 0
         self._usual = 0.0
         self._patient_for = patience.start
         self._trusted = -1
@@ -143,12 +144,16 @@ class Rounds:
         if self._open:
             for neighbour in self.due:
                 self._missed[neighbour] += neighbour not in self._answered
+            self._passed += round - self.round
         else:
             if self._begun and not self._starting:
-                self.lengths.append(now - self._started)
+                # moved up while waiting, it took part in one round while the others made several: each has its part
+                count = 1 + self._passed
+                self.lengths.extend([(now - self._started) / count] * min(count, WINDOW))
                 middle = sorted(self.lengths)[len(self.lengths) // 2]
                 self._usual = min(middle, sum(self.lengths) / len(self.lengths))
             self._begun += 1
+            self._passed = 0
             self._started = now
             self._patient_for = max(self._timeout, SILENT_AFTER * self._usual)
         self._moved = self._moved or (self._begun > 1 and round > self.round + 1)
