@@ -14,7 +14,7 @@ from byzmesh.peers.identity import new_keys
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.rounds import Patience, Rounds
 from byzmesh.peers.transport import Remote
-from byzmesh.peers.virtual import VirtualWorld
+from byzmesh.peers.virtual import VirtualTransport, VirtualWorld
 from byzmesh.peers.wire import EVERYONE, Format
 from tests.peers.networks import make_network
 
@@ -120,9 +120,12 @@ def quiet(world: VirtualWorld, transport: Any, form: Format) -> None:
     world.sleep(1e9)
 
 
-def test_long_local_work_loses_no_message() -> None:
-    """Row 5: twelve seconds of work per round; connections are not taken for dead meanwhile."""
+def test_long_local_work_loses_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 5: twelve seconds of work per round; connections are not taken for dead meanwhile, and not remade."""
+    remade: list[int] = []
+    monkeypatch.setattr(VirtualTransport, "disconnect", lambda transport, neighbour: remade.append(neighbour))
     peers = beside(quiet, 300.0, work=12.0)
+    assert set(remade) <= {3}  # the quiet one
     for me, peer in peers.items():
         assert peer.round >= 20
         for other in {0, 1, 2} - {me}:
