@@ -17,6 +17,7 @@ import pytest
 
 from byzmesh.peers import audit as audits
 from byzmesh.peers import doorkeeper as doorkeepers
+from byzmesh.peers import sockets as socket_module
 from byzmesh.peers.audit import ASKING, HEARTBEATS, SLACK, Audit, Connection
 from byzmesh.peers.budget import BURST, Budget
 from byzmesh.peers.doorkeeper import Doorkeeper
@@ -81,6 +82,14 @@ def test_too_many_connections_cost_those_that_said_least(kernel: Kernel) -> None
     kernel.links = [*strangers[:250], *neighbours, *strangers[250:]]
     assert audit.check({}, now=0.0) == []
     assert len(kernel.shut) == 495 and min(kernel.shut) >= 100
+
+
+def test_a_quarter_of_the_files_may_be_connections_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 8."""
+    monkeypatch.setattr(socket_module, "file_limit", lambda: 400)
+    made, _, _ = sockets()
+    made[0].close(0)
+    assert made[0]._audit._most == 100
 
 
 def test_a_connection_that_is_gone_harms_nobody() -> None:

@@ -83,11 +83,10 @@ def test_a_peer_that_comes_back_after_the_others_left_does_not_train_alone(tmp_p
         saved = load_checkpoint(tmp_path / "out" / "peer3.ckpt")[1]["round"]
         nodes.start(3)
         with pytest.raises(Isolated, match="heard none") as failure:
-            world.run(100.0)
+            world.run(20.0)
     assert failure.value.exit_code == 4 and saved > 0
     kept = load_checkpoint(tmp_path / "out" / "peer3.ckpt")[1]["round"]
     assert saved <= kept <= saved + 3  # of what it trains alone, no more than three timeouts are kept
-    assert world.time < 40.0
 
 
 def test_a_model_comes_out_of_a_running_peer(tmp_path: Path, samples: Path) -> None:
