@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from zmq.utils import z85
 
+from byzmesh.peers import identity
 from byzmesh.peers.changes import changed, sign_file
-from byzmesh.peers.identity import Keyring
+from byzmesh.peers.identity import Keyring, Keys, zeromq
 from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.node import Node
 from byzmesh.peers.signing import new_operator
 from byzmesh.peers.virtual import VirtualWorld
+from tests.peers import networks
 from tests.peers.networks import make_network
 from tests.peers.worlds import Nodes
+
+
+def draw_keys(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Keys by the seed, and the same addresses each time: so the seed determines every file, and the order of two files
+    of one epoch."""
+    draw = random.Random(seed)
+
+    def new_keys() -> Keys:
+        secret = z85.encode(draw.randbytes(32))
+        return Keys(zeromq().curve_public(secret).decode(), secret.decode())
+
+    def generate() -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(draw.randbytes(32))
+
+    monkeypatch.setattr(identity, "new_keys", new_keys)
+    monkeypatch.setattr(Ed25519PrivateKey, "generate", generate)
+    monkeypatch.setattr(networks, "free_ports", lambda count: list(range(7000, 7000 + count)))
 
 
 def signed_network(folder: Path, peers: int, **more: Any) -> NetworkFile:

@@ -18,7 +18,7 @@ from byzmesh.peers.network_file import NetworkFile, save_network
 from byzmesh.peers.signing import LARGEST_FILE, load_operator, new_operator, sign
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import HEADER, Format, WireError, decode_file, encode_file
-from tests.peers.members import Members, next_file, signed_network, start_all
+from tests.peers.members import Members, draw_keys, next_file, signed_network, start_all
 
 HONEST, LIAR, JOINER = range(5), 5, 6
 END = 16.0
@@ -114,7 +114,8 @@ class Watch:
                 assert other == LIAR or not peer.refused[other], f"{me} refused {other}: {peer.refused[other]}"
 
 
-def play(folder: Path, seed: int) -> None:
+def play(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_keys(monkeypatch, seed)
     draw = random.Random(seed)
     files, disks = operators_files(folder, seed)
     apart: set[int] = set()
@@ -162,14 +163,22 @@ def play(folder: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_epochs_under_faults_and_forgeries(tmp_path: Path, seed: int) -> None:
-    play(tmp_path, seed)
+def test_epochs_under_faults_and_forgeries(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    play(tmp_path, seed, monkeypatch)
+
+
+def test_the_seed_determines_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for name in ("one", "two"):
+        draw_keys(monkeypatch, 7)
+        made.append(operators_files(tmp_path / name, 7))
+    assert [file.text for file in made[0][0]] == [file.text for file in made[1][0]] and made[0][1] == made[1][1]
 
 
 def test_a_signature_that_is_not_checked_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_file, "verify", lambda text, operator: None)
     with pytest.raises(AssertionError, match="did not sign"):
-        play(tmp_path, 0)
+        play(tmp_path, 0, monkeypatch)
 
 
 def test_a_file_that_wins_because_it_came_last_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +188,7 @@ def test_a_file_that_wins_because_it_came_last_is_found(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(Epochs, "add", add)
     with pytest.raises(AssertionError, match=r"went back to epoch|took up \d in"):
-        play(tmp_path, 0)
+        play(tmp_path, 0, monkeypatch)
 
 
 def test_frames_that_are_no_files() -> None:
