@@ -68,7 +68,9 @@ def reflection(
 
 def _average_before(view: View) -> Any:
     if view.before is None:
-        raise ConfigError("attack reflection: reference round needs models that peers do not send; use start or average")
+        raise ConfigError(
+            "attack reflection: reference round needs models that peers do not send; use start or average"
+        )
     return view.before.mean(axis=0, dtype=np.float64)
 
 
