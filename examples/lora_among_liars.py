@@ -2,8 +2,8 @@
 
     python examples/lora_among_liars.py
 
-Two of the eight flip the sign of what was learned in each round. The base is frozen; only the adapters, 2% of the model,
-travel. Perplexity is that of the second text's last tenth, the mean over the honest workers.
+Two of the eight flip the sign of what was learned in each round. The base is frozen; only the adapters travel, 2% of the
+model. Perplexity is that of the second text's last tenth, the mean over the honest workers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ def problem(text: str, **more: Any) -> dict[str, Any]:
 
 def learn_base(path: Path, rounds: int) -> None:
     """Four honest workers learn the first text; the mean of their models is the base."""
-    training = {"step": 0.003, "local": {"optimizer": "AdamW", "steps": 20}, "rounds": rounds, "evaluate_every": rounds}
+    training: dict[str, Any] = {
+        "step": 0.003,
+        "local": {"optimizer": "AdamW", "steps": 20},
+        "rounds": rounds,
+        "evaluate_every": rounds,
+    }
     run = bm.prepare(problem=problem("genesis.txt"), network={"name": "complete", "n": 4}, rule="mean", **training)
     models = run.run().models
     safetensors.torch.save_file(

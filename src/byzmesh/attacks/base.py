@@ -102,7 +102,7 @@ class View:
     1 - mean accuracy, or the mean loss of a problem without accuracy; infinite if they diverge. Only in rounds that
     `Attack.horizon` divides."""
     before: Any = None
-    """(N, D) the honest workers' models before the local steps of this round; None among peers, who do not send them."""
+    """(N, D) the honest workers' models before the local steps of this round; None among peers, who do not send it."""
 
 
 @dataclass(frozen=True)
