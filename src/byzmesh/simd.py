@@ -5,6 +5,7 @@ LLVM vector of a power-of-two width:
 
     load(array, i, width), chunk(array, i, bytes)   array[i : i + width]; width or bytes is a constant
     store(array, i, lanes)
+    lanes_of(array, bytes)                          how many of its numbers these bytes hold, known when compiling
     spread(x, like)                                 x in every lane
     plus, minus, times                              lane by lane
     fused(a, b, c), axpy(x, b, c)                   a b + c, x b + c, rounded once
@@ -98,6 +99,18 @@ def _load(width_of: Callable[[Any, int], int]) -> Any:
 
 load = _load(lambda array, width: width)
 chunk = _load(lambda array, bytes: 8 * bytes // array.dtype.bitwidth)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def lanes_of(typing: Any, array: Any, size: Any) -> Any:
+    """How many numbers of the array's type `size` bytes hold. Numba reads `array.itemsize` at run time; this is a
+    constant, from which the compiler makes loops of fixed steps and addresses of fixed distances."""
+    count = 8 * size.literal_value // array.dtype.bitwidth
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_constant(types.uint64, count)
+
+    return types.uint64(array, size), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

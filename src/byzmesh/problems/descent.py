@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.simd import VECTOR, chunk, fused, larger, largest, load, magnitude, spread, store, times
+from byzmesh.simd import VECTOR, chunk, fused, lanes_of, larger, largest, load, magnitude, spread, store, times
 
 _U = np.uint64
 
@@ -22,7 +22,7 @@ def descend_row(model: Any, gradient: Any, keep: Any, step: Any, out: Any) -> An
 
     All three are contiguous (D,) arrays; `out` may be one of the others.
     """
-    lanes = _U(VECTOR // model.itemsize)
+    lanes = lanes_of(model, VECTOR)
     whole = _U(model.size) // lanes * lanes
     zeros = np.zeros(VECTOR, model.dtype)
     kept, back = spread(keep, chunk(zeros, _U(0), VECTOR)), spread(-step, chunk(zeros, _U(0), VECTOR))

@@ -25,7 +25,7 @@ from byzmesh.problems.data.datasets import dataset
 from byzmesh.problems.descent import descend
 from byzmesh.round import Round
 from byzmesh.rules.gram.small_kernels import centred_mix, centred_products
-from byzmesh.simd import VECTOR, axpy, chunk, fused, load, plus, store
+from byzmesh.simd import VECTOR, axpy, chunk, fused, lanes_of, load, plus, store
 from byzmesh.simulation.engine import Simulation
 from byzmesh.types import Array
 
@@ -68,7 +68,7 @@ def bare_backward(gradient: Array, nonzeros: int, slope: Array) -> None:
 @exact
 def bare_products(rows: Array, times: int) -> Any:
     """Eight multiplications and additions of a register for two and four rows of `_COLUMNS` numbers, so many times."""
-    lanes, z, width = _U(VECTOR // rows.itemsize), rows.ravel(), _U(_COLUMNS)
+    lanes, z, width = lanes_of(rows, VECTOR), rows.ravel(), _U(_COLUMNS)
     a = b = c = d = e = f = g = h = chunk(z, _U(0), VECTOR)
     for _ in range(times):
         for at in range(_U(0), width, lanes):

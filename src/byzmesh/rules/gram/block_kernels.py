@@ -13,6 +13,7 @@ from byzmesh.simd import (
     chunk,
     fma,
     fused,
+    lanes_of,
     larger,
     largest,
     load,
@@ -49,7 +50,7 @@ def peak_bits(bits: Array, mask: Any) -> Array:
 @exact
 def row_peaks(rows: Array, out: Array) -> None:
     """out[p] = the largest absolute value of a contiguous row, infinity if one is not finite."""
-    lanes, width, flat = _U(VECTOR // rows.itemsize), _U(rows.shape[1]), rows.ravel()
+    lanes, width, flat = lanes_of(rows, VECTOR), _U(rows.shape[1]), rows.ravel()
     whole = width // lanes * lanes
     nothing = np.zeros(VECTOR, rows.dtype)
     for row in range(rows.shape[0]):
@@ -121,7 +122,7 @@ def _mix(flat: Array, row: Array, weight: Array, used: int, lead: Any, target: A
     Four registers of columns at a time, in which the sums stay: every row is one stream from memory, the target is only
     written.
     """
-    lanes, size = _U(VECTOR // flat.itemsize), _U(target.size)
+    lanes, size = lanes_of(flat, VECTOR), _U(target.size)
     block = _U(4) * lanes
     whole = size // block * block
     for column in range(_U(0), whole, block):
@@ -191,7 +192,7 @@ def build_messages(own: Array, terms: Array, share: Array, out: Array) -> None:
 @exact
 def _two_by_four(z: Array, row: int, other: int, size: Any, sums: Array, at: Any) -> None:
     """sums[at : at + 8] += products of rows row, row + 1 with rows other .. other + 3 over the first `size` columns."""
-    lanes, width = _U(_BYTES // z.itemsize), _U(_BLOCK)
+    lanes, width = lanes_of(z, _BYTES), _U(_BLOCK)
     one, four = _U(row) * width, _U(other) * width
     a = b = c = d = e = f = g = h = spread(z.dtype.type(0.0), chunk(z, _U(0), _BYTES))
     for column in range(_U(0), size, lanes):
@@ -239,7 +240,7 @@ def neighbourhood_products(
     before = count + messages.shape[0] + terms.shape[0]
     kind = own.dtype.type
     buffer = np.zeros(((slots + 3) // 4 * 4, _BLOCK), own.dtype)  # rows of zeros at the end: no remainder
-    flat, lanes = buffer.ravel(), _BYTES // own.itemsize
+    flat, lanes = buffer.ravel(), np.int64(lanes_of(own, _BYTES))
     sums = np.empty(buffer.shape[0] ** 2)  # tile after tile
     held, same = np.empty(slots, np.int64), np.empty(slots, np.int64)
     begin, part = np.empty(terms.shape[1], np.uint64), np.empty(terms.shape[1], own.dtype)

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.simd import VECTOR, chunk, fma, fused, half_sums, halves, minus, spread, store, times, twice
+from byzmesh.simd import VECTOR, chunk, fma, fused, half_sums, halves, lanes_of, minus, spread, store, times, twice
 from byzmesh.types import Array
 
 _U = np.uint64
+_FOUR = 4 * VECTOR
 _HALF, _PAIR = 32, 64  # bytes of the partial sums of one product, and of two
 
 
@@ -37,16 +38,16 @@ def pool_row(own: Array, messages: Array, anchors: Array, row: int, left: int, s
 @exact
 def _aligned(count: int, like: Array) -> Array:
     """(count,) zeros of the type of `like` that begin with a cache line: no load of a register then reads two."""
-    line = 64 // like.itemsize
+    line = np.int64(lanes_of(like, 64))
     zeros = np.zeros(count + line, like.dtype)
-    start = line - zeros.ctypes.data // like.itemsize % line
+    start = line - zeros.ctypes.data // (64 // line) % line
     return zeros[start : start + count]
 
 
 @exact
 def _store_four(target: Array, at: Any, a: Any, b: Any, c: Any, d: Any) -> None:
     """Store four registers side by side."""
-    lanes = _U(VECTOR // target.itemsize)
+    lanes = lanes_of(target, VECTOR)
     store(target, at, a)
     store(target, at + lanes, b)
     store(target, at + _U(2) * lanes, c)
@@ -57,7 +58,7 @@ def _store_four(target: Array, at: Any, a: Any, b: Any, c: Any, d: Any) -> None:
 def _centre(own: Array, rows: int, width: Any, left: Any, size: Any, centre: Array) -> None:
     """centre[:size] = mean of the rows of `own`, which is flat, over the columns left .. left + size."""
     share = own.dtype.type(1.0 / rows)
-    block = _U(4 * VECTOR // own.itemsize)
+    block = lanes_of(own, _FOUR)
     if size < block:
         for column in range(size):
             total = own.dtype.type(0.0)
@@ -72,7 +73,7 @@ def _centre(own: Array, rows: int, width: Any, left: Any, size: Any, centre: Arr
 
 @exact
 def _centre_block(own: Array, rows: int, width: Any, left: Any, share: Any, centre: Array, at: Any) -> None:
-    lanes = _U(VECTOR // own.itemsize)
+    lanes = lanes_of(own, VECTOR)
     a = b = c = d = spread(own.dtype.type(0.0), chunk(centre, _U(0), VECTOR))
     part = spread(share, a)
     for row in range(rows):
@@ -87,7 +88,7 @@ def _centre_block(own: Array, rows: int, width: Any, left: Any, share: Any, cent
 @exact
 def _put(rows: Array, start: Any, centre: Array, size: Any, row: Any, z: Array) -> None:
     """Row `row` of z = rows[start : start + size] - centre; in z two rows lie side by side, `_HALF` bytes of each."""
-    half = _U(_HALF // z.itemsize)
+    half = lanes_of(z, _HALF)
     target = row // _U(2) * _U(2 * centre.size) + row % _U(2) * half
     whole = size // (_U(2) * half) * _U(2) * half
     for at in range(_U(0), whole, _U(2) * half):
@@ -103,7 +104,7 @@ def _store_sums(
     z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, low: Any, high: Any, sums: Any
 ) -> None:
     """Add the products of `row` with the rows left .. left + 3: the partial sums, then the last `rest` columns."""
-    half = _U(_HALF // z.itemsize)
+    half = lanes_of(z, _HALF)
     a, b = half_sums(low)
     c, d = half_sums(high)
     mine = _U(row // 2) * stride + _U(row % 2) * half + whole
@@ -123,7 +124,7 @@ def _store_sums(
 @exact
 def _two_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, sums: Any) -> None:
     """Add the products of two rows with the rows left .. left + 3: what the registers of AVX2 hold."""
-    half = _U(_HALF // z.itemsize)
+    half = lanes_of(z, _HALF)
     first, others = _U(row // 2) * stride, _U(left // 2) * stride
     a = b = c = d = spread(z.dtype.type(0.0), chunk(z, _U(0), _PAIR))
     for at in range(_U(0), whole, _U(2) * half):
@@ -139,7 +140,7 @@ def _two_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: A
 @exact
 def _four_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, sums: Any) -> None:
     """Add the products of four rows with the rows left .. left + 3, for AVX-512."""
-    half = _U(_HALF // z.itemsize)
+    half = lanes_of(z, _HALF)
     first, others = _U(row // 2) * stride, _U(left // 2) * stride
     a = b = c = d = e = f = g = h = spread(z.dtype.type(0.0), chunk(z, _U(0), _PAIR))
     for at in range(_U(0), whole, _U(2) * half):
@@ -169,7 +170,7 @@ def centred_products(
     height, width = total.shape[0], _U(own.shape[1])
     block = 512 if height <= 12 else 256
     padded = (height + 3) // 4 * 4  # with rows of zeros, so that there is no remainder
-    half, stride = _U(_HALF // own.itemsize), _U(2 * block)
+    half, stride = lanes_of(own, _HALF), _U(2 * block)
     z, centre, nothing = _aligned(padded * block, own), _aligned(block, own), np.zeros(block, own.dtype)
     sums = np.zeros((padded, padded))
     flat, received, fixed = own.ravel(), messages.ravel(), anchors.ravel()
@@ -220,7 +221,7 @@ def _mix_narrow(
 @exact
 def _less(rows: Array, start: Any, centre: Array, z: Array, at: Any) -> None:
     """Four registers of z at `at` = those of the rows at `start` - centre."""
-    lanes = _U(VECTOR // z.itemsize)
+    lanes = lanes_of(z, VECTOR)
     for part in range(4):
         place = _U(part) * lanes
         store(z, at + place, minus(chunk(rows, start + place, VECTOR), chunk(centre, place, VECTOR)))
@@ -233,7 +234,7 @@ def own_products(own: Array, messages: Array, first: int, last: int, out: Array)
     The numbers, bit for bit, that `centred_products` has on its diagonal, whose centre is then the receiver's own
     model; the other products are not computed.
     """
-    lanes, width, size = _U(_HALF // own.itemsize), _U(own.shape[1]), 512 if out.size < 12 else 256
+    lanes, width, size = lanes_of(own, _HALF), _U(own.shape[1]), 512 if out.size < 12 else 256
     mine, flat = own.ravel(), messages.ravel()
     out[:] = 0.0
     for start in range(first, last, size):
@@ -255,8 +256,8 @@ def own_products(own: Array, messages: Array, first: int, last: int, out: Array)
 @exact
 def _mix_one(own: Array, messages: Array, weights: Array, total: Any, first: int, last: int, out: Array) -> None:
     """`centred_mix` for one receiver without anchors, whose own model is the centre: nothing is built on the way."""
-    lanes, width = _U(VECTOR // own.itemsize), _U(own.shape[1])
-    columns = 4 * (VECTOR // own.itemsize)
+    lanes, width = lanes_of(own, VECTOR), _U(own.shape[1])
+    columns = np.int64(lanes_of(own, _FOUR))
     centre, flat, target = own.ravel(), messages.ravel(), out.ravel()
     for start in range(first, last, columns):
         left = _U(min(start, last - columns))
@@ -282,8 +283,8 @@ def centred_mix(
 
     Two receivers and four registers of columns at a time: the sums stay in registers.
     """
-    lanes = _U(VECTOR // own.itemsize)
-    columns = 4 * (VECTOR // own.itemsize)
+    lanes = lanes_of(own, VECTOR)
+    columns = np.int64(lanes_of(own, _FOUR))
     if last - first < columns:
         _mix_narrow(own, messages, anchors, weights, sums, first, last, out)
         return
