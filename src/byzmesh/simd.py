@@ -13,6 +13,8 @@ LLVM vector of a power-of-two width:
     twice(lanes), halves(lanes)                     the lanes and the lanes again; the lower and the upper half
     half_sums(lanes)                                the sums of the lower and of the upper half of the lanes
     add_sums(array, i, a, ..., h)                   array[i : i + 8] += the sums over the lanes of each, in float64
+    add_folds(array, i, j, a, ..., h)               array[i : i + 4] += those of a to d, array[j : j + 4] += those of e
+                                                    to h, each added as in half_sums
     magnitude(lanes), larger(a, b), largest(m, n)   |x| as integers, which order like |x| with infinity and NaN on top
 
 In an `exact` kernel (in a `fast` one Numba lets LLVM reorder these, too) the arithmetic is IEEE in the order written:
@@ -272,6 +274,35 @@ def add_sums(
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, a, b, c, d, e, f, g, h), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add_folds(
+    typing: Any, array: Any, i: Any, j: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Any:
+    """array[i : i + 4] += the sums over the lanes of a to d, array[j : j + 4] += those of e to h: of every vector the
+    upper half is added to the lower one until one number is left, for all eight at once."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        level, width, group = list(arguments[3:]), a.width, a.width
+        while group > 1:
+            starts = range(0, 2 * width, group)  # of the vectors that lie side by side in two registers
+            group //= 2
+            low, high = ([first + odd + lane for first in starts for lane in range(group)] for odd in (0, group))
+            pairs = zip(level[::2], level[1::2], strict=True)
+            level = [
+                builder.fadd(*(builder.shuffle_vector(*pair, _positions(half)) for half in (low, high)))
+                for pair in pairs
+            ]
+        four = ir.VectorType(ir.DoubleType(), 4)
+        for place, at in enumerate(arguments[1:3]):
+            sums = level[place] if width == 4 else _pick(builder, level[0], list(range(4 * place, 4 * place + 4)))
+            more = sums if a.dtype == types.float64 else builder.fpext(sums, four)
+            address = _address(context, builder, array, (arguments[0], at), four)
+            builder.store(builder.fadd(builder.load(address, align=8), more), address, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64, types.uint64, a, b, c, d, e, f, g, h), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact
+from byzmesh.rules.gram.tiles import HALF, PAIR, four_by_four, triangle, two_by_four
 from byzmesh.simd import VECTOR, chunk, fma, fused, half_sums, halves, lanes_of, minus, spread, store, times, twice
 from byzmesh.types import Array
 
 _U = np.uint64
 _FOUR = 4 * VECTOR
-_HALF, _PAIR = 32, 64  # bytes of the partial sums of one product, and of two
 
 
 @exact
@@ -87,12 +87,12 @@ def _centre_block(own: Array, rows: int, width: Any, left: Any, share: Any, cent
 
 @exact
 def _put(rows: Array, start: Any, centre: Array, size: Any, row: Any, z: Array) -> None:
-    """Row `row` of z = rows[start : start + size] - centre; in z two rows lie side by side, `_HALF` bytes of each."""
-    half = lanes_of(z, _HALF)
+    """Row `row` of z = rows[start : start + size] - centre; in z two rows lie side by side, `HALF` bytes of each."""
+    half = lanes_of(z, HALF)
     target = row // _U(2) * _U(2 * centre.size) + row % _U(2) * half
     whole = size // (_U(2) * half) * _U(2) * half
     for at in range(_U(0), whole, _U(2) * half):
-        low, high = halves(minus(chunk(rows, start + at, _PAIR), chunk(centre, at, _PAIR)))
+        low, high = halves(minus(chunk(rows, start + at, PAIR), chunk(centre, at, PAIR)))
         store(z, target + _U(2) * at, low)
         store(z, target + _U(2) * at + _U(2) * half, high)
     for at in range(whole, size):
@@ -100,63 +100,19 @@ def _put(rows: Array, start: Any, centre: Array, size: Any, row: Any, z: Array) 
 
 
 @exact
-def _store_sums(
-    z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, low: Any, high: Any, sums: Any
-) -> None:
-    """Add the products of `row` with the rows left .. left + 3: the partial sums, then the last `rest` columns."""
-    half = lanes_of(z, _HALF)
-    a, b = half_sums(low)
-    c, d = half_sums(high)
-    mine = _U(row // 2) * stride + _U(row % 2) * half + whole
-    others = _U(left // 2) * stride + whole
-    for column in range(rest):
-        x = z[mine + column]
-        a = fma(x, z[others + column], a)
-        b = fma(x, z[others + half + column], b)
-        c = fma(x, z[others + stride + column], c)
-        d = fma(x, z[others + stride + half + column], d)
-    sums[row, left] += a
-    sums[row, left + 1] += b
-    sums[row, left + 2] += c
-    sums[row, left + 3] += d
-
-
-@exact
-def _two_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, sums: Any) -> None:
-    """Add the products of two rows with the rows left .. left + 3: what the registers of AVX2 hold."""
-    half = lanes_of(z, _HALF)
-    first, others = _U(row // 2) * stride, _U(left // 2) * stride
-    a = b = c = d = spread(z.dtype.type(0.0), chunk(z, _U(0), _PAIR))
-    for at in range(_U(0), whole, _U(2) * half):
-        low, high = chunk(z, others + at, _PAIR), chunk(z, others + stride + at, _PAIR)
-        x = twice(chunk(z, first + at, _HALF))
-        a, b = fused(x, low, a), fused(x, high, b)
-        x = twice(chunk(z, first + half + at, _HALF))
-        c, d = fused(x, low, c), fused(x, high, d)
-    _store_sums(z, stride, row, left, whole, rest, a, b, sums)
-    _store_sums(z, stride, row + 1, left, whole, rest, c, d, sums)
-
-
-@exact
-def _four_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, sums: Any) -> None:
-    """Add the products of four rows with the rows left .. left + 3, for AVX-512."""
-    half = lanes_of(z, _HALF)
-    first, others = _U(row // 2) * stride, _U(left // 2) * stride
-    a = b = c = d = e = f = g = h = spread(z.dtype.type(0.0), chunk(z, _U(0), _PAIR))
-    for at in range(_U(0), whole, _U(2) * half):
-        low, high = chunk(z, others + at, _PAIR), chunk(z, others + stride + at, _PAIR)
-        x = twice(chunk(z, first + at, _HALF))
-        a, b = fused(x, low, a), fused(x, high, b)
-        x = twice(chunk(z, first + half + at, _HALF))
-        c, d = fused(x, low, c), fused(x, high, d)
-        x = twice(chunk(z, first + stride + at, _HALF))
-        e, f = fused(x, low, e), fused(x, high, f)
-        x = twice(chunk(z, first + stride + half + at, _HALF))
-        g, h = fused(x, low, g), fused(x, high, h)
-    _store_sums(z, stride, row, left, whole, rest, a, b, sums)
-    _store_sums(z, stride, row + 1, left, whole, rest, c, d, sums)
-    _store_sums(z, stride, row + 2, left, whole, rest, e, f, sums)
-    _store_sums(z, stride, row + 3, left, whole, rest, g, h, sums)
+def _multiply(z: Array, padded: int, size: Any, sums: Array) -> None:
+    """Add the products of all rows of z over its first `size` columns."""
+    half, stride = lanes_of(z, HALF), _U(z.size // (padded // 2))
+    whole, rest = size // half * half * _U(2), size % half
+    for row in range(0, padded, 4):
+        for other in range(0, row + 1, 4):
+            if VECTOR == 64:
+                four_by_four(z, stride, row, other, whole, rest, sums, padded)
+            elif other == row:
+                triangle(z, stride, row, whole, rest, sums, padded)
+            else:
+                two_by_four(z, stride, row, other, whole, rest, sums, padded)
+                two_by_four(z, stride, row + 2, other, whole, rest, sums, padded)
 
 
 @exact
@@ -170,9 +126,8 @@ def centred_products(
     height, width = total.shape[0], _U(own.shape[1])
     block = 512 if height <= 12 else 256
     padded = (height + 3) // 4 * 4  # with rows of zeros, so that there is no remainder
-    half, stride = lanes_of(own, _HALF), _U(2 * block)
     z, centre, nothing = _aligned(padded * block, own), _aligned(block, own), np.zeros(block, own.dtype)
-    sums = np.zeros((padded, padded))
+    sums = np.zeros(padded * padded)
     flat, received, fixed = own.ravel(), messages.ravel(), anchors.ravel()
     count, past = _U(own.shape[0]), _U(own.shape[0] + messages.shape[0])
     for start in range(first, last, block):
@@ -186,18 +141,11 @@ def centred_products(
             _put(fixed, row * width + left, centre, size, past + row, z)
         if centre_row:
             _put(centre, _U(0), nothing, size, _U(height - 1), z)
-        whole, rest = size // half * half * _U(2), size % half
-        for row in range(0, padded, 4):
-            for other in range(0, row + 1, 4):
-                if VECTOR == 64:
-                    _four_by_four(z, stride, row, other, whole, rest, sums)
-                else:
-                    _two_by_four(z, stride, row, other, whole, rest, sums)
-                    _two_by_four(z, stride, row + 2, other, whole, rest, sums)
+        _multiply(z, padded, size, sums)
     for i in range(height):
         for j in range(i + 1):
-            total[i, j] = sums[i, j]
-            total[j, i] = sums[i, j]
+            total[i, j] = sums[i * padded + j]
+            total[j, i] = sums[i * padded + j]
 
 
 @exact
@@ -234,7 +182,7 @@ def own_products(own: Array, messages: Array, first: int, last: int, out: Array)
     The numbers, bit for bit, that `centred_products` has on its diagonal, whose centre is then the receiver's own
     model; the other products are not computed.
     """
-    lanes, width, size = lanes_of(own, _HALF), _U(own.shape[1]), 512 if out.size < 12 else 256
+    lanes, width, size = lanes_of(own, HALF), _U(own.shape[1]), 512 if out.size < 12 else 256
     mine, flat = own.ravel(), messages.ravel()
     out[:] = 0.0
     for start in range(first, last, size):
@@ -242,9 +190,9 @@ def own_products(own: Array, messages: Array, first: int, last: int, out: Array)
         whole = columns // lanes * lanes
         for row in range(out.size):
             at = _U(row) * width + left
-            total = spread(own.dtype.type(0.0), chunk(mine, _U(0), _HALF))
+            total = spread(own.dtype.type(0.0), chunk(mine, _U(0), HALF))
             for column in range(_U(0), whole, lanes):
-                gap = minus(chunk(flat, at + column, _HALF), chunk(mine, left + column, _HALF))
+                gap = minus(chunk(flat, at + column, HALF), chunk(mine, left + column, HALF))
                 total = fused(gap, gap, total)
             product, _ = half_sums(twice(total))
             for column in range(whole, columns):
