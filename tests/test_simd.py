@@ -10,12 +10,14 @@ from numba.core.errors import TypingError
 
 from byzmesh.compiled import exact
 from byzmesh.simd import (
+    add_folds,
     axpy,
     chunk,
     fma,
     fused,
     half_sums,
     halves,
+    lanes_of,
     larger,
     largest,
     load,
@@ -85,3 +87,32 @@ def test_the_largest_magnitude(dtype: Any, place: int) -> None:
 def test_lanes_of_an_array_with_gaps_are_refused() -> None:
     with pytest.raises(TypingError, match="contiguous"):
         peak(np.zeros(32, np.float32)[::2])
+
+
+@exact
+def _folds(rows: Any, out: Any) -> None:
+    n = lanes_of(rows, 32)
+    a, b, c, d = chunk(rows, _U(0), 32), chunk(rows, n, 32), chunk(rows, _U(2) * n, 32), chunk(rows, _U(3) * n, 32)
+    at = _U(4) * n
+    e, f, g, h = (
+        chunk(rows, at, 32),
+        chunk(rows, at + n, 32),
+        chunk(rows, at + _U(2) * n, 32),
+        chunk(rows, at + _U(3) * n, 32),
+    )
+    add_folds(out, _U(1), _U(7), a, b, c, d, e, f, g, h)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_eight_vectors_are_folded_in_the_order_of_half_sums(dtype: Any) -> None:
+    rows = np.random.default_rng(0).normal(size=(8, 32 // np.dtype(dtype).itemsize)).astype(dtype)
+    out = np.arange(12.0)
+    _folds(rows.ravel(), out)
+    sums = rows
+    while sums.shape[1] > 1:
+        half = sums.shape[1] // 2
+        sums = sums[:, :half] + sums[:, half:]
+    expected = np.arange(12.0)
+    expected[1:5] += sums[:4, 0]
+    expected[7:11] += sums[4:, 0]
+    np.testing.assert_array_equal(out, expected)

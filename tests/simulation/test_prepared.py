@@ -159,3 +159,34 @@ def test_a_rule_made_from_another_does_not_inherit_what_its_apply_consists_of() 
     for run in same:
         run.step()
     np.testing.assert_array_equal(same[0].models, same[1].models)
+
+
+PLACES = {"prepared": ("ios", "ipm"), "by the rule": ("ios", "gaussian"), "ranks": ("trimean", "ipm")}
+
+
+@pytest.mark.parametrize(("rule", "attack"), PLACES.values(), ids=PLACES)
+def test_new_models_take_the_memory_of_the_old_ones_unless_somebody_holds_them(rule: str, attack: str) -> None:
+    held, free = (simulation(rule, attack, "float32", network(0)) for _ in range(2))
+    kept, view = [], []
+    address = free.models.ctypes.data
+    for number in range(ROUNDS):
+        before = held.models.copy()
+        (kept if number % 2 else view).append((held.models if number % 2 else held.models[1:, 2:], before))
+        held.step()
+        free.step()
+        np.testing.assert_array_equal(held.models, free.models)
+    assert all(np.array_equal(models, before) for models, before in kept)
+    assert all(np.array_equal(models, before[1:, 2:]) for models, before in view)
+    assert free.models.ctypes.data == address
+
+
+@pytest.mark.parametrize("more", [{"local": {"outer": "plain"}}, {"rule": {"name": "cc", "centre": "memory"}}], ids=str)
+def test_models_that_are_still_read_are_not_overwritten(more: dict[str, Any]) -> None:
+    parts = {"rule": "ios", "attack": "ipm", "dtype": "float64", "network": network(0)}
+    held, free = (simulation(**parts | more) for _ in range(2))
+    kept = []
+    for _ in range(ROUNDS):
+        kept.append(held.models)
+        held.step()
+        free.step()
+    np.testing.assert_array_equal(held.models, free.models)

@@ -22,9 +22,18 @@ class Prepared(Protocol):
     present: Booleans
 
     def apply(
-        self, own: Array, peak: Floats, round: Round, state: State, messages: Array | None = None
+        self,
+        own: Array,
+        peak: Floats,
+        round: Round,
+        state: State,
+        messages: Array | None = None,
+        out: Array | None = None,
     ) -> tuple[Array, Floats | None, State] | None:
-        """What `Rule.apply` would return: models, coefficients, next state; None: ask `Rule.apply`."""
+        """What `Rule.apply` would return: models, coefficients, next state; None: ask `Rule.apply`.
+
+        out  (R, D) memory for the models that nobody reads any more; it is not written if the answer is None
+        """
 
 
 def prepare(rule: Rule, arrivals: Arrivals, columns: int, largest: float) -> Prepared | None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import getrefcount
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,16 @@ _Found = tuple[Any, Any, Any, Any]
 """The outcome of a round: models, coefficients or None, which slots counted, the rule's next state."""
 LOST = 1e20
 """An honest model with a larger entry has diverged; messages end at 1e30, so that not every lost model overflows."""
+
+
+def _holders(owner: Any, name: str) -> int:
+    """How many references there are to what an attribute holds, those of this call among them."""
+    value = getattr(owner, name)
+    return getrefcount(value)
+
+
+HELD_ONCE = _holders(SimpleNamespace(alone=object()), "alone")
+"""`_holders` of something that nothing but its owner holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +196,10 @@ class Simulation:
         self.local_round.start(self.models)
         self._former: Any = None
         self._delivery: Delivery | None = None
+        parts = self.rule.consists_of
+        mixes = parts is not None and parts.apply is self.rule.apply and self.rule.sends == "half"
+        self._overwrites = mixes and not (self.live or self.local_round.needs_former or self.rule.needs_previous)
+        """Whether nobody reads the models any more once there are half steps and lies."""
         self.round = 0
         self.status = RUNNING
         self.seconds = 0.0
@@ -241,18 +256,19 @@ class Simulation:
         if prepared is None:
             return None
         peak = peaks(self.half) if self.local_round.peak is None else self.local_round.peak
-        found = prepared.apply(self.half, peak, round, self.rule_state, messages)
+        found = prepared.apply(self.half, peak, round, self.rule_state, messages, self._spare())
         return None if found is None else (found[0], found[1], prepared.present, found[2])
 
     def _whole_round(self, round: Round) -> _Found | None:
         """The outcome of any round; None if an honest model is beyond `LOST`."""
         delivery = self._deliver(round) if self._delivery is None else self._delivery
-        inbox = replace(self._inbox(delivery, round), out=self._spare())
+        spare = self._spare()
+        inbox = replace(self._inbox(delivery, round), out=spare)
         pool = inbox.pool
         if not pool.top <= LOST and not (pool.peak[: len(pool.own)] <= LOST).all():
             return None
         outcome, state = self.rule.apply(inbox, self.rule_state)
-        self._former = self.models
+        self._former = None if spare is self.models else self.models
         return self.local_round.apart(outcome.models), outcome.coefficients, inbox.present, state
 
     def _count(self, sent: Any, coefficients: Any, present: Any) -> None:
@@ -315,8 +331,15 @@ class Simulation:
         return self.exchange.deliver(self._forge(round) if self._lies else None, self.half)
 
     def _spare(self) -> Any:
-        """The memory of the models before this round's, unless somebody still holds them: fresh pages cost time."""
-        return self._former if isinstance(self._former, np.ndarray) and getrefcount(self._former) == 2 else None
+        """Memory for the next models that nobody holds any more: fresh pages cost time, and long models memory.
+
+        That of the current models if the rule only mixes what was sent, otherwise of those before them.
+        """
+        name = "models" if self._overwrites else "_former"
+        models = getattr(self, name)
+        alone = isinstance(models, np.ndarray) and models.base is None
+        del models
+        return getattr(self, name) if alone and _holders(self, name) == HELD_ONCE else None
 
     def _inbox(self, delivery: Delivery, round: Round) -> Inbox:
         """The inboxes of the workers after their half steps."""

@@ -103,6 +103,11 @@ class LocalRound:
         self._velocity[resting] = from_host(before, self._velocity)
         return after
 
+    @property
+    def needs_former(self) -> bool:
+        """Whether `outer` reads the former models."""
+        return self._outer.name != "none"
+
     def _without(self, resting: Integers, models: Array, round: int) -> Array:
         """The half steps of all, undone where a row rests."""
         before = {name: values.copy() for name, values in self._update.saved(self._momentum).items()}

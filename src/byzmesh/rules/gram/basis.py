@@ -23,7 +23,7 @@ import numpy as np
 from byzmesh.compiled import over_parts
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.block_kernels import center_columns
-from byzmesh.rules.gram.slots import lift_combinations, sums_to_one
+from byzmesh.rules.gram.slots import lift_combinations, lifted_inner, lifted_weights, sums_to_one
 from byzmesh.rules.gram.small_kernels import centred_mix, centred_products
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.types import Floats
@@ -165,9 +165,13 @@ class Basis:
         """(P, P) inner products of the centred pool rows; zero where a row is unusable."""
         if self.plain and self.pool.combination is None:
             return self.gram
-        lift = self.plain_lift if self.plain else self.lift(np.minimum(self.scale, LARGEST))
-        product: Floats = lift @ self.gram @ lift.T
-        return product
+        if not self.fused:
+            lift = self.plain_lift if self.plain else self.lift(np.minimum(self.scale, LARGEST))
+            product: Floats = lift @ self.gram @ lift.T
+            return product
+        inner = np.empty((self.pool.size, self.pool.size))
+        lifted_inner(self.plain_lift, self.gram, np.empty(self.plain_lift.shape), inner)
+        return inner
 
     def mix(self, matrix: Floats, out: Any = None) -> Any:
         """(R, D) sum_p matrix[r, p] y_p for a matrix (R, P) over the pool; written to `out` if it is given."""
@@ -175,7 +179,11 @@ class Basis:
         if out is None and isinstance(own, np.ndarray):
             out = np.empty((len(matrix), own.shape[1]), own.dtype)
         total = matrix.sum(axis=1)
-        if not (self.plain and self.pool.combination is None):
+        if self.fused and self.pool.combination is not None:
+            narrow = np.empty((len(matrix), self.height))
+            lifted_weights(matrix, self.plain_lift, narrow)
+            matrix = narrow
+        elif not (self.plain and self.pool.combination is None):
             matrix = matrix @ (self.plain_lift if self.plain else self.lift(self.scale))
         if self.streams:
             if self.centre_row:

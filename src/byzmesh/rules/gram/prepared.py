@@ -23,7 +23,15 @@ from byzmesh.rules.gram.basis import FAR, HUGE
 from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.gram.products import tie_tolerance
 from byzmesh.rules.gram.rule import checked
-from byzmesh.rules.gram.slots import anchored_slots, combination_peaks, gather_blocks, lift_combinations, sums_to_one
+from byzmesh.rules.gram.slots import (
+    anchored_slots,
+    combination_peaks,
+    gather_blocks,
+    lift_combinations,
+    lifted_inner,
+    lifted_weights,
+    sums_to_one,
+)
 from byzmesh.rules.gram.small_kernels import centred_mix, centred_products, own_products
 from byzmesh.sums import MOST, row_sum
 from byzmesh.types import Array, Booleans, Floats, Integers
@@ -65,8 +73,9 @@ class PreparedGram:
         self._kept = np.flatnonzero(kept) if kept.any() else None
         self._largest = min(largest, HUGE[arrivals.dtype])
         self._none = np.zeros((0, 1), arrivals.dtype)
-        self._combination, self._lift = _NOTHING, None
+        self._combination = _NOTHING
         self.centre_row, self.height = False, size
+        self._lift = np.zeros((0, size))
         if arrivals.combination is not None:
             self._combination = arrivals.combination
             self.centre_row = not sums_to_one(self._combination[1])
@@ -80,12 +89,19 @@ class PreparedGram:
         self._tie = tie_tolerance(arrivals.dtype)
 
     def apply(
-        self, own: Array, peak: Floats, round: Round, state: State, messages: Array | None = None
+        self,
+        own: Array,
+        peak: Floats,
+        round: Round,
+        state: State,
+        messages: Array | None = None,
+        out: Array | None = None,
     ) -> tuple[Array, Floats | None, State] | None:
         """The new models (R, D), the coefficients (R, K) and the next state, or None.
 
         own, peak  the half steps (R, D) and their largest absolute values (R,)
         messages   (Q, D) the messages that are no combinations, if there are any
+        out        (R, D) memory for the new models that nobody reads any more, if there is any
         """
         anchors = state if self._remembers else self._none
         messages = self._none if messages is None else messages
@@ -100,28 +116,19 @@ class PreparedGram:
         if self._kept is not None:
             chosen = chosen.copy()
             chosen[self._kept] = np.arange(chosen.shape[1]) == 0
-        weights = self._matrix
-        if not _scatter(self._index, chosen, weights, self._sums):
+        models = np.empty(own.shape, own.dtype) if out is None else out
+        rows, parts = (own, messages, anchors), (self._matrix, self._sums, self._weights)
+        if not _mixture(*rows, self._index, chosen, self._lift, self.centre_row, *parts, models):
             return None  # the rule has no answer for an inbox
-        if self._lift is not None:
-            weights = np.matmul(weights, self._lift, out=self._weights)
-        models = np.empty(own.shape, own.dtype)
-        _mix(own, messages, anchors, weights, self._sums, self.centre_row, models)
         if self._kept is not None:
             models[self._kept] = own[self._index[self._kept, 0]]
         return (models, chosen[:, :-1], models) if self._remembers else (models, chosen, state)
 
     def block(self, own: Array, messages: Array, anchors: Array, round: Round) -> Block:
         """What the rule sees of these rows."""
-        if self._own_distances:
-            _diagonal(own, messages, self._gram)
-        else:
-            centred_products(own, messages, anchors, self.centre_row, 0, own.shape[1], self._gram)
-        inner, lift = self._gram, self._lift
-        if lift is not None:
-            inner = np.matmul(np.matmul(lift, inner, out=self._half), lift.T, out=self._inner)
         blocks = np.empty((*self._index.shape, self._index.shape[1]))
-        gather_blocks(inner, self._index, self._held, blocks)
+        rows, parts = (own, messages, anchors), (self._gram, self._half, self._inner)
+        _blocks(*rows, self.centre_row, self._own_distances, self._lift, *parts, self._index, self._held, blocks)
         return Block(
             inner=blocks,
             weight=self._weight,
@@ -155,17 +162,50 @@ def _usual(peak: Any, index: Any, coefficient: Any, others: Any, largest: float,
 
 
 @exact
-def _diagonal(own: Any, messages: Any, gram: Any) -> None:
-    """gram[k, k] = the squared distance of message k - 1 from the receiver's own model; the rest of it stays zero."""
-    square = np.empty(messages.shape[0])
-    own_products(own, messages, 0, own.shape[1], square)
-    for row in range(square.size):
-        gram[row + 1, row + 1] = square[row]
+def _blocks(
+    own: Any,
+    messages: Any,
+    anchors: Any,
+    centre_row: bool,
+    own_distances: bool,
+    lift: Any,
+    gram: Any,
+    half: Any,
+    inner: Any,
+    index: Any,
+    present: Any,
+    out: Any,
+) -> None:
+    """out (R, K, K) = the inner products of each receiver's slots."""
+    if own_distances:
+        square = np.empty(messages.shape[0])
+        own_products(own, messages, 0, own.shape[1], square)
+        for row in range(square.size):
+            gram[row + 1, row + 1] = square[row]
+    else:
+        centred_products(own, messages, anchors, centre_row, 0, own.shape[1], gram)
+    if lift.shape[0] > 0:
+        lifted_inner(lift, gram, half, inner)
+        gather_blocks(inner, index, present, out)
+    else:
+        gather_blocks(gram, index, present, out)
 
 
 @exact
-def _scatter(index: Any, chosen: Any, matrix: Any, sums: Any) -> bool:
-    """matrix[r, index[r, k]] = the sum of these coefficients, sums[r] = their sum; False if they are not finite."""
+def _mixture(
+    own: Any,
+    messages: Any,
+    anchors: Any,
+    index: Any,
+    chosen: Any,
+    lift: Any,
+    centre_row: bool,
+    matrix: Any,
+    sums: Any,
+    weights: Any,
+    out: Any,
+) -> bool:
+    """out[r] = sum over the slots by the coefficients `chosen`; False if they are not finite, before it is written."""
     matrix[:] = 0.0
     total = 0.0
     for receiver in range(index.shape[0]):
@@ -173,16 +213,17 @@ def _scatter(index: Any, chosen: Any, matrix: Any, sums: Any) -> bool:
             matrix[receiver, index[receiver, slot]] += chosen[receiver, slot]
         sums[receiver] = row_sum(matrix[receiver])
         total += sums[receiver]
-    return bool(np.isfinite(total))
-
-
-@exact
-def _mix(own: Any, messages: Any, anchors: Any, weights: Any, sums: Any, centre_row: bool, out: Any) -> None:
-    """out[r] = sum over the pool by the weights (R, M) of its basis, whose last row is the centre if asked."""
+    if not np.isfinite(total):
+        return False
+    if lift.shape[0] > 0:
+        lifted_weights(matrix, lift, weights)
+    else:
+        weights[:] = matrix
     receivers, kind = out.shape[0], own.dtype.type
-    narrow, total = np.empty(weights.shape, own.dtype), np.empty(receivers, own.dtype)
+    narrow, share = np.empty(weights.shape, own.dtype), np.empty(receivers, own.dtype)
     for receiver in range(receivers):
         for row in range(weights.shape[1]):
             narrow[receiver, row] = kind(weights[receiver, row])
-        total[receiver] = kind(sums[receiver] + (weights[receiver, -1] if centre_row else 0.0))
-    centred_mix(own, messages, anchors, narrow, total, 0, own.shape[1], out)
+        share[receiver] = kind(sums[receiver] + (weights[receiver, -1] if centre_row else 0.0))
+    centred_mix(own, messages, anchors, narrow, share, 0, own.shape[1], out)
+    return True

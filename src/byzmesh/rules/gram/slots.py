@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.compiled import exact
+from byzmesh.simd import fma
 from byzmesh.types import Array, Booleans, Floats, Integers
 
 
@@ -72,6 +73,34 @@ def lift_combinations(
                 lift[row, lift.shape[1] - 1] = total - 1.0
         else:
             lift[row, row - messages] = scale[row - messages]
+
+
+@exact
+def lifted_inner(lift: Array, gram: Array, half: Array, inner: Array) -> None:
+    """inner (P, P) = lift gram lift^T with half (P, M) = lift gram; sums in order, without the lift's many zeros."""
+    half[:] = 0.0
+    for row in range(lift.shape[0]):
+        for k in range(lift.shape[1]):
+            if lift[row, k] != 0.0:
+                for column in range(gram.shape[1]):
+                    half[row, column] = fma(lift[row, k], gram[k, column], half[row, column])
+    inner[:] = 0.0
+    for column in range(lift.shape[0]):
+        for k in range(lift.shape[1]):
+            if lift[column, k] != 0.0:
+                for row in range(lift.shape[0]):
+                    inner[row, column] = fma(half[row, k], lift[column, k], inner[row, column])
+
+
+@exact
+def lifted_weights(matrix: Array, lift: Array, out: Array) -> None:
+    """out (R, M) = matrix (R, P) lift; sums in order, without the zeros."""
+    out[:] = 0.0
+    for row in range(matrix.shape[0]):
+        for k in range(lift.shape[0]):
+            if matrix[row, k] != 0.0:
+                for column in range(lift.shape[1]):
+                    out[row, column] = fma(matrix[row, k], lift[k, column], out[row, column])
 
 
 def anchored_slots(size: int, index: Integers, weight: Floats, present: Booleans) -> tuple[Integers, Floats, Booleans]:

@@ -33,15 +33,22 @@ class PreparedRanks:
         self._selection, self._largest = selection, largest
 
     def apply(
-        self, own: Array, peak: Floats, round: Round, state: State, messages: Array | None = None
+        self,
+        own: Array,
+        peak: Floats,
+        round: Round,
+        state: State,
+        messages: Array | None = None,
+        out: Array | None = None,
     ) -> tuple[Array, Floats | None, State] | None:
         """The new models (R, D), no coefficients and the state, or None if a message is too large.
 
         own, peak  the half steps (R, D) and their largest absolute values (R,)
         messages   (Q, D) the messages that are no combinations, if there are any
+        out        (R, D) memory for the new models that nobody reads any more, if there is any
         """
         pool = Pool(own, messages, self._combination, own_peak=peak)
         if not pool.top <= self._largest:
             return None
         own = np.ascontiguousarray(own)
-        return self._selection.mean(own, pool.dense_messages()), None, state
+        return self._selection.mean(own, pool.dense_messages(), out), None, state

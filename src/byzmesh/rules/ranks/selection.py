@@ -54,9 +54,9 @@ class Selection:
             networks.append((registers.written(*key, self._apart), receivers, slots))
         return networks
 
-    def mean(self, first: Array, second: Array) -> Array:
-        """(R, D) the means over the rows of two contiguous arrays, one after the other."""
-        out = np.empty((len(self._index), first.shape[1]), first.dtype)
+    def mean(self, first: Array, second: Array, out: Array | None = None) -> Array:
+        """(R, D) the means over the rows of two contiguous arrays, one after the other; written to `out` if given."""
+        out = np.empty((len(self._index), first.shape[1]), first.dtype) if out is None else out
         if self._largest <= registers.LARGEST and first.shape[1] * first.itemsize >= VECTOR and self._worth(first):
             for network, receivers, slots in self._networks:
                 registers.kernel(network)(first, second, slots, receivers, out)
