@@ -167,7 +167,8 @@ PLACES = {"prepared": ("ios", "ipm"), "by the rule": ("ios", "gaussian"), "ranks
 @pytest.mark.parametrize(("rule", "attack"), PLACES.values(), ids=PLACES)
 def test_new_models_take_the_memory_of_the_old_ones_unless_somebody_holds_them(rule: str, attack: str) -> None:
     held, free = (simulation(rule, attack, "float32", network(0)) for _ in range(2))
-    kept, view = [], []
+    kept: list[Any] = []
+    view: list[Any] = []
     address = free.models.ctypes.data
     for number in range(ROUNDS):
         before = held.models.copy()

@@ -38,7 +38,7 @@ def pool_row(own: Array, messages: Array, anchors: Array, row: int, left: int, s
 @exact
 def _aligned(count: int, like: Array) -> Array:
     """(count,) zeros of the type of `like` that begin with a cache line: no load of a register then reads two."""
-    line = np.int64(lanes_of(like, 64))
+    line: Any = np.int64(lanes_of(like, 64))
     zeros = np.zeros(count + line, like.dtype)
     start = line - zeros.ctypes.data // (64 // line) % line
     return zeros[start : start + count]
@@ -205,7 +205,7 @@ def own_products(own: Array, messages: Array, first: int, last: int, out: Array)
 def _mix_one(own: Array, messages: Array, weights: Array, total: Any, first: int, last: int, out: Array) -> None:
     """`centred_mix` for one receiver without anchors, whose own model is the centre: nothing is built on the way."""
     lanes, width = lanes_of(own, VECTOR), _U(own.shape[1])
-    columns = np.int64(lanes_of(own, _FOUR))
+    columns: Any = np.int64(lanes_of(own, _FOUR))
     centre, flat, target = own.ravel(), messages.ravel(), out.ravel()
     for start in range(first, last, columns):
         left = _U(min(start, last - columns))
@@ -232,7 +232,7 @@ def centred_mix(
     Two receivers and four registers of columns at a time: the sums stay in registers.
     """
     lanes = lanes_of(own, VECTOR)
-    columns = np.int64(lanes_of(own, _FOUR))
+    columns: Any = np.int64(lanes_of(own, _FOUR))
     if last - first < columns:
         _mix_narrow(own, messages, anchors, weights, sums, first, last, out)
         return
