@@ -177,9 +177,10 @@ def main() -> None:
     for name in chosen:
         command = [sys.executable, __file__, name, ALONE, *(["--quick"] if quick else [])]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        print(f"{name}  (load {os.getloadavg()[0]:.1f})")
+        print(f"| {name} (load {os.getloadavg()[0]:.1f}) | measured | goal |\n| --- | ---: | ---: |")
         for what, (value, bound) in json.loads(done.stdout.splitlines()[-1]).items():
-            print(f"  {what:42} {value:9.3f}  {bound}", flush=True)
+            print(f"| {what} | {value:.3f} | {bound} |", flush=True)
+        print(flush=True)
 
 
 if __name__ == "__main__":

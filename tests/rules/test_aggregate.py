@@ -57,9 +57,12 @@ def test_there_are_rules_to_prepare() -> None:
 
 
 @pytest.mark.parametrize("name", ["ios", "nna", "trimean"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e25])
-def test_unusual_messages_are_answered_as_before(monkeypatch: pytest.MonkeyPatch, name: str, bad: float) -> None:
-    rows = vectors(8, 40, "float32")
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e25, 1.0])
+@pytest.mark.parametrize("count", [8, 60])
+def test_unusual_messages_are_answered_as_before(
+    monkeypatch: pytest.MonkeyPatch, name: str, bad: float, count: int
+) -> None:
+    rows = vectors(count, 40, "float32")
     rows[2, 5] = bad
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", module.BadMessage)

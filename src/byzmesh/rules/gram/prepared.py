@@ -42,12 +42,20 @@ def prepare_gram(name: str, rule: Choosing, arrivals: Arrivals, columns: int, la
     receivers, slots = arrivals.index.shape
     size = arrivals.size + receivers * rule.remembers
     combined = 0 if arrivals.combination is None else len(arrivals.combination[0])
-    if columns >= 2 * strategy.COLUMNS or size > MOST or not strategy.prefers_fused(size - combined + (combined > 0)):
+    if columns >= 2 * strategy.COLUMNS or size > MOST:
+        return None
+    if not (_measures_own(rule, arrivals) or strategy.prefers_fused(size - combined + (combined > 0))):
         return None
     if strategy.blocks_cost_less(size, size - combined, receivers, slots + rule.remembers):
         return None
     f, kept = settle(arrivals, rule.feasible)
     return PreparedGram(name, rule, arrivals, f, kept, largest)
+
+
+def _measures_own(rule: Choosing, arrivals: Arrivals) -> bool:
+    """Whether a single receiver asks for nothing but the distances of the messages from its own model."""
+    alone = arrivals.own == 1 and arrivals.messages == arrivals.size - 1 > 0
+    return rule.own_distances and alone and not rule.remembers
 
 
 class PreparedGram:
@@ -63,7 +71,7 @@ class PreparedGram:
         self, name: str, rule: Choosing, arrivals: Arrivals, f: Integers, kept: Booleans, largest: float
     ) -> None:
         self._name, self.choose, self._remembers, self._f = name, rule.coefficients, rule.remembers, f
-        self._own_distances = rule.own_distances and arrivals.own == 1 and arrivals.messages == arrivals.size - 1 > 0
+        self._own_distances = _measures_own(rule, arrivals)
         self._receiver, self._b, self.present = arrivals.receiver, arrivals.b, arrivals.present
         self._index, self._weight, self._held = arrivals.index, arrivals.weight, arrivals.present
         size, receivers = arrivals.size, len(arrivals.index)
@@ -106,13 +114,16 @@ class PreparedGram:
         anchors = state if self._remembers else self._none
         messages = self._none if messages is None else messages
         others = _NO_PEAKS
-        if len(anchors) or len(messages):
+        if not self._own_distances and (len(anchors) or len(messages)):
             others = np.concatenate([peaks(messages), peaks(anchors)])
         if not _usual(peak, *self._combination, others, self._largest, FAR):
             return None
         chosen = self._weight
         if self.choose is not None:
-            chosen = checked(self.choose(self.block(own, messages, anchors, round)), chosen.shape, self._name)
+            block = self.block(own, messages, anchors, round)
+            if self._own_distances and not _near(peak, self._gram, self._largest):
+                return None
+            chosen = checked(self.choose(block), chosen.shape, self._name)
         if self._kept is not None:
             chosen = chosen.copy()
             chosen[self._kept] = np.arange(chosen.shape[1]) == 0
@@ -159,6 +170,15 @@ def _usual(peak: Any, index: Any, coefficient: Any, others: Any, largest: float,
     for bound in others:
         high = max(high, bound)
     return bool(high <= largest)
+
+
+@exact
+def _near(peak: Any, gram: Any, largest: float) -> bool:
+    """Whether no message has a larger number: it is at most that of the receiver's model and their distance."""
+    near = True
+    for row in range(1, gram.shape[0]):
+        near &= peak[0] + np.sqrt(gram[row, row]) <= largest
+    return near
 
 
 @exact

@@ -176,11 +176,28 @@ def _less(rows: Array, start: Any, centre: Array, z: Array, at: Any) -> None:
 
 
 @exact
+def _square(flat: Array, at: Any, mine: Array, left: Any, total: Any) -> Any:
+    """Add the squares of one register of differences."""
+    gap = minus(chunk(flat, at, HALF), chunk(mine, left, HALF))
+    return fused(gap, gap, total)
+
+
+@exact
+def _add_square(flat: Array, at: Any, mine: Array, left: Any, first: Any, last: Any, lanes: Any) -> Any:
+    """The sum of the lanes and of the squared differences of the last columns, one by one."""
+    product, _ = half_sums(twice(lanes))
+    for column in range(first, last):
+        rest = flat[at + column] - mine[left + column]
+        product = fma(rest, rest, product)
+    return product
+
+
+@exact
 def own_products(own: Array, messages: Array, first: int, last: int, out: Array) -> None:
     """out[k] = ||messages[k] - own||^2 over the columns first .. last, for one receiver.
 
     The numbers, bit for bit, that `centred_products` has on its diagonal, whose centre is then the receiver's own
-    model; the other products are not computed.
+    model; the other products are not computed. Four messages at a time: each sum waits for its last addition.
     """
     lanes, width, size = lanes_of(own, HALF), _U(own.shape[1]), 512 if out.size < 12 else 256
     mine, flat = own.ravel(), messages.ravel()
@@ -188,17 +205,23 @@ def own_products(own: Array, messages: Array, first: int, last: int, out: Array)
     for start in range(first, last, size):
         left, columns = _U(start), _U(min(size, last - start))
         whole = columns // lanes * lanes
-        for row in range(out.size):
-            at = _U(row) * width + left
-            total = spread(own.dtype.type(0.0), chunk(mine, _U(0), HALF))
+        for row in range(0, out.size, 4):
+            # the last of them may be one message several times
+            p, q = _U(row) * width + left, _U(min(row + 1, out.size - 1)) * width + left
+            r, s = _U(min(row + 2, out.size - 1)) * width + left, _U(min(row + 3, out.size - 1)) * width + left
+            a = b = c = d = spread(own.dtype.type(0.0), chunk(mine, _U(0), HALF))
             for column in range(_U(0), whole, lanes):
-                gap = minus(chunk(flat, at + column, HALF), chunk(mine, left + column, HALF))
-                total = fused(gap, gap, total)
-            product, _ = half_sums(twice(total))
-            for column in range(whole, columns):
-                rest = flat[at + column] - mine[left + column]
-                product = fma(rest, rest, product)
-            out[row] += product
+                a = _square(flat, p + column, mine, left + column, a)
+                b = _square(flat, q + column, mine, left + column, b)
+                c = _square(flat, r + column, mine, left + column, c)
+                d = _square(flat, s + column, mine, left + column, d)
+            out[row] += _add_square(flat, p, mine, left, whole, columns, a)
+            if row + 1 < out.size:
+                out[row + 1] += _add_square(flat, q, mine, left, whole, columns, b)
+            if row + 2 < out.size:
+                out[row + 2] += _add_square(flat, r, mine, left, whole, columns, c)
+            if row + 3 < out.size:
+                out[row + 3] += _add_square(flat, s, mine, left, whole, columns, d)
 
 
 @exact
