@@ -31,7 +31,7 @@ def processes(n: int) -> dict[str, Any]:
         "random-pull of 5": {"name": "random-pull", "s": 5},
         "random-pull of all": {"name": "random-pull", "s": 1000},
         "matching": "matching",
-        "mobile": {"name": "mobile", "radius": min(0.6, 2.0 / n**0.5)},
+        "mobile": {"name": "mobile", "radius": 0.6 if n < 100 else (10.0 / (np.pi * n)) ** 0.5},
         "one-peer-exponential": "one-peer-exponential",
         "schedule of 3 rounds": {"name": "schedule", "edges": edges(n)},
         "loss, sleep, pull": [

@@ -12,6 +12,7 @@ import byzmesh as bm
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.rules.base import rules
+from byzmesh.simulation.live_exchange import LiveExchange
 from tests.rules.cases import VARIANTS
 from tests.simulation.loops import plain_loops
 from tests.simulation.small import config, equal_when_resumed, write_data
@@ -89,6 +90,7 @@ STATEFUL: list[dict[str, Any]] = [
     {"process": {"name": "churn", "up": 3, "down": 2}, "local": {"variance": "saga"}},
     {"process": {"name": "sleep", "p": 0.4}, "local": {"variance": "lsvrg", "refresh": 0.3}},
     {"process": "matching", "attack": "label-flipping"},
+    {"process": [{"name": "sleep", "p": 0.3}, {"name": "late", "s": 2}], "attack": "pull-back"},
     {"process": {"name": "responders", "f": 3}, "attack": "adaptive", "rule": "trimean"},
 ]
 
@@ -151,6 +153,23 @@ def test_every_rule_bears_silence(data: Path, pattern: str, f: Any) -> None:
             np.testing.assert_allclose(run.models[~heard], run.half[~heard], atol=1e-12, err_msg=name)
         if "liars" in pattern and run.rule.uses_f and f == "exact":
             assert np.abs(run.models).max() < 1e6, f"{name}: a worker that knows its liars believed them"
+
+
+def test_graphs_that_come_again_have_the_inboxes_of_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when so many graphs come that the kept ones are forgotten."""
+    monkeypatch.setattr("byzmesh.simulation.live.KNOWN", 20)
+    network = {"name": "complete", "n": 6, "byzantine": [2]}
+    run = bm.prepare(problem="quadratic", network=network, attack="zero", process={"name": "sleep", "p": 0.4}, rounds=1)
+    assert run.live is not None
+    seen: set[int] = set()
+    for k in range(200):
+        exchange = run.live.meet(k)
+        fresh = LiveExchange(run.live.stage, run.live.meetings.at(k), run.live.past)
+        for name in ("sender", "honest_row", "valid", "lying", "weight", "liars"):
+            np.testing.assert_array_equal(getattr(exchange, name), getattr(fresh, name), err_msg=name)
+        assert (exchange.lies, exchange.victims, exchange.near) == (fresh.lies, fresh.victims, fresh.near)
+        seen.add(id(exchange))
+    assert len(seen) < 150
 
 
 def test_feasibility_is_checked_on_what_a_round_brings(data: Path) -> None:

@@ -68,16 +68,21 @@ def memories(state: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from memories(part, f"{path}/{number}")
 
 
+def memories_below(kept: Mapping[str, Any], path: str) -> dict[str, Any] | None:
+    """A state before there is a plan: the memories below a path, None if there are none.
+
+    >>> memories_below({"state/0": 7, "state/1": 8, "other": 9}, "state")
+    {'/0': 7, '/1': 8}
+    """
+    return {place.removeprefix(path): value for place, value in kept.items() if place.startswith(path)} or None
+
+
 def with_memories(fresh: Any, kept: Mapping[str, Any], path: str) -> Any:
     """A state made by `init`, with the memories of another: what `memories` gave.
 
     >>> with_memories(Split("new plan", 0), {"state": 7}, "state")
     Split(plan='new plan', memory=7)
-    >>> with_memories(None, {"state/0": 7, "state/1": 8}, "state")
-    {'/0': 7, '/1': 8}
     """
-    if fresh is None and path not in kept:
-        return {place.removeprefix(path): value for place, value in kept.items() if place.startswith(path)} or None
     if isinstance(fresh, Split):
         return Split(fresh.plan, with_memories(fresh.memory, kept, path))
     if isinstance(fresh, States):

@@ -231,7 +231,7 @@ class Simulation:
         before = self.models
         self.models = self.local_round.outer(before, agreed, asleep)
         if self.live:
-            self.live.remember(self.half, before)
+            self.live.remember(self.local_round, before)
         if len(asleep):
             if hasattr(state, "shape"):  # a row per receiver, perhaps the models themselves
                 state = from_host(to_host(state).copy(), state)

@@ -30,15 +30,14 @@ class Past:
         self.sent: list[Any] = []
 
     def remember(self, sent: Any) -> None:
-        """Keep a copy of what was sent in this round (N, D)."""
-        kept = sent.copy() if isinstance(sent, np.ndarray) else sent.clone()
-        self.sent = [kept, *self.sent[: self.oldest - 1]]
+        """Keep what was sent in this round (N, D), an array that nobody writes to any more."""
+        self.sent = [sent, *self.sent[: self.oldest - 1]]
 
     def rows(self, age: Integers, row: Integers, like: Any) -> Any:
         """(Q, D) what these workers sent so many rounds ago, 1 or more; ages ascending."""
         edges = np.searchsorted(age, np.arange(1, len(self.sent) + 2))
         parts = [to_host(sent)[row[low:high]] for sent, low, high in zip(self.sent, edges, edges[1:]) if high > low]
-        return from_host(np.concatenate(parts), like)
+        return from_host(parts[0] if len(parts) == 1 else np.concatenate(parts), like)
 
     def arrays(self) -> dict[str, Any]:
         """For a checkpoint."""
@@ -55,16 +54,17 @@ def late_slots(
     receiver: Integers,
     lying: Any,
     honest_row: Integers,
+    oldest: int,
     before: int,
     index: Integers,
 ) -> tuple[Integers, Integers]:
     """Age and row of every older message that arrives, in this order; their slots in `index` (R, K) are set.
 
-    start, age  links of the round and the age (E,) of the message on each
+    start, age  links of the round and the age (E,) of the message on each, at most `oldest`
     before      rows of the pool in front of the older messages
     """
     found = np.empty((2, len(age)), np.int64)
-    spot = np.full((int(age.max(initial=0)), len(receiver)), -1, np.int64)
+    spot = np.full((oldest, len(receiver)), -1, np.int64)
     count = _late(start, age, receiver, lying, honest_row, before, spot, found, index)
     return found[0, :count], found[1, :count]
 

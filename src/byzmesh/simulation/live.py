@@ -18,10 +18,10 @@ from byzmesh.networks.processes.quantile import Quantile
 from byzmesh.networks.weights import EXPLICIT
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.base import UNBOUNDED, Rule
-from byzmesh.rules.inbox import sent_by
 from byzmesh.simulation.late import Past
 from byzmesh.simulation.live_exchange import LiveExchange
 from byzmesh.simulation.live_scene import Stage
+from byzmesh.training.local_round import LocalRound
 from byzmesh.types import Integers
 
 SMALL = 4096
@@ -105,10 +105,10 @@ class Live:
             self._known[graph] = LiveExchange(self.stage, meeting, self.past)
         return self._known[graph]
 
-    def remember(self, half: Any, previous: Any) -> None:
+    def remember(self, local: LocalRound, previous: Any) -> None:
         """Keep what was sent in this round, if messages may be late."""
         if self.past.oldest:
-            self.past.remember(sent_by(self.rule, half, previous))
+            self.past.remember(previous if self.rule.sends == "start" else local.release())
 
 
 @exact

@@ -88,7 +88,10 @@ class LiveExchange(Exchange):
         index, messages, combination = fresh.index.copy(), fresh.messages, fresh.combination
         before = len(half) + (0 if messages is None else len(messages))
         before += 0 if combination is None else len(combination[0])
-        age, row = late_slots(self.links.start, self.age, self.receiver, self.lying, self.honest_row, before, index)
+        oldest = len(self._past.sent)
+        age, row = late_slots(
+            self.links.start, self.age, self.receiver, self.lying, self.honest_row, oldest, before, index
+        )
         if not len(age):
             return fresh
         older = self._past.rows(age, row, half)

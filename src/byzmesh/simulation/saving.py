@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from byzmesh.attacks.state import memories, with_memories
+from byzmesh.attacks.state import memories, memories_below, with_memories
 from byzmesh.errors import DataError
 from byzmesh.naming import without_names
 from byzmesh.renamed import as_of_today
@@ -93,7 +93,9 @@ def restore(run: Resumable, path: str | Path, *, fewer_rounds: bool = False) -> 
     for name in _STATES:
         former = getattr(run, f"{name}_state")
         kept = {path: _like(values, former) for path, values in arrays.items() if path.startswith("state/")}
-        setattr(run, f"{name}_state", with_memories(former, kept, f"state/{name}"))
+        planned = name != "attack" or run.live is None  # on a changing network each round makes a plan
+        state = with_memories(former, kept, f"state/{name}") if planned else memories_below(kept, f"state/{name}")
+        setattr(run, f"{name}_state", state)
 
 
 def _like(values: Any, former: Any) -> Any:

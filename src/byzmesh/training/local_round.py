@@ -94,6 +94,14 @@ class LocalRound:
             self._peak[:] = peaks(models)
         return self._half
 
+    def release(self) -> Array:
+        """The last half steps, to keep: the next ones are written elsewhere."""
+        half = self._half
+        self._half = _empty_like(half)
+        if self._gradients is half:
+            self._gradients = self._half
+        return half
+
     def outer(self, models: Array, agreed: Array, resting: Integers | None = None) -> Array:
         """(R, D) the next models, from the former ones and what the rule made of the half steps."""
         if self._velocity is None or resting is None or not len(resting):
