@@ -155,11 +155,12 @@ def test_every_rule_bears_silence(data: Path, pattern: str, f: Any) -> None:
             assert np.abs(run.models).max() < 1e6, f"{name}: a worker that knows its liars believed them"
 
 
-def test_graphs_that_come_again_have_the_inboxes_of_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("process", [{"name": "sleep", "p": 0.4}, "one-peer-exponential"], ids=str)
+def test_graphs_that_come_again_have_the_inboxes_of_their_links(monkeypatch: pytest.MonkeyPatch, process: Any) -> None:
     """Also when so many graphs come that the kept ones are forgotten."""
     monkeypatch.setattr("byzmesh.simulation.live.KNOWN", 20)
     network = {"name": "complete", "n": 6, "byzantine": [2]}
-    run = bm.prepare(problem="quadratic", network=network, attack="zero", process={"name": "sleep", "p": 0.4}, rounds=1)
+    run = bm.prepare(problem="quadratic", network=network, attack="zero", process=process, rounds=1)
     assert run.live is not None
     seen: set[int] = set()
     for k in range(200):

@@ -13,6 +13,7 @@ from byzmesh.compiled import limit_threads
 from byzmesh.rules.base import Block, rules
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.blocks import Sources
+from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.gram.products import inner_blocks, mix
 from byzmesh.simulation.exchange import Exchange, aggregate_all, forge
 
@@ -171,3 +172,25 @@ def test_where_f_is_zero_no_products_are_computed(monkeypatch: pytest.MonkeyPatc
     aggregate_all("ios", net, models, forge("sign-flipping", net, models))
     assert np.concatenate(asked).tolist() == (bound > 0).tolist()
     assert len(exchange.receiver) == len(bound)
+
+
+def test_a_pool_may_have_combinations_and_vectors() -> None:
+    """Both ways to compute take the rows in the order of the pool: own, combinations, messages, anchors."""
+    random = np.random.default_rng(4)
+    own, messages, anchors = (random.normal(size=(count, 700)) for count in (6, 4, 2))
+    combination = random.integers(0, 6, (3, 2)), random.normal(size=(3, 2))
+    pool = Pool(own, messages, combination, anchors=anchors)
+    built = (combination[1][:, :, None] * own[combination[0]]).sum(axis=1)
+    rows = np.concatenate([own, built, messages, anchors])
+    np.testing.assert_allclose(pool.rows(), rows)
+    index = np.concatenate([np.arange(6)[:, None], random.permuted(np.tile(np.arange(15), (6, 1)), axis=1)], axis=1)
+    present, coefficient = np.ones(index.shape, bool), random.normal(size=index.shape)
+    away = rows[index] - own[:, None]
+    inner = away @ away.transpose(0, 2, 1)
+    sources = Sources(pool, index.shape[1])
+    np.testing.assert_allclose(sources.products(index, present, np.ones(6, bool)), inner, atol=1e-9)
+    np.testing.assert_allclose(inner_blocks(pool, index, present), inner, atol=1e-9)
+    mixtures, out = (coefficient[:, :, None] * rows[index]).sum(axis=1), np.empty_like(own)
+    sources.mix(index, coefficient, out)
+    np.testing.assert_allclose(out, mixtures, atol=1e-9)
+    np.testing.assert_allclose(mix(pool, index, coefficient), mixtures, atol=1e-9)
