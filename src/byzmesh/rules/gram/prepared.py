@@ -42,9 +42,7 @@ def prepare_gram(name: str, rule: Choosing, arrivals: Arrivals, columns: int, la
     receivers, slots = arrivals.index.shape
     size = arrivals.size + receivers * rule.remembers
     combined = 0 if arrivals.combination is None else len(arrivals.combination[0])
-    if columns >= 2 * strategy.COLUMNS or size > MOST:
-        return None
-    if not (_measures_own(rule, arrivals) or strategy.prefers_fused(size - combined + (combined > 0))):
+    if columns >= 2 * strategy.COLUMNS or size > MOST or not strategy.prefers_fused(size - combined + (combined > 0)):
         return None
     if strategy.blocks_cost_less(size, size - combined, receivers, slots + rule.remembers):
         return None
