@@ -33,7 +33,7 @@ FLOOR = {
     "sums",
     "types",
 }
-GROUND = {"networks", "rules", "attacks", "problems"}
+GROUND = {"networks", "rules", "attacks", "problems", "channels"}
 SIMULATION = GROUND | {"theory", "training"}
 CONFIG = SIMULATION | {"simulation"}
 SWEEPS = CONFIG | {"config", "store"}
@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rules": set(),
     "attacks": set(),
     "problems": set(),
+    "channels": set(),
     "store": set(),
     "theory": GROUND,
     "training": GROUND,

@@ -181,13 +181,13 @@ def list_augmentations() -> Listing:
     return _listing("augmentations")
 
 
-def list_codecs() -> Listing:
-    """All formats in which peers can send vectors.
+def list_stages() -> Listing:
+    """All stages of channels: what can happen to a vector on its way.
 
-    >>> "float16" in [item.name for item in list_codecs()]
+    >>> "float16" in [item.name for item in list_stages()]
     True
     """
-    return _listing("codecs")
+    return _listing("stages")
 
 
 def _listing(kind: str) -> Listing:
@@ -237,13 +237,13 @@ def registries() -> dict[str, Registry[Any]]:
     """Every registry, by the word for its parts.
 
     >>> sorted(registries())[:4]
-    ['attacks', 'augmentations', 'codecs', 'metrics']
+    ['attacks', 'augmentations', 'metrics', 'modules']
     """
     from byzmesh.attacks.base import attacks
+    from byzmesh.channels import stages
     from byzmesh.networks.processes import processes
     from byzmesh.networks.topologies import topologies
     from byzmesh.networks.weights import schemes
-    from byzmesh.peers.codecs import codecs
     from byzmesh.problems import partitions, problems
     from byzmesh.problems.neural.augment import augmentations
     from byzmesh.problems.neural.modules import modules
@@ -262,7 +262,7 @@ def registries() -> dict[str, Registry[Any]]:
         "modules": modules,
         "augmentations": augmentations,
         "schedules": schedules,
-        "codecs": codecs,
+        "stages": stages,
         "metrics": metrics,
     }
 

@@ -251,28 +251,30 @@ def register_augmentation(name: str, *, aliases: tuple[str, ...] = (), revision:
     return registry.register(name, aliases=aliases, revision=revision)
 
 
-def register_codec(name: str, *, aliases: tuple[str, ...] = ()) -> Door:
-    """Decorator for a class of two methods: how peers' vectors travel (`wire: NAME` in a network file).
+def register_stage(name: str, *, aliases: tuple[str, ...] = (), revision: int | None = None) -> Door:
+    """Decorator for a `byzmesh.channels.Stage`: a stage of channels, in the simulator and between peers.
 
-    `byte`, 128 to 255, marks its messages and must be unique. The length of a payload may depend only on the dimension
-    and dtype.
+    A frozen dataclass whose fields are its options. How many bytes and numbers a message has may depend only on how
+    many numbers come in. `revision` is as for `register_rule`.
 
     >>> import byzmesh as bm, numpy as np
-    >>> from byzmesh.peers.codecs import Codec
-    >>> from byzmesh.peers.wire import Format
-    >>> @bm.register_codec("signs")
-    ... class Signs(Codec):
+    >>> from dataclasses import dataclass
+    >>> from byzmesh.channels import Channel, Stage
+    >>> @bm.register_stage("signs")
+    ... @dataclass(frozen=True, repr=False)
+    ... class Signs(Stage):
     ...     "One bit per coordinate."
-    ...     byte = 200
-    ...     def encode(self, vector):
-    ...         return np.packbits(vector >= 0).tobytes()
-    ...     def decode(self, payload, dimension, dtype):
-    ...         bits = np.unpackbits(np.frombuffer(payload, np.uint8))[:dimension]
-    ...         return np.where(bits, 1, -1).astype(dtype)
-    >>> form = Format(run=0, dimension=3, wire="signs")
-    >>> form.decode(form.encode(np.array([0.3, -2.0, 5.0]), sender=1, round=0), sender=1).vector
-    array([ 1., -1.,  1.], dtype=float32)
+    ...     name = "signs"
+    ...     def sizes(self, width):
+    ...         return -(-width // 8), 0
+    ...     def send(self, values, context):
+    ...         return np.packbits(values >= 0, axis=1), values[:, :0]
+    ...     def receive(self, data, values, width, context):
+    ...         return np.where(np.unpackbits(data, axis=1)[:, :width], 1, -1).astype(context.dtype)
+    >>> channel, ids = Channel("signs", dimension=3), np.array([7])
+    >>> channel.receive(channel.send(np.array([[0.3, -2.0, 5.0]]), (None,), 0, ids), (None,), 0, ids)[0]
+    array([[ 1., -1.,  1.]], dtype=float32)
     """
-    from byzmesh.peers.codecs import codecs as registry
+    from byzmesh.channels import stages as registry
 
-    return registry.register(name, aliases=aliases)
+    return registry.register(name, aliases=aliases, revision=revision)

@@ -22,7 +22,7 @@ from byzmesh.checks import is_whole
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
 
-BATCH, PARTITION, INITIAL, ATTACK, RULE, TOPOLOGY, FAULT, PROCESS = range(1, 9)
+BATCH, PARTITION, INITIAL, ATTACK, RULE, TOPOLOGY, FAULT, PROCESS, CHANNEL = range(1, 10)
 """Purposes: what a draw is for. Two purposes never share a stream."""
 
 _MASK = (1 << 64) - 1
@@ -165,7 +165,7 @@ _u32, _i32, _f32 = np.uint32, np.int32, np.float32
 
 
 @exact
-def _hash(counter: Any, first: Any, second: Any) -> Any:
+def hash_32(counter: Any, first: Any, second: Any) -> Any:
     """Keyed 32-bit hash: multiply and shift-xor rounds, the second key word enters after the first round."""
     x = _u32(_u32(counter + first) * _u32(0x9E3779B1))
     x = _u32(_u32(_u32(x ^ _u32(x >> _u32(16))) * _u32(0x85EBCA6B)) + second)
@@ -175,7 +175,7 @@ def _hash(counter: Any, first: Any, second: Any) -> Any:
 
 
 @exact
-def _words(state: Any) -> Any:
+def key_words(state: Any) -> Any:
     """Four 32-bit key words of a stream."""
     other = mix(state + np.uint64(_G))
     low = np.uint64(0xFFFFFFFF)
@@ -192,13 +192,13 @@ def _normals_32(key: Any, ids: Any, round: Any, out: Any) -> None:
     count = out.shape[1]
     buffer = np.empty(2 * _BLOCK, out.dtype)
     for n in range(out.shape[0]):
-        a, b, c, d = _words(stream(key, ids[n], round))
+        a, b, c, d = key_words(stream(key, ids[n], round))
         for start in range(0, count, 2 * _BLOCK):
             whole = start + 2 * _BLOCK <= count
             target = out[n, start : start + 2 * _BLOCK] if whole else buffer
             for j in range(_BLOCK):
                 counter = _u32(start // 2 + j)
-                u = _f32(_f32(_i32(_hash(counter, a, b) >> _u32(1))) + _f32(0.5))
+                u = _f32(_f32(_i32(hash_32(counter, a, b) >> _u32(1))) + _f32(0.5))
                 bits = u.view(_i32)
                 exponent = _i32(_i32(bits - _i32(0x3F3504F3)) >> _i32(23))
                 m = _i32(bits - _i32(exponent << _i32(23))).view(_f32)
@@ -207,7 +207,7 @@ def _normals_32(key: Any, ids: Any, round: Any, out: Any) -> None:
                 series = _f32(1) + q * (_f32(1 / 3) + q * (_f32(1 / 5) + q * _f32(1 / 7)))
                 log = _f32(2) * s * series + _f32(_i32(exponent - _i32(31))) * _f32(0.6931471805599453)
                 radius = np.sqrt(np.maximum(_f32(-2) * log, _f32(0)))
-                t = _f32(_i32(_hash(counter, c, d))) * _f32(2.0**-31)
+                t = _f32(_i32(hash_32(counter, c, d))) * _f32(2.0**-31)
                 v = t * t
                 sine = _f32(-0.00467415066890918) + v * _f32(0.0001516751177822477)
                 sine = t * (
@@ -236,15 +236,15 @@ def _normals_64(key: Any, ids: Any, round: Any, out: Any) -> None:
     count = out.shape[1]
     buffer = np.empty(2 * _BLOCK, out.dtype)
     for n in range(out.shape[0]):
-        a, b, c, d = _words(stream(key, ids[n], round))
+        a, b, c, d = key_words(stream(key, ids[n], round))
         for start in range(0, count, 2 * _BLOCK):
             whole = start + 2 * _BLOCK <= count
             target = out[n, start : start + 2 * _BLOCK] if whole else buffer
             for j in range(_BLOCK):
                 counter = _u32(start // 2 + j)
                 even, odd = _u32(counter + counter), _u32(_u32(counter + counter) + _u32(1))
-                u = (np.float64(_i32(_hash(odd, a, b) >> _u32(1))) + 0.5) * 2.0**-62
-                u = np.float64(u + np.float64(_i32(_hash(even, a, b) >> _u32(1))) * 2.0**-31)
+                u = (np.float64(_i32(hash_32(odd, a, b) >> _u32(1))) + 0.5) * 2.0**-62
+                u = np.float64(u + np.float64(_i32(hash_32(even, a, b) >> _u32(1))) * 2.0**-31)
                 bits = u.view(np.uint64)
                 exponent = (bits - np.uint64(_ROOT_HALF_BITS) + np.uint64(1024 << 52)) >> np.uint64(52)
                 m = np.uint64(bits - ((exponent - np.uint64(1024)) << np.uint64(52))).view(np.float64)
@@ -255,8 +255,8 @@ def _normals_64(key: Any, ids: Any, round: Any, out: Any) -> None:
                 series = 1.0 + q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * (1 / 9 + q * (1 / 11 + q * series)))))
                 radius = np.sqrt(np.maximum(-2.0 * (2.0 * s * series + power * _LN2), 0.0))
                 t = (
-                    np.float64(_i32(_hash(even, c, d))) * 2.0**-31
-                    + np.float64(_i32(_hash(odd, c, d) >> _u32(1))) * 2.0**-62
+                    np.float64(_i32(hash_32(even, c, d))) * 2.0**-31
+                    + np.float64(_i32(hash_32(odd, c, d) >> _u32(1))) * 2.0**-62
                 )
                 v = _HALF_PI2 * t * t
                 sine, cosine = 1.0 - v * (1 / 342), 1.0 - v * (1 / 380)

@@ -56,7 +56,7 @@ def network(folder: Path) -> NetworkFile:
 def liar(world: VirtualWorld, file: NetworkFile, folder: Path, seed: int) -> Callable[[], None]:
     """Sends whatever comes to its mind: lies of any round, replays, garbage, floods; joins under any name."""
     draw = random.Random(seed)
-    form = Format(file.run, 4, file.dtype, file.wire)
+    form = Format(file.run, 4, file.dtype)
     to_all = struct.pack("<H", EVERYONE)
 
     def work() -> None:

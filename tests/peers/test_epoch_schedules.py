@@ -53,7 +53,7 @@ def liar(world: VirtualWorld, files: list[NetworkFile], folder: Path, seed: int)
     """Sends forged files, and true ones again and again, among lies about its model."""
     draw = random.Random(seed)
     first = files[0]
-    form = Format(first.run, 5, first.dtype, first.wire)
+    form = Format(first.run, 5, first.dtype)
     forged = [text for number, file in enumerate(files[1:4]) for text in forgeries(_made(folder / f"f{number}"), file)]
 
     def work() -> None:

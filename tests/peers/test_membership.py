@@ -80,7 +80,7 @@ def test_a_removed_peer_that_stays_is_not_heard(tmp_path: Path) -> None:
     """A liar that ignores its removal: no message of it counts in or after that round, and nobody lets it in."""
     file = signed_network(tmp_path, 5)
     later = next_file(tmp_path, file, 60, remove=[4])
-    form = Format(file.run, 5, file.dtype, file.wire)
+    form = Format(file.run, 5, file.dtype)
     with VirtualWorld(3, link) as world:
         members = start_all(world, file, tmp_path, range(4))
         heard: list[float] = []
@@ -149,7 +149,7 @@ def test_a_thief_of_a_replaced_key_is_refused(tmp_path: Path) -> None:
     """Whoever stole the old key listens at the peer's address and connects to everybody: nobody talks to it."""
     file = signed_network(tmp_path, 4)
     later = next_file(tmp_path, file, 60, keys={3: one_more_key(tmp_path, 3)[1]})
-    form = Format(file.run, 5, file.dtype, file.wire)
+    form = Format(file.run, 5, file.dtype)
     stolen: list[Any] = []
 
     with VirtualWorld(6, link) as world:
@@ -232,7 +232,7 @@ def test_a_joiner_among_liars(tmp_path: Path, lie: float, monkeypatch: pytest.Mo
     """f liars, who admit it at once and answer first, do not move its start out of the honest range."""
     file = signed_network(tmp_path, 7, f=2, rounds=100)
     later = next_file(tmp_path, file, 60, add={7: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 7)[1], range(7))})
-    form = Format(file.run, 5, file.dtype, file.wire)
+    form = Format(file.run, 5, file.dtype)
     honest, liars = range(5), (5, 6)
     starts: list[Any] = []
 

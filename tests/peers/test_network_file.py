@@ -47,7 +47,11 @@ def test_round_trip_through_yaml_without_secrets(tmp_path: Path) -> None:
         ({"rule": {"name": "ois"}}, "did you mean"),
         ({"rule": {"name": "ios", "tau": 1}}, "tau"),
         ({"problem": {"name": "softmax", "partitions": "iid"}}, "partition"),
-        ({"wire": "zip"}, "wire"),
+        ({"wire": "zip"}, "wire must be raw, float16 or int8"),
+        ({"wire": "int8", "channel": ["int8"]}, "wire is the former name"),
+        ({"channel": ["zip"]}, "unknown stage 'zip'"),
+        ({"channel": ["int8", "float16"]}, "int8 must be the last stage"),
+        ({"channel": ["top-k"], "process": "link-loss", "f": 0}, "top-k builds on the last message"),
         ({"f": -1}, "at least 0"),
         ({"f": {0: 1}}, "every peer"),
         ({"shares": 5}, "share of peer 5 must be below shares"),
@@ -103,7 +107,8 @@ def test_run_is_what_peers_must_agree_on(tmp_path: Path) -> None:
     same["peers"][0]["address"] = "10.0.0.1:80"
     same["rounds"], same["timeouts"] = 7, {"round": 1.0}
     assert network_file(same).run == file.run
-    for change in ({"f": 1}, {"rule": "weimean"}, {"seed": 1}, {"wire": "int8"}, {"dtype": "float64"}):
+    changes: list[dict[str, Any]] = [{"f": 1}, {"rule": "weimean"}, {"seed": 1}, {"dtype": "float64"}]
+    for change in [*changes, {"wire": "int8"}, {"channel": ["int8"]}]:
         assert network_file({**content(file), **change}).run != file.run
 
 

@@ -50,10 +50,10 @@ def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind: str) -> 
         assert np.isfinite(np.asarray(second)).all() and number == 2
 
 
-def test_quantised_wires_come_close() -> None:
+def test_rounded_vectors_come_close() -> None:
     made = np.random.default_rng(0).normal(size=(3, 300)).astype(np.float32)
-    for wire, worst in (("float16", 1e-3), ("int8", 0.02)):
-        answers = circle(list(made), wire=wire)
+    for channel, worst in (("float16", 1e-3), ("int8", 0.04)):
+        answers = circle(list(made), channel=channel)
         assert max(np.abs(first - made.mean(axis=0)).max() for first, *_ in answers) < worst
 
 

@@ -86,7 +86,7 @@ def test_members_change_between_real_sockets(tmp_path: Path) -> None:
         )
 
         # whoever has the old key reads nothing and is not heard, though it listens to everybody
-        form = Format(file.run, 5, file.dtype, file.wire)
+        form = Format(file.run, 5, file.dtype)
         where = f"127.0.0.1:{free_ports(1)[0]}"
         thief = Sockets(1, where, load_keys(tmp_path / "peer1.key"), one.remotes(1), form.size)
         refused = {me: run.nodes[me].peer.transport.strangers for me in used}

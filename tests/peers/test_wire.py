@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,31 +13,44 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byzmesh.channels import Stage, stages
+from byzmesh.channels.base import Context
 from byzmesh.errors import ConfigError, PeerError
-from byzmesh.peers.codecs import Codec, codecs
+from byzmesh.peers.channel_key import FORMER
 from byzmesh.peers.wire import EVERYONE, HEADER, Format, WireError
 
-WIRES = ("raw", "float16", "int8")
-FORMATS = [Format(5, 37, dtype, wire) for dtype in ("float32", "float64") for wire in WIRES]
+WIRES: dict[str, Any] = {"raw": [], **FORMER}
+CHANNELS: dict[str, Any] = WIRES | {
+    "bfloat16": "bfloat16",
+    "int4": "int4",
+    "rand-k": {"name": "rand-k", "shared": False},
+    "top-k": {"name": "top-k", "fraction": 0.3},
+    "clip": ["clip", "gaussian-noise"],
+    "three": ["clip", {"name": "top-k", "fraction": 0.3}, "int8"],
+}
+FORMATS = [Format(5, 37, dtype, channel) for dtype in ("float32", "float64") for channel in WIRES.values()]
+EVERY_FORM = [Format(5, 37, "float32", channel) for channel in CHANNELS.values()]
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: f"{form.dtype}-{form.wire}")
-def test_round_trip(form: Format) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_round_trip(dtype: str, wire: str) -> None:
+    form = Format(5, 37, dtype, WIRES[wire])
     vector = np.random.default_rng(0).normal(size=37).astype(form.dtype)
     data = form.encode(vector, sender=3, round=11)
     assert len(data) == form.size
     message = form.decode(data, sender=3)
     assert (message.sender, message.round) == (3, 11)
     assert message.vector.dtype == np.dtype(form.dtype)
-    worst = {"raw": 0.0, "float16": 2e-3, "int8": np.abs(vector).max() / 254 * 1.001}[form.wire]
+    worst = {"raw": 0.0, "float16": 2e-3, "int8": np.abs(vector).max() / 254 * 1.001}[wire]
     assert np.abs(message.vector - vector).max() <= worst
 
 
-@given(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=600), st.sampled_from(WIRES))
+@given(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=600), st.sampled_from(list(WIRES)))
 @settings(max_examples=60, deadline=None)
 def test_any_finite_vector_travels(values: list[float], wire: str) -> None:
     vector = np.array(values, np.float32)
-    form = Format(0, len(vector), "float32", wire)
+    form = Format(0, len(vector), "float32", WIRES[wire])
     out = form.decode(form.encode(vector, 1, 0), 1).vector
     assert np.isfinite(out).all()
     if wire == "raw":
@@ -110,7 +124,11 @@ def test_readdressed_message_is_the_same_to_somebody_else() -> None:
 CASES_PER_EXAMPLE = 200
 
 
-@given(st.integers(0, 2**63), st.sampled_from(FORMATS), st.sampled_from(["noise", "flip", "cut", "header", "payload"]))
+@given(
+    st.integers(0, 2**63),
+    st.sampled_from([*FORMATS, *EVERY_FORM]),
+    st.sampled_from(["noise", "flip", "cut", "header", "payload"]),
+)
 @settings(max_examples=500, deadline=None)
 def test_fuzzed_decoder_raises_only_its_own_error(seed: int, form: Format, kind: str) -> None:
     """500 examples of 200 mutations: 100,000 cases."""
@@ -141,7 +159,7 @@ def test_fuzzed_decoder_raises_only_its_own_error(seed: int, form: Format, kind:
     assert passed <= 2 or kind == "flip"
 
 
-@pytest.mark.parametrize("options", [{"wire": "zip"}, {"dtype": "float16"}, {"dimension": 0}])
+@pytest.mark.parametrize("options", [{"stages": "zip"}, {"dtype": "float16"}, {"dimension": 0}])
 def test_bad_formats(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         Format(**{"run": 0, "dimension": 3, **options})
@@ -159,52 +177,61 @@ def test_bad_formats(options: dict[str, Any]) -> None:
     ],
 )
 def test_the_bytes_are_those_of_version_1(dtype: str, wire: str, size: int, digest: str) -> None:
-    data = Format(5, 301, dtype, wire).encode(np.linspace(-3, 70000, 301).astype(dtype), 3, 11)
+    data = Format(5, 301, dtype, WIRES[wire]).encode(np.linspace(-3, 70000, 301).astype(dtype), 3, 11)
     assert (len(data), hashlib.sha256(data).hexdigest()[:16]) == (size, digest)
 
 
 @pytest.fixture
-def signs() -> Iterator[type[Codec]]:
-    """A codec of a third party: one bit per coordinate."""
+def signs() -> Iterator[type[Stage]]:
+    """A stage of a third party: one bit per coordinate."""
 
-    class Signs(Codec):
+    @dataclass(frozen=True, repr=False)
+    class Signs(Stage):
         """The signs alone."""
 
-        byte = 200
+        name = "signs"
 
-        def encode(self, vector: np.ndarray) -> bytes:
-            return np.packbits(vector >= 0).tobytes()
+        def sizes(self, width: int) -> tuple[int, int]:
+            return -(-width // 8), 0
 
-        def decode(self, payload: memoryview, dimension: int, dtype: str) -> np.ndarray:
-            bits = np.unpackbits(np.frombuffer(payload, np.uint8))[:dimension]
-            return np.where(bits, 1.0, -1.0).astype(dtype)
+        def send(self, values: np.ndarray, context: Context) -> tuple[np.ndarray, np.ndarray]:
+            return np.packbits(values >= 0, axis=1), values[:, :0]
 
-    with codecs.temporary():
-        codecs.register("signs")(Signs)
+        def receive(self, data: np.ndarray, values: np.ndarray, width: int, context: Context) -> np.ndarray:
+            return np.where(np.unpackbits(data, axis=1)[:, :width], 1.0, -1.0).astype(context.dtype)
+
+    with stages.temporary():
+        stages.register("signs")(Signs)
         yield Signs
 
 
-def test_a_codec_is_one_class(signs: type[Codec]) -> None:
-    form = Format(0, 11, wire="signs")
+def test_a_stage_is_one_class(signs: type[Stage]) -> None:
+    form = Format(0, 11, "float32", ["signs"])
     data = form.encode(np.linspace(-1, 1, 11, dtype=np.float32), 3, 0)
-    assert (form.payload, data[5]) == (2, 200)
+    assert (form.payload, data[5]) == (2, form.encoding) and form.encoding >= 16
     assert form.decode(data, 3).vector.tolist() == [-1.0] * 5 + [1.0] * 6
-    with pytest.raises(WireError, match="encoding 200, 1 expected"):
-        Format(0, 4).decode(bytes(Format(0, 128, wire="signs").encode(np.ones(128), 3, 0)), 3)
 
 
-def test_what_a_codec_does_wrong_is_said(signs: type[Codec], monkeypatch: pytest.MonkeyPatch) -> None:
-    form = Format(0, 64, wire="signs")
+def test_what_a_stage_does_wrong_is_said(signs: type[Stage], monkeypatch: pytest.MonkeyPatch) -> None:
+    form = Format(0, 64, "float32", ["signs"])
     data = form.encode(np.ones(64), 3, 0)
-    monkeypatch.setattr(signs, "decode", lambda self, payload, dimension, dtype: np.ones(3))
-    with pytest.raises(WireError, match=r"codec signs must decode to \(64,\), got \(3,\)"):
+    monkeypatch.setattr(signs, "receive", lambda self, data, values, width, context: np.ones((1, 3)))
+    with pytest.raises(WireError, match=r"channel \[stage\('signs'\)\] gives \(1, 3\) numbers"):
         form.decode(data, 3)
-    monkeypatch.setattr(signs, "decode", lambda self, payload, dimension, dtype: 1 / 0)
-    with pytest.raises(WireError, match="codec signs cannot decode the message: division by zero"):
+    monkeypatch.setattr(signs, "receive", lambda self, data, values, width, context: 1 / 0)
+    with pytest.raises(WireError, match="cannot read it: division by zero") as caught:
         form.decode(data, 3)
-    monkeypatch.setattr(signs, "encode", lambda self, vector: bytes(int(vector[0])))
-    with pytest.raises(PeerError, match="encodes this vector in 7 bytes and zeros in 8"):
+    assert caught.value.reason == "payload"
+    monkeypatch.setattr(signs, "send", lambda self, values, context: (np.zeros((1, 7), np.uint8), values[:, :0]))
+    with pytest.raises(PeerError, match="gives 7 bytes, not 8"):
         form.encode(np.full(64, 7.0), 3, 0)
-    monkeypatch.setattr(signs, "byte", 4)
-    with pytest.raises(ConfigError, match="codecs signs and int8 both have the byte 4"):
-        Format(0, 64, wire="signs")
+
+
+@pytest.mark.parametrize("theirs", [(), "float16", ["top-k", "int8"], [{"name": "top-k", "fraction": 0.2}, "int8"]])
+def test_another_channel_is_refused_by_name(theirs: Any) -> None:
+    form = Format(0, 600, "float32", ["rand-k", "int8"])
+    data = bytes(Format(0, 600, "float32", theirs).encode(np.ones(600), 3, 0))
+    assert len(data) <= form.largest
+    with pytest.raises(WireError, match="the channels of the network files differ") as caught:
+        form.decode(data, 3)
+    assert caught.value.reason == "channel"

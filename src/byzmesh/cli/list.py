@@ -25,7 +25,7 @@ class Kind(StrEnum):
     modules = "modules"
     augmentations = "augmentations"
     schedules = "schedules"
-    codecs = "codecs"
+    stages = "stages"
     profiles = "profiles"
     metrics = "metrics"
 

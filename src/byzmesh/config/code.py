@@ -23,6 +23,7 @@ from typing import Any
 
 from byzmesh._version import REVISION
 from byzmesh.attacks.base import attacks
+from byzmesh.channels import stages
 from byzmesh.config.changes import UNSEEN, changes
 from byzmesh.config.identity import DIGITS, identity
 from byzmesh.errors import ByzmeshError, ChangedCode
@@ -114,6 +115,8 @@ def _parts(config: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
         yield schemes, network["weights"]
     for part in config.get("process", ()):
         yield processes, part["name"]
+    for part in config.get("channel", ()):
+        yield stages, part["name"]
     yield schedules, config["step"]["name"]
     for name in config["measure"]:
         yield metrics, name

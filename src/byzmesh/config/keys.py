@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from byzmesh.attacks.base import attacks
+from byzmesh.channels import stages
 from byzmesh.errors import ConfigError
 from byzmesh.networks.processes import processes
 from byzmesh.networks.specs import as_mapping
@@ -26,6 +27,7 @@ _REGISTRIES: dict[str, Registry[Any]] = {
     "problem.partition": partitions,
     "network": topologies,
     "process": processes,
+    "channel": stages,
     "step": schedules,
 }
 

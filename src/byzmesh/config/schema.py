@@ -7,6 +7,7 @@
     f:        exact                                      or max, tolerable, a number, one per honest worker, quantile
     b:        0.25                                       instead of f: the lies weigh at most this
     process:  [{name: link-loss, p: 0.1}, sleep]         how the network changes from round to round; default: not
+    channel:  [{name: top-k, fraction: 0.1}, int8]       what happens to a model on its way; default: nothing
     plugins:  [mine.py]                                  scripts or modules whose rules, attacks, ... this file names
     labels:   {case: my-first}                           your own names: rows and columns of tables
     rounds, evaluate_every, seed, dtype, threads, measure
@@ -28,6 +29,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from byzmesh.attacks.base import attacks
+from byzmesh.channels import canonical_channel
 from byzmesh.config.canonical import canonical_network, canonical_process, plain
 from byzmesh.config.paths import anchor, anchor_data, anchor_optimizer
 from byzmesh.errors import ConfigError, NoLiars, UnknownOption, nearest
@@ -65,6 +67,7 @@ class TrainingConfig(BaseModel):
     threads: int = Field(ge=1)
     measure: list[str]
     process: list[dict[str, Any]] = Field(default_factory=list)
+    channel: list[dict[str, Any]] = Field(default_factory=list)
     labels: dict[str, str | int | float | bool] = Field(default_factory=dict)
     plugins: list[str] = Field(default_factory=list)
 
@@ -181,6 +184,7 @@ def resolve_training(
         "threads": given.get("threads", 1),
         "measure": canonical_measures(_listed(where, "measure", given.get("measure", []))),
         **({"process": chosen_process} if (chosen_process := canonical_process(given.get("process"))) else {}),
+        **({"channel": carried} if (carried := canonical_channel(given.get("channel"))) else {}),
         **({"labels": _labels(where, given["labels"])} if given.get("labels") else {}),
         **({"plugins": plugins} if plugins else {}),
     }

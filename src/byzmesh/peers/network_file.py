@@ -11,10 +11,10 @@
     rounds: 2000
     plugins: [mine.py]                   # scripts beside this file, or modules, with your own rules
 
-How to train (problem, rule, rounds, evaluate_every, step, local, seed, dtype, threads, measure, labels, plugins) is
-written as in the config of a run, with the same defaults. Unknown keys are errors. `share` of a peer says which part of
-the problem's data it has (default: its id), `shares` into how many parts they are split (default: the number of peers).
-File names are relative to the folder of this file, as in a config.
+How to train (problem, rule, rounds, evaluate_every, step, local, seed, dtype, threads, measure, channel, labels,
+plugins) is written as in the config of a run, with the same defaults. Unknown keys are errors. `share` of a peer says
+which part of the problem's data it has (default: its id), `shares` into how many parts they are split (default: the
+number of peers). File names are relative to the folder of this file, as in a config.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.files import CHECKPOINT_SECONDS, write
 from byzmesh.networks import Network
 from byzmesh.networks.processes import Meetings, process
-from byzmesh.peers.codecs import codec
+from byzmesh.peers.channel_key import agreed_channel, check_channel, from_wire
 from byzmesh.peers.entries import PeerEntry, Timeouts, check_peers
 from byzmesh.peers.rounds import Patience
 from byzmesh.peers.signing import NotSigned, verify
@@ -86,7 +86,6 @@ class NetworkFile(TrainingConfig):
     f: int | dict[int, int] = 1
     shares: int | None = Field(None, ge=1)
     rounds: int = Field(ge=1)
-    wire: str = "raw"
     open_links: int = Field(OPEN_LINKS, ge=1)
     """On a network that changes: neighbours that a peer listens to besides those due in the rounds to come."""
     checkpoint_seconds: float = Field(CHECKPOINT_SECONDS, gt=0)
@@ -184,9 +183,10 @@ class NetworkFile(TrainingConfig):
         signs, what an epoch may change."""
         left_out = _NOT_AGREED | (_OF_AN_EPOCH if self.operator else {"epoch", "from_round", "operator", "signature"})
         agreed = as_stored(self.model_dump(mode="json", exclude=left_out))
-        for key in ("nonce", "process", "directed"):
+        for key in ("nonce", "process", "directed", "channel"):
             if not agreed.get(key):
                 agreed.pop(key, None)  # as before there was such a key
+        agreed = agreed_channel(agreed)
         if self.operator:
             agreed["shares"] = self.parts
         else:
@@ -265,7 +265,7 @@ class NetworkFile(TrainingConfig):
                 f"network file: from_round must be below rounds = {self.rounds}, got {self.from_round}; it would "
                 "never be in force"
             )
-        codec(self.wire)
+        check_channel(self.channel, self.meetings is not None, bool(self.operator))
         if isinstance(self.f, dict) and sorted(self.f) != ids:
             raise ConfigError("network file: f must be one number or name every peer")
         bounds = np.array([self.bound(peer) for peer in ids], np.int64)
@@ -294,6 +294,7 @@ def network_file(content: Mapping[str, Any], folder: str | Path = ".") -> Networ
             "network file: checkpoint_every counted rounds and is gone; write checkpoint_seconds instead, e.g. "
             f"checkpoint_seconds: {CHECKPOINT_SECONDS:g}, or leave it out"
         )
+    content = from_wire(content)
     _known_keys("network file", content, NetworkFile)
     for entry in content["peers"] if isinstance(content.get("peers"), list) else ():
         _known_keys("network file peers", entry, PeerEntry)

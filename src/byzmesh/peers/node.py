@@ -17,6 +17,7 @@ from byzmesh.compiled import keep_memory, limit_threads
 from byzmesh.config.paths import anchor_problem
 from byzmesh.errors import DataError, Isolated, NotWritten, PeerError
 from byzmesh.peers import condition
+from byzmesh.peers.channel_state import channel_arrays, resume_channel
 from byzmesh.peers.encounters import Encounters
 from byzmesh.peers.folder import Folder
 from byzmesh.peers.identity import Keyring, Keys
@@ -110,7 +111,8 @@ class Node:
         self.stop = False
         self._bound = bound_problem(file, me, data)[0]
         self.task, row = task or bind_share(file, me, data)
-        self.model = to_host(self.task.initial())[row : row + 1].copy()
+        first = to_host(self.task.initial())
+        self.model = first[row : row + 1].copy()
         if start_from is not None:
             self.model = _warm(start_from, self.model)
         self.local_round = local_round(file, self.task, row)
@@ -123,7 +125,7 @@ class Node:
         self.meet = Encounters(file.meetings, file.weights, me) if file.meetings else None
         keep_memory()
         self.peer = Peer(
-            self.model[0],
+            first[row],
             file.remotes(me),
             file.made_rule,
             me=me,
@@ -134,7 +136,7 @@ class Node:
             open_links=file.open_links,
             f=file.bound(me),
             run=file.run,
-            wire=file.wire,
+            channel=file.channel,
             patience=file.patience,
             seed=file.seed,
             rounds=file.rounds,
@@ -143,6 +145,7 @@ class Node:
             membership=self.membership,
         )
         try:
+            self.peer.form.channel.check_start(first)
             self._joins = not self._restore() and start_from is None and file.epoch > 0
             self.page = None if metrics_port is None else self._page(metrics_port)
         except BaseException:
@@ -241,7 +244,8 @@ class Node:
 
     def _evaluate(self) -> None:
         measures = self.task.evaluate(self.model)
-        at = Evaluation(round=self.peer.round, models=self.model, measures=measures, task=self.task)
+        sent = np.array([self.peer.sent_bytes])
+        at = Evaluation(round=self.peer.round, models=self.model, measures=measures, task=self.task, sent_bytes=sent)
         self.latest = task_means(at) | asked_for(at, self.file.made_metrics)
         record = {"round": self.peer.round, **self.latest, **self._numbers()}
         self.folder.append(json.dumps(record))
@@ -283,7 +287,9 @@ class Node:
         arrays |= self.local_round.states()
         if isinstance(peer.state, np.ndarray):
             arrays["state/rule"] = peer.state
+        arrays |= channel_arrays(peer)
         facts = {"run": self.file.run, "peer": self.me, "round": peer.round, "bound": self._bound}
+        facts |= {"sent_bytes": peer.sent_bytes, "heard": [[j, round] for j, (round, _) in peer.heard.items()]}
         facts["neighbours"] = peer.neighbours
         self.folder.save(arrays, facts)
         self._saved = self.world.now()
@@ -304,6 +310,8 @@ class Node:
                 self.peer.ignored[slot] = arrays["ignored"][former.index(neighbour)]
                 self.peer.used[slot] = arrays["used"][former.index(neighbour)]
         self.peer.state = arrays.get("state/rule")
+        self.peer.sent_bytes = int(metadata.get("sent_bytes", 0))
+        resume_channel(self.peer, arrays, dict(metadata.get("heard", [])))
         self.local_round.resume(arrays)
         self.log("resumed", round=self.peer.round)
         return True

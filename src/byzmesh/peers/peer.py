@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.budget import Budget, CutOffs
+from byzmesh.peers.channel_key import new_secret
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.renewal import Renewal
@@ -58,7 +59,8 @@ class Peer:
     weights     id -> mixing weight of each neighbour, the rest is its own (default: equal weights)
     f           bound on the lying neighbours
     run         a number that is the same for all peers of a run; messages of another run are refused
-    wire        "raw", "float16" or "int8"
+    channel     what happens to a vector on its way, as in a config: "int8", [{"name": "top-k", ...}, "int8"]; the same
+                for all peers, as is the first vector if the channel has top-k or rand-k
     meet        round -> `Encounter`, on a network that changes; neighbours are then all that it may ever hear or tell
     open_links  with `meet`: neighbours listened to at a time, besides those of the rounds to come
     world       where messages and the time come from: this machine, or a virtual world in tests
@@ -82,7 +84,7 @@ class Peer:
         weights: Mapping[int, float] | None = None,
         f: int = 1,
         run: int = 0,
-        wire: str = "raw",
+        channel: Any = None,
         patience: Patience | None = None,
         seed: int = 0,
         rounds: int = 0,
@@ -113,7 +115,13 @@ class Peer:
             check_feasible(self.rule, np.array([f]), np.array([count]), np.array([me]), all_arrive=False)
         self.weight = _weights(weights, self.neighbours)
         self._bound, self._receiver = np.array([f]), np.array([me])
-        self.form = Format(run, len(mine), str(mine.dtype), wire)
+        self.form = Format(run, len(mine), str(mine.dtype), channel, seed, new_secret())
+        start = self.form.channel.start(mine[None].copy())
+        self.said = start
+        """The channel's state after this peer's last message."""
+        self.heard = dict.fromkeys(self.neighbours, (-1, start))
+        """Round and channel's state of each neighbour's last message."""
+        self._start = start
         self.log = log
         self.rounds = Rounds(
             self.neighbours, f, patience or Patience(), None if meet is None else lambda round: meet(round).senders
@@ -142,11 +150,13 @@ class Peer:
         self._vector = mine
         self._largest = LARGEST
         self._resent: dict[int, int] = {}
+        self.sent_bytes = 0
+        """Bytes of all messages, to everybody who hears them."""
         self.listened = 0.0
         """Seconds spent waiting for messages."""
         self.renewal = Renewal(self.neighbours)
         self._wanted: dict[int, int] = {}
-        largest = self.form.size if membership is None else membership.largest(self.form.size)
+        largest = self.form.largest if membership is None else membership.largest(self.form.largest)
         self.transport = world.open(me, address, keys, remotes, largest, log)
         self._reach_out(0)
 
@@ -272,11 +282,14 @@ class Peer:
         if encounter is not None:
             self._reach_out(round)
         # the previous round's message is kept too: a neighbour that joins late may be one round behind
-        message = self.form.encode(self._vector, self.me, round, EVERYONE, epoch)
+        message = self.form.encode(self._vector, self.me, round, EVERYONE, epoch, self.said)
+        if self.form.channel.remembers:
+            self.said = self.form.decode(message, self.me, state=self.said).state
         readers = None if encounter is None else frozenset(encounter.readers)
         # so may one of a changing network, by more rounds
         self._sent = [*self._sent[(-1 if readers is None else -APART) :], (message, readers)]
         self._resent.clear()
+        self.sent_bytes += len(message) * (len(self.neighbours) if readers is None else len(readers))
         if readers is None:
             self.transport.send(message)
         else:
@@ -343,7 +356,8 @@ class Peer:
             if self.membership is not None and carries_file(data):
                 self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
                 return
-            message = self.form.decode(data, neighbour, self._largest)
+            last, state = self.heard.get(neighbour, (-1, self._start))
+            message = self.form.decode(data, neighbour, self._largest, state)
             if 0 < self.total <= message.round:
                 raise WireError("round", f"message is of round {message.round}, the last is {self.total - 1}")
         except WireError as error:
@@ -351,6 +365,8 @@ class Peer:
             if self.refused[neighbour][error.reason] == 1:
                 self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
             return
+        if self.form.channel.remembers and message.round >= last:
+            self.heard[neighbour] = message.round, message.state
         self.rounds.offer(neighbour, message.round, message.vector, now)
         if self.membership is not None and message.epoch != self.membership.tag:
             self._tell(neighbour, now)

@@ -4,14 +4,15 @@
     0      2     destination: a peer's id, or 65535 for every neighbour (first, because subscriptions match a prefix)
     2      2     "bz"
     4      1     version
-    5      1     encoding: the byte of the codec (codecs.py): 1 float32, 2 float64, 3 float16, 4 int8; 0 for a file
+    5      1     encoding: 0 for a file, 1 float32, 2 float64, 3 float16, 4 int8 to the nearest; from 16 on a hash of
+                 the channel
     6      2     sender
     8      8     round
     16     8     run: hash of what all peers must agree on
     24     4     number of coordinates D
     28     4     epoch: a hash of the network files that the sender knows; 0 if they are not signed
     32     8     checksum of all other bytes
-    40           payload, padded with zeros to a multiple of 8 bytes
+    40           payload (channels/base.py), padded with zeros to a multiple of 8 bytes
 
 All integers are little-endian. Every message of a run has the same size, so a receiver knows it beforehand. A signed
 network file travels in the same frame: encoding 0, D its length in bytes, no checksum, the text as it is.
@@ -25,16 +26,18 @@ The checksum finds damage, not malice: CURVE authenticates what travels, and a l
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from byzmesh.channels import Channel, Undecodable, frame_bytes
+from byzmesh.channels.base import State
 from byzmesh.checks import choice, whole
 from byzmesh.compiled import fast
 from byzmesh.errors import PeerError
-from byzmesh.peers.codecs import Codec, codec
+from byzmesh.peers.channel_key import FORMER, former_name
 from byzmesh.rules.gram.block_kernels import peak_bits
 from byzmesh.types import Array
 
@@ -47,6 +50,8 @@ _CHECKSUM = 32
 _BITS = {4: (np.int32, np.int32(0x7FFFFFFF)), 8: (np.int64, np.int64(0x7FFFFFFFFFFFFFFF))}
 FILE = 0
 """Encoding of a network file."""
+NUMBERS = {"float32": 1, "float64": 2}
+"""Encodings of messages without a channel."""
 
 
 class WireError(PeerError):
@@ -59,17 +64,20 @@ class WireError(PeerError):
 
 @dataclass(frozen=True)
 class Message:
-    """A well-formed message: (D,) finite numbers in the models' dtype."""
+    """A well-formed message: (D,) finite numbers in the models' dtype, and the channel's state after it."""
 
     sender: int
     round: int
     vector: Array
     epoch: int = 0
+    state: State = ()
 
 
 @dataclass(frozen=True)
 class Format:
-    """The form of every message of a run: run, D, the models' dtype and the codec.
+    """The form of every message of a run: run, D, the models' dtype and the channel.
+
+    seed, secret  of the channel's draws
 
     >>> form = Format(run=7, dimension=3, dtype="float32")
     >>> data = form.encode(np.array([1.0, 2.0, 3.0], np.float32), sender=4, round=9)
@@ -83,40 +91,72 @@ class Format:
     run: int
     dimension: int
     dtype: str = "float32"
-    wire: str = "raw"
+    stages: Any = ()
+    seed: int = 0
+    secret: int = 0
 
     def __post_init__(self) -> None:
         choice("dtype", self.dtype, ("float32", "float64"))
         whole("dimension", self.dimension, 1, (1 << 32) - 1)
-        _ = self.codec
+        _ = self.channel
 
     @cached_property
-    def codec(self) -> Codec:
-        """The codec of the vectors."""
-        return codec(self.wire)
+    def channel(self) -> Channel:
+        """What happens to the vectors on their way."""
+        return Channel(self.stages, self.dimension, self.dtype, self.seed, self.secret)
+
+    @cached_property
+    def encoding(self) -> int:
+        """The byte of every message that says how its payload is to be read."""
+        if not self.channel.stages:
+            return NUMBERS[self.dtype]
+        former = former_name(self.stages)
+        return self.channel.mark if former is None else 3 + list(FORMER).index(former)
 
     @cached_property
     def payload(self) -> int:
         """Bytes of every payload."""
-        return memoryview(self.codec.encode(np.zeros(self.dimension, self.dtype))).nbytes
+        return self.channel.payload
 
     @cached_property
     def size(self) -> int:
         """Bytes of every message."""
-        return HEADER.size + self.payload + -self.payload % 8
+        return frame_bytes(self.payload)
 
-    def encode(self, vector: Array, sender: int, round: int, destination: int = EVERYONE, epoch: int = 0) -> bytearray:
-        """The message with this (D,) vector."""
-        data = bytearray(self.size)
-        byte = self.codec.byte_for(self.dtype)
+    @cached_property
+    def largest(self) -> int:
+        """Bytes of the largest message to listen to: one without a channel is heard, to be refused with a reason."""
+        return max(self.size, frame_bytes(self.dimension * self.channel.dtype.itemsize))
+
+    @cached_property
+    def initial(self) -> State:
+        """The channel's state of a sender that never sent, if the first model is zero."""
+        return self.channel.start(np.zeros((1, self.dimension), self.dtype))
+
+    def lying(self) -> Format:
+        """The same form as a liar uses it."""
+        form = replace(self)
+        form.__dict__["channel"] = self.channel.lying()
+        form.__dict__["encoding"] = self.encoding
+        return form
+
+    def encode(
+        self,
+        vector: Array,
+        sender: int,
+        round: int,
+        destination: int = EVERYONE,
+        epoch: int = 0,
+        state: State | None = None,
+    ) -> bytearray:
+        """The message with this (D,) vector; state is the channel's, after the sender's last message."""
+        data, byte = bytearray(self.size), self.encoding
         HEADER.pack_into(data, 0, destination, _MAGIC, VERSION, byte, sender, round, self.run, self.dimension, epoch, 0)
-        payload = memoryview(self.codec.encode(np.asarray(vector, self.dtype)))
-        if payload.nbytes != self.payload:
-            raise PeerError(
-                f"codec {self.wire} encodes this vector in {payload.nbytes} bytes and zeros in {self.payload}; "
-                "the length may depend on the dimension only"
-            )
-        memoryview(data)[HEADER.size : HEADER.size + self.payload] = payload
+        rows, known = np.asarray(vector, self.dtype)[None], self.initial if state is None else state
+        payload = self.channel.send(np.ascontiguousarray(rows), known, round, np.array([sender]))
+        if payload.shape[1] * payload.itemsize != self.payload:
+            raise PeerError(f"channel {list(self.channel.stages)} gives {payload.nbytes} bytes, not {self.payload}")
+        np.frombuffer(data, np.uint8)[HEADER.size : HEADER.size + self.payload] = payload.view(np.uint8)[0]
         struct.pack_into("<Q", data, _CHECKSUM, int(checksum(np.frombuffer(data, "<u8"))))
         return data
 
@@ -128,19 +168,29 @@ class Format:
         struct.pack_into("<Q", copy, _CHECKSUM, int(checksum(np.frombuffer(copy, "<u8"))))
         return copy
 
-    def decode(self, data: bytes | bytearray | memoryview, sender: int, largest: float = np.inf) -> Message:
+    def decode(
+        self, data: bytes | bytearray | memoryview, sender: int, largest: float = np.inf, state: State | None = None
+    ) -> Message:
         """The message that `sender` sent; `WireError`, and no other error, if the bytes are not one.
 
         largest  absolute value that a coordinate may have; a larger vector is scaled down to it, so that it stays what
                  it is to a rule, an outlier, and no rule computes with numbers that a liar made huge
+        state    the channel's, after the sender's last message
         """
-        if len(data) != self.size:
+        if len(data) < HEADER.size:
             raise WireError("size", f"message has {len(data)} bytes, {self.size} expected")
         _, magic, version, byte, said, round, run, dimension, epoch, check = HEADER.unpack_from(data)
         if magic != _MAGIC or version != VERSION:
             raise WireError("version", f"message starts with {magic!r} version {version}, not {_MAGIC!r} {VERSION}")
-        if byte != self.codec.byte_for(self.dtype):
-            raise WireError("dtype", f"message has encoding {byte}, {self.codec.byte_for(self.dtype)} expected")
+        if byte != self.encoding:
+            if {byte, self.encoding} <= set(NUMBERS.values()):
+                raise WireError("dtype", f"message has encoding {byte}, {self.encoding} expected: the dtypes differ")
+            raise WireError(
+                "channel",
+                f"message has encoding {byte}, {self.encoding} expected: the channels of the network files differ",
+            )
+        if len(data) != self.size:
+            raise WireError("size", f"message has {len(data)} bytes, {self.size} expected")
         if dimension != self.dimension:
             raise WireError("shape", f"message has {dimension} coordinates, {self.dimension} expected")
         if said != sender:
@@ -151,23 +201,31 @@ class Format:
         if int(checksum(np.frombuffer(data, "<u8"))) != check:
             raise WireError("checksum", "message has a wrong checksum")
         payload = memoryview(data)[HEADER.size : HEADER.size + self.payload]
-        vector = self._decoded(payload)
+        vector, after = self._decoded(payload, self.initial if state is None else state, round, sender)
         top = peak(vector)
         if top == np.inf:
             raise WireError("finite", "message contains NaN or infinity")
         if top > largest:
             vector = vector * vector.dtype.type(largest / top)
-        return Message(sender, round, vector, epoch)
+        return Message(sender, round, vector, epoch, after)
 
-    def _decoded(self, payload: memoryview) -> Array:
-        # a liar chooses the bytes: whatever they do to a codec, the message is silence and the peer continues
+    def _decoded(self, payload: memoryview, state: State, round: int, sender: int) -> tuple[Array, State]:
+        if not self.channel.stages:
+            return np.frombuffer(payload, self.dtype), state
+        # a liar chooses the bytes: whatever they do to a stage, the message is silence and the peer continues
         try:
-            vector = np.asarray(self.codec.decode(payload, self.dimension, self.dtype), self.dtype)
+            with np.errstate(all="ignore"):
+                rows, after = self.channel.receive(
+                    np.frombuffer(payload, np.uint8)[None], state, round, np.array([sender])
+                )
+        except Undecodable as error:
+            raise WireError("payload", f"payload that no sender makes: {error}") from error
         except Exception as error:
-            raise WireError("codec", f"codec {self.wire} cannot decode the message: {error}") from error
-        if vector.shape != (self.dimension,):
-            raise WireError("codec", f"codec {self.wire} must decode to ({self.dimension},), got {vector.shape}")
-        return vector
+            raise WireError("payload", f"channel {list(self.channel.stages)} cannot read it: {error}") from error
+        vector = np.asarray(rows, self.dtype)
+        if vector.shape != (1, self.dimension):
+            raise WireError("payload", f"channel {list(self.channel.stages)} gives {vector.shape} numbers")
+        return vector[0], after
 
 
 def peak(vector: Array) -> float:

@@ -23,6 +23,8 @@ import numpy as np
 from byzmesh.attacks.base import Attack, Forged, State, Weigh, forged_by, no_wrong_model
 from byzmesh.attacks.scene import make_view
 from byzmesh.attacks.state import renewed
+from byzmesh.channels import Stage as ChannelStage
+from byzmesh.channels import frame_bytes
 from byzmesh.checks import whole
 from byzmesh.compiled import computing_time, keep_memory, limit_threads
 from byzmesh.errors import ConfigError, NoLiars, UnknownName, nearest
@@ -36,6 +38,7 @@ from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.inbox import sent_by
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.rules.prepared import Prepared, prepare
+from byzmesh.simulation.carrying import Courier, check_channel
 from byzmesh.simulation.edges import EdgeCounts, Edges, PairCounts
 from byzmesh.simulation.exchange import Delivery, Exchange, scene_of
 from byzmesh.simulation.live import NOBODY, Live
@@ -48,7 +51,7 @@ from byzmesh.training.evaluation import Evaluation, Setting
 from byzmesh.training.final import mean_of_last
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.local_round import LocalRound
-from byzmesh.training.metrics import ALWAYS, asked_for, metrics, summarise
+from byzmesh.training.metrics import ALWAYS, BYTES, asked_for, metrics, summarise
 from byzmesh.training.schedules import Schedule
 from byzmesh.types import Integers
 
@@ -140,6 +143,7 @@ class Simulation:
     threads: int = 1
     measure: tuple[str, ...] = ()
     process: tuple[Process, ...] = ()
+    channel: tuple[ChannelStage, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     wrong_model: Callable[[int], Any] = no_wrong_model
 
@@ -182,6 +186,8 @@ class Simulation:
             stage = Stage(self.network, acting, self.wrong_model)
             self.live = Live(self.process, stage, self.rule, self.f, self.rounds, self.seed)
         self.local_round = LocalRound(self.task, self.task_row, self.schedule, self.local, self.seed)
+        check_channel(self.channel, self.process)
+        self.courier: Courier | None = None
         self.start()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -194,6 +200,9 @@ class Simulation:
         first = self.task.initial()
         self.models = first[self.task_row] if self.attack.poisons_data or len(first) > len(self.task_row) else first
         self.local_round.start(self.models)
+        if self.channel:
+            self.courier = Courier(self.channel, self.models, self.exchange.receiver, self.seed)
+        self.sent_bytes = np.zeros(len(self.models), np.int64)
         self._former: Any = None
         self._delivery: Delivery | None = None
         parts = self.rule.consists_of
@@ -220,9 +229,12 @@ class Simulation:
         k = self.round
         if self.attack.horizon and k % self.attack.horizon == 0:
             self.before = {name: values.copy() for name, values in self.local_round.states().items()}
+            self.courier_before = () if self.courier is None else self.courier.state
         asleep = self._meet(self.live, k) if self.live else NOBODY
         self.half = self.local_round.half_steps(self.models, k, asleep)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
+        if self.courier is not None:
+            self.courier.carry(sent_by(self.rule, self.half, self.models), k)
         found = self._prepared_round(round) or self._whole_round(round)
         if found is None:
             self.status = DIVERGED
@@ -274,12 +286,22 @@ class Simulation:
     def _count(self, sent: Any, coefficients: Any, present: Any) -> None:
         """End a round in which the receivers gave these coefficients to what arrived."""
         self.last = (sent, coefficients)
+        if BYTES in self.measure:
+            self._count_bytes()
         if coefficients is not None:
             if self.counts is None:
                 self.counts = self.start_counts()
             if self.counts is not None:
                 self.counts.add(coefficients, present, self.exchange)
         self.round += 1
+
+    def _count_bytes(self) -> None:
+        """Add what the workers sent in this round: a message to everybody who hears them."""
+        links = self.exchange.links if isinstance(self.exchange, LiveExchange) else self.network.links
+        models = to_host(self.models[:0])
+        payload = models.itemsize * models.shape[1] if self.courier is None else self.courier.channel.payload
+        heard = np.bincount(links.sender, minlength=self.network.n)
+        self.sent_bytes += heard[self.exchange.receiver] * frame_bytes(payload)
 
     def start_counts(self, **counted: Any) -> EdgeCounts | PairCounts | None:
         """Sums over the edges, from zero or from those of a checkpoint; None: too many pairs to count."""
@@ -302,7 +324,7 @@ class Simulation:
         return live.asleep
 
     def _trials(self) -> Callable[[Round], Weigh] | None:
-        if not self.attack.needs_response:
+        if not self.attack.needs_response or self.channel:
             return None
         dtype = to_host(self.models[:0]).dtype
         return trials(self.rule, self.exchange, self.scene, self.bound, dtype, self.weight_bound)
@@ -314,7 +336,7 @@ class Simulation:
 
     def _prepare(self) -> Prepared | None:
         """What is the same in every round, if the lies are; None: every round is new."""
-        if not self._may_prepare or (self._lies and not self.attack.fixed):
+        if not self._may_prepare or self.channel or (self._lies and not self.attack.fixed):
             return None
         self.half = np.zeros_like(self.models[:, :1])
         delivery = self._deliver(Round(total=self.rounds, seed=self.seed))
@@ -328,7 +350,12 @@ class Simulation:
 
     def _deliver(self, round: Round) -> Delivery:
         """What arrives in a round, with its lies."""
-        return self.exchange.deliver(self._forge(round) if self._lies else None, self.half)
+        return self._delivered(self._forge(round) if self._lies else None)
+
+    def _delivered(self, forged: Forged | None) -> Delivery:
+        if self.courier is None:
+            return self.exchange.deliver(forged, self.half)
+        return self.courier.deliver(self.exchange, forged, self.half)
 
     def _spare(self) -> Any:
         """Memory for the next models that nobody holds any more: fresh pages cost time, and long models memory.
@@ -356,7 +383,7 @@ class Simulation:
         )
 
     def _forge(self, round: Round) -> Forged:
-        sent = sent_by(self.rule, self.half, self.models)
+        sent = sent_by(self.rule, self.half, self.models) if self.courier is None else self.courier.arrived
         respond = self._responder(sent, round) if self.attack.needs_response else None
         weigh = None if self.trials is None else self.trials(round)
         looks = self.attack.horizon and round.number % self.attack.horizon == 0
@@ -375,7 +402,7 @@ class Simulation:
         def respond(messages: Any) -> Any:
             row = scene.place if len(messages) == len(scene.victims) else pairs
             forged = Forged(scene.liar, scene.victim, row, sent, rows=from_host(messages, sent))
-            outcome, _ = self.rule.apply(self._inbox(self.exchange.deliver(forged, self.half), round), self.rule_state)
+            outcome, _ = self.rule.apply(self._inbox(self._delivered(forged), round), self.rule_state)
             return to_host(outcome.models)
 
         return respond
@@ -389,6 +416,8 @@ class Simulation:
         ahead.rule_state, ahead.attack_state = self.rule_state, state
         if self.live and ahead.live:
             ahead.live.past.sent = list(self.live.past.sent)
+        if self.courier and ahead.courier:
+            ahead.courier.state = self.courier_before
         ahead.local_round.start(ahead.models)
         ahead.local_round.resume({name: values.copy() for name, values in self.before.items()})
         for _ in range(rounds):  # past the end of the run too: a longer run must choose alike
@@ -409,6 +438,7 @@ class Simulation:
             task=self.task,
             setting=self.setting,
             exchange=self._exchanged,
+            sent_bytes=self._honest(self.sent_bytes),
         )
         record = {"round": float(self.round), **summarise(at, self.always)}
         if not all(np.isfinite(value) for value in record.values()):
@@ -419,12 +449,16 @@ class Simulation:
             self.series.setdefault(name, []).append(value)
         for name, values in measures.items():
             self.per_worker.setdefault(name, []).append(np.asarray(values, np.float64))
+        if BYTES in self.measure:
+            self.per_worker.setdefault(BYTES, []).append(self._honest(self.sent_bytes).astype(np.float64))
         return record
 
     def _exchanged(self) -> tuple[Any, Any]:
         """The models that honest workers sent in the last round, and how much each slot of their inboxes counted."""
         if self.live:
             raise ConfigError("this metric compares a round with the theory of one graph; leave it out with a process")
+        if self.channel:
+            raise ConfigError("this metric is about messages as they were sent; leave it out with a channel")
         sent, coefficients = (part if part is None else self._honest(to_host(part)) for part in self.last)
         return sent, coefficients
 

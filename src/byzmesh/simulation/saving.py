@@ -35,6 +35,8 @@ class Resumable(Protocol):
     per_worker: dict[str, list[Any]]
     local_round: LocalRound
     live: Any
+    courier: Any
+    sent_bytes: Any
 
     def start_counts(self, **counted: Any) -> Any:
         """Sums over the edges, from those of a checkpoint."""
@@ -55,6 +57,10 @@ def save(run: Resumable, path: str | Path) -> None:
     arrays |= run.local_round.states()
     if run.live is not None:
         arrays |= run.live.past.arrays()
+    if run.courier is not None:
+        arrays |= run.courier.arrays()
+    if run.sent_bytes.any():
+        arrays["sent_bytes"] = run.sent_bytes
     for name in _STATES:
         remembered = memories(getattr(run, f"{name}_state"), f"state/{name}")
         arrays |= {path: np.asarray(to_host(part)) for path, part in remembered}
@@ -90,6 +96,9 @@ def restore(run: Resumable, path: str | Path, *, fewer_rounds: bool = False) -> 
     run.local_round.resume(arrays)
     if run.live is not None:
         run.live.past.resume(arrays, run.models)
+    if run.courier is not None:
+        run.courier.resume(arrays)
+    run.sent_bytes = arrays.get("sent_bytes", run.sent_bytes)
     for name in _STATES:
         former = getattr(run, f"{name}_state")
         kept = {path: _like(values, former) for path, values in arrays.items() if path.startswith("state/")}

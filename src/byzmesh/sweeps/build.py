@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from byzmesh.attacks.base import Attack, attacks
+from byzmesh.channels import Stage, channel_stages
 from byzmesh.config.schema import resolve
 from byzmesh.networks import Network
 from byzmesh.networks.processes import Process
@@ -82,6 +83,7 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         threads=config["threads"],
         measure=tuple(config["measure"]),
         process=tuple(changing),
+        channel=parts.get("channel") or channel_stages(config.get("channel")),
         config=config,
         wrong_model=wrong_model,
     )
@@ -104,6 +106,7 @@ def prepare(
     threads: int | None = None,
     measure: str | Sequence[str] | None = None,
     process: Spec[Process] | Sequence[Spec[Process]] = None,
+    channel: Spec[Stage] | Sequence[Spec[Stage]] = None,
     labels: Mapping[str, str | int | float | bool] | None = None,
     plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
@@ -126,6 +129,8 @@ def prepare(
     parts = {key: config[key] for key, kind in kinds.items() if isinstance(config[key], kind)}
     if config["process"] is not None:
         parts["process"] = config["process"] = make_process(config["process"])
+    if config["channel"] is not None:
+        parts["channel"] = config["channel"] = channel_stages(config["channel"])
     return build(resolve(config), **parts)
 
 
@@ -146,6 +151,7 @@ def simulate(
     threads: int | None = None,
     measure: str | Sequence[str] | None = None,
     process: Spec[Process] | Sequence[Spec[Process]] = None,
+    channel: Spec[Stage] | Sequence[Spec[Stage]] = None,
     labels: Mapping[str, str | int | float | bool] | None = None,
     plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
@@ -176,6 +182,8 @@ def simulate(
                     round with the theory (contraction, its violations, chi^2 of the mixing)
     process         how the network changes from round to round: names, mappings or `bm.Process`es of
                     `bm.list_processes()`, one or a list, e.g. [{"name": "link-loss", "p": 0.1}, "sleep"]; default: not
+    channel         what happens to a model on its way to the neighbours: names, mappings or stages of
+                    `bm.list_stages()`, one or a list, e.g. [{"name": "top-k", "fraction": 0.1}, "int8"]; default: none
     labels          your own names for the run: rows and columns of tables
     plugins         scripts or modules to import first; they define rules, attacks, ... that other arguments name
     profile         "paper": the settings behind the published numbers

@@ -45,6 +45,7 @@ class Evaluation:
     task      the problem, bound to the workers' data
     setting   network, rule and bounds; None for a real peer, which knows only itself
     exchange  () -> (`sent`, `coefficients`) of the last round
+    sent_bytes  (N,) bytes of all messages that each worker sent since round 0
 
     >>> import byzmesh as bm
     >>> task = bm.problem("quadratic").bind(workers=2)
@@ -59,6 +60,7 @@ class Evaluation:
     task: Task
     setting: Setting | None = None
     exchange: Callable[[], tuple[Array | None, Array | None]] = field(default=lambda: (None, None), repr=False)
+    sent_bytes: Integers | None = None
     known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property

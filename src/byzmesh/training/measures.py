@@ -80,6 +80,14 @@ def gradient(at: Evaluation) -> float:
     return float(np.sum(at.task.full_gradient(at.average) ** 2))
 
 
+@register_metric("bytes_sent", direction="down", title="bytes sent per worker")
+def bytes_sent(at: Evaluation) -> dict[str, float] | None:
+    """Bytes of all messages since round 0, with headers: the mean over the honest workers, and their sum (_total)."""
+    if at.sent_bytes is None:
+        return None
+    return {"bytes_sent": float(np.mean(at.sent_bytes)), "bytes_sent_total": float(np.sum(at.sent_bytes))}
+
+
 def _mean(at: Evaluation, name: str) -> float | None:
     return float(np.mean(at.measures[name])) if name in at.measures else None
 

@@ -38,6 +38,8 @@ ALWAYS = ("worst_accuracy", "consensus_error", "disagreement")
 """Always recorded, besides what the task measures."""
 UNASKED = ("round", "accuracy", "loss", "backdoor", *ALWAYS)
 """Series that runs of the built-in problems always have."""
+BYTES = "bytes_sent"
+"""The metric that is counted in every round."""
 UNITS = ("percent", "none")
 DIRECTIONS = ("up", "down", "none")
 SCALES = ("linear", "log")

@@ -85,7 +85,7 @@ def test_liars_wait_for_half_the_time_that_is_waited_for_them(tmp_path: Path, gr
         problem="quadratic",
         timeouts={"grace": grace},
     )
-    form = Format(file.run, 5, file.dtype, file.wire)
+    form = Format(file.run, 5, file.dtype)
     coalition = Coalition(file, {3: load_keys(tmp_path / "peer3.key")}, attacks.build("sign-flipping"), 5, world=world)
     try:
         for peer in range(3):

@@ -77,13 +77,14 @@ class Coalition:
         self.attack, self.log, self.world = attack, log, world
         self.keys = dict(keys)
         self.epochs = Epochs(file)
-        self.form = Format(file.run, dimension, file.dtype, file.wire)
+        self.form = Format(file.run, dimension, file.dtype, file.channel, file.seed)
+        self.told = self.form.lying()
         self.forged = -1
         self.stop = False
         self.transports: dict[int, Any] = {}
         self._meet(file)
         self._rehearse(dimension)
-        largest = max(self.form.size, LARGEST_FILE + HEADER.size) if file.operator else self.form.size
+        largest = max(self.form.largest, LARGEST_FILE + HEADER.size) if file.operator else self.form.largest
         try:
             for liar in self.liars:
                 self.transports[liar] = world.open(
@@ -102,6 +103,7 @@ class Coalition:
         self.state = self.attack.init(self.scene)
         self.foresee = foresee(file, self.scene) if self.attack.needs_response else None
         self.row = {file.ids[node]: row for row, node in enumerate(self.scene.honest)}
+        self.states: dict[int, Any] = {}
         self.newest = np.zeros((len(self.row), self.form.dimension), file.dtype)
         self.known = np.zeros(len(self.row), bool)
         self.heard = np.full(len(self.row), -np.inf)
@@ -174,9 +176,10 @@ class Coalition:
                 text = decode_file(data, self.form.run, neighbour)
                 self.epochs.add(signed_network(text, self.file.operator, self.file.folder))
                 return
-            message = self.form.decode(data, neighbour)
+            message = self.form.decode(data, neighbour, state=self.states.get(neighbour))
         except PeerError:
             return
+        self.states[neighbour] = message.state
         file = self.epochs.enter(message.round)
         if file is not self.file:
             self._take_up(file)
@@ -209,7 +212,7 @@ class Coalition:
         ids = self.file.ids
         for liar_node, node in zip(forged.liar.tolist(), forged.victim.tolist()):
             liar, victim = ids[liar_node], ids[node]
-            data = self.form.encode(forged[liar_node, node], liar, round, victim, self.epochs.tag)
+            data = self.told.encode(forged[liar_node, node], liar, round, victim, self.epochs.tag)
             self.sent[liar, victim] = data
             self.transports[liar].send(data)
         self.forged = round

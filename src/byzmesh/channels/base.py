@@ -1,0 +1,265 @@
+"""A channel: what happens to a vector between its sender and its receivers, the same in the simulator and on the wire.
+
+    channel: [{name: clip, radius: 1.0}, {name: gaussian-noise, sigma: 0.1}, {name: top-k, fraction: 0.1}, int8]
+
+A *stage* is two pure functions on all senders at once. `send` turns numbers (N, W) into bytes (N, B) and numbers
+(N, W') for the next stage; `receive` is the way back. The numbers after the last stage travel as they are, so that a
+payload is
+
+    bytes of stage 1 | bytes of stage 2 | ... | the numbers left, float32 or float64, little-endian
+
+and its length depends only on D and the dtype. Some stages remember: their state is the vector that receivers made of
+the last message, which the sender knows too, because it can read its own messages. Every draw is a function of (seed,
+position of the stage, sender, round). Draws that hide something use the sender's secret besides; it is 0 in the
+simulator.
+
+A new stage is one class in this package, or anywhere with `bm.register_stage`.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from byzmesh import rng
+from byzmesh.entries import as_call
+from byzmesh.errors import ByzmeshError, ConfigError
+from byzmesh.registry import Registry
+from byzmesh.types import Array, Integers
+
+HEADER_BYTES = 40
+"""Bytes before the payload of a message between peers."""
+State = tuple[Array | None, ...]
+"""For each stage the (N, D) vectors that receivers made of the last messages; None for stages without memory."""
+
+
+class Undecodable(ByzmeshError):
+    """A payload that no sender makes."""
+
+
+def frame_bytes(payload: int) -> int:
+    """Bytes of a whole message between peers: header, payload, zeros up to a multiple of 8.
+
+    >>> frame_bytes(9)
+    56
+    """
+    return HEADER_BYTES + payload + -payload % 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What a stage knows besides the numbers.
+
+    sender  (N,) ids
+    round   number of the round
+    public  key of draws that receivers repeat
+    secret  key of draws that nobody can repeat but the sender
+    copy    (N, D) for a stage that remembers: what receivers made of the last message
+    dtype   of the numbers
+    """
+
+    sender: Integers
+    round: int
+    public: np.uint64
+    secret: np.uint64
+    copy: Array | None
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Stage(ABC):
+    """One stage; its fields are its options. The defaults are those of a stage that does nothing.
+
+    remembers  what it needs of the past: "" (nothing), "sender" (the sender: what it said last), "receiver" (the
+               receivers too: they fill in what a message leaves out)
+    """
+
+    name: ClassVar[str]
+    remembers: ClassVar[str] = ""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its options by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def sizes(self, width: int) -> tuple[int, int]:
+        """(bytes, numbers) that W numbers become."""
+        return 0, width
+
+    def send(self, values: Array, context: Context) -> tuple[Array, Array]:
+        """(N, W) finite numbers -> bytes (N, B) and numbers (N, W')."""
+        return values[:, :0].view(np.uint8), values
+
+    def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
+        """Bytes (N, B) and numbers (N, W') -> (N, W); `Undecodable` if no sender makes them."""
+        return values
+
+    def lying(self) -> Stage | None:
+        """The stage as a liar uses it, who may send anything that can be read; None: not at all."""
+        return self
+
+    def __repr__(self) -> str:
+        return as_call("stage", self.name, self.options)
+
+
+stages: Registry[Stage] = Registry("stage", "byzmesh.stages", ("byzmesh.channels",), Stage)
+
+
+def channel_stages(spec: Any) -> tuple[Stage, ...]:
+    """The stages that a spec describes, in order: a name, a mapping, a `Stage`, or a list of these; None: none.
+
+    >>> channel_stages(["bfloat16"]), channel_stages({"name": "rand-k", "fraction": 0.2})
+    ((stage('bfloat16'),), (stage('rand-k', fraction=0.2, shared=True),))
+    """
+    if spec is None:
+        return ()
+    several = isinstance(spec, Sequence) and not isinstance(spec, str)
+    return tuple(stages.build(item) for item in (spec if several else [spec]))
+
+
+def canonical_channel(spec: Any) -> list[dict[str, Any]]:
+    """Stages in order with every option written out.
+
+    >>> canonical_channel("int8")
+    [{'name': 'int8', 'rounding': 'stochastic'}]
+    """
+    made = [{"name": stage.name, **stage.options} for stage in channel_stages(spec)]
+    if made:
+        Channel(spec, 1 << 20)
+    return made
+
+
+class Channel:
+    """Stages for vectors of one size.
+
+    >>> channel = Channel(["rand-k", "float16"], dimension=100, dtype="float64")
+    >>> state = channel.start(np.zeros((3, 100)))
+    >>> payload = channel.send(np.ones((3, 100)), state, round=0, sender=np.arange(3))
+    >>> vectors, state = channel.receive(payload, state, round=0, sender=np.arange(3))
+    >>> payload.shape, vectors.sum(axis=1)
+    ((3, 20), array([10., 10., 10.]))
+    """
+
+    def __init__(self, spec: Any, dimension: int, dtype: str = "float32", seed: int = 0, secret: int = 0) -> None:
+        self.spec, self.dimension, self.dtype, self.seed = spec, dimension, np.dtype(dtype), seed
+        self.stages = channel_stages(spec)
+        self._use: tuple[Stage | None, ...] = self.stages
+        self._public = [rng.key(seed, rng.CHANNEL, place) for place in range(len(self.stages))]
+        self._secret = [rng.key(seed, rng.CHANNEL, place, 1, secret) for place in range(len(self.stages))]
+        self.widths, self.bytes = [dimension], list[int]()
+        for place, stage in enumerate(self.stages):
+            width = self.widths[-1]
+            if width == 0:
+                raise ConfigError(
+                    f"channel: {self.stages[place - 1].name} must be the last stage; write {stage.name} before it"
+                )
+            if stage.remembers and width != dimension:
+                raise ConfigError(
+                    f"channel: {stage.name} needs whole vectors; write it before {self.stages[place - 1].name}"
+                )
+            before, after = stage.sizes(width)
+            self.bytes.append(before)
+            self.widths.append(after)
+
+    @property
+    def remembers(self) -> str:
+        """What it needs of the past: the most that any stage needs."""
+        return max((stage.remembers for stage in self.stages), key=["", "sender", "receiver"].index, default="")
+
+    @property
+    def payload(self) -> int:
+        """Bytes of a payload."""
+        return sum(self.bytes) + self.widths[-1] * self.dtype.itemsize
+
+    @property
+    def mark(self) -> int:
+        """A byte from 16 to 255 that other channels have too, by chance, one in 240."""
+        made = json.dumps([{"name": stage.name, **stage.options} for stage in self.stages], sort_keys=True)
+        return 16 + zlib.crc32(made.encode()) % 240
+
+    def lying(self) -> Channel:
+        """The channel as a liar uses it: its messages can be read, and that is all."""
+        made = Channel(self.stages, self.dimension, self.dtype.name, self.seed)
+        made._use = tuple(stage.lying() for stage in self.stages)
+        return made
+
+    def check_start(self, first: Array) -> None:
+        """`ConfigError` unless the first models (N, D) are such that receivers can fill in what they were not told."""
+        if self.remembers == "receiver" and (first != first[:1]).any():
+            raise ConfigError("channel: top-k and rand-k need workers that start from one model; choose another init")
+
+    def start(self, first: Array) -> State:
+        """The state before the first message: receivers know the common first model, (N, D) rows of it."""
+        return tuple(first if stage.remembers else None for stage in self.stages)
+
+    def send(self, vectors: Array, state: State, round: int, sender: Integers) -> Array:
+        """(N, D) -> payloads (N, B) of bytes."""
+        parts, values = [], vectors
+        for place, stage in enumerate(self._use):
+            if stage is not None:
+                data, values = stage.send(values, self._context(place, state, round, sender))
+                parts.append(data)
+        if self.widths[-1]:
+            parts.append(np.ascontiguousarray(values, self.dtype).view(np.uint8))
+        parts = [part for part in parts if part.shape[1]]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def receive(self, payload: Array, state: State, round: int, sender: Integers) -> tuple[Array, State]:
+        """Payloads (N, B) -> (N, D), and the state after these messages."""
+        end = payload.shape[1]
+        left = self.widths[-1] * self.dtype.itemsize
+        values = _numbers(payload[:, end - left :], self.dtype)
+        end -= left
+        after = list(state)
+        for place in reversed(range(len(self.stages))):
+            stage, data = self.stages[place], payload[:, end - self.bytes[place] : end]
+            end -= self.bytes[place]
+            values = stage.receive(data, values, self.widths[place], self._context(place, state, round, sender))
+            if stage.remembers:
+                after[place] = values
+        return values, tuple(after)
+
+    def _context(self, place: int, state: State, round: int, sender: Integers) -> Context:
+        return Context(
+            sender=sender,
+            round=round,
+            public=self._public[place],
+            secret=self._secret[place],
+            copy=state[place] if self.stages[place].remembers else None,
+            dtype=self.dtype,
+        )
+
+
+def _numbers(data: Array, dtype: np.dtype[Any]) -> Array:
+    """(N, B) bytes as numbers, aligned, because kernels are compiled for that."""
+    numbers = np.ascontiguousarray(data).view(dtype)
+    return numbers if numbers.flags.aligned else numbers.copy()
+
+
+def part_of(fraction: float, width: int) -> int:
+    """How many of W coordinates a fraction is: rounded up.
+
+    >>> part_of(0.1, 100), part_of(0.001, 10)
+    (10, 1)
+    """
+    return min(width, max(1, int(np.ceil(fraction * width - 1e-9))))
+
+
+def as_numbers(data: Array, dtype: Any) -> Array:
+    """(N, B) bytes of a payload as numbers of another type."""
+    return _numbers(data, np.dtype(dtype))
+
+
+def as_bytes(values: Array) -> Array:
+    """(N, W) numbers as bytes (N, B)."""
+    return np.ascontiguousarray(values).view(np.uint8)
+
+
+Spec = str | Mapping[str, Any] | Stage | Sequence[str | Mapping[str, Any] | Stage] | None
+"""What users write for a channel."""

@@ -1,0 +1,102 @@
+"""Whole numbers with a scale per block of coordinates: what int8 and int4 have in common.
+
+In a block with scale s = max |x| / L, a coordinate is sent as a whole number u in [-L, L] and read as s u.
+
+    nearest      u = round(x / s)                  |error| <= s / 2
+    stochastic   u = floor(x / s + uniform)        |error| <= s, and its mean is zero
+
+For the stochastic one s is rounded up, so that x / s never leaves [-L, L]: cutting would be a bias.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.checks import choice
+from byzmesh.compiled import exact
+from byzmesh.rng import hash_32, key_words, stream
+from byzmesh.types import Array, Integers
+
+ROUNDINGS = ("stochastic", "nearest")
+_u32, _i32 = np.uint32, np.int32
+
+
+def check_rounding(name: str, rounding: Any) -> None:
+    """Raise `ConfigError` unless the rounding is known."""
+    choice(f"stage {name}: rounding", rounding, ROUNDINGS)
+
+
+def scales_of(values: Array, block: int, levels: int, up: bool) -> Array:
+    """(N, ceil(W / block)) float32 scales."""
+    top = np.empty((len(values), -(-values.shape[1] // block)))
+    _block_peaks(np.ascontiguousarray(values), block, top)
+    limit = float(np.finfo(np.float32).max) / levels
+    scale = np.minimum(top / levels, limit).astype(np.float32)
+    if up:
+        short = (scale.astype(np.float64) * levels < top) & (scale < limit)
+        scale = np.where(short, np.nextafter(scale, np.float32(limit)), scale)
+    return scale
+
+
+def rounded(
+    values: Array, scale: Array, block: int, levels: int, key: np.uint64 | None, sender: Integers, round: int
+) -> Array:
+    """(N, W) int8 in [-levels, levels]; to the nearest if there is no key."""
+    units = np.empty(values.shape, np.int8)
+    divisor = np.where(scale > 0, scale, np.float32(1))
+    if key is None:
+        _nearest(np.ascontiguousarray(values), divisor, block, levels, units)
+    else:
+        _stochastic(np.ascontiguousarray(values), divisor, block, levels, key, sender, round, units)
+    return units
+
+
+def scaled(units: Array, scale: Array, block: int, dtype: Any) -> Array:
+    """(N, W) scale times unit, in the dtype of the models."""
+    out = np.empty(units.shape, dtype)
+    _scale(np.ascontiguousarray(units), scale.astype(dtype), block, out)
+    return out
+
+
+@exact
+def _block_peaks(values: Any, block: Any, top: Any) -> None:
+    for n in range(values.shape[0]):
+        for b in range(top.shape[1]):
+            peak = np.abs(values[n, b * block])
+            for i in range(b * block + 1, min((b + 1) * block, values.shape[1])):
+                peak = max(peak, np.abs(values[n, i]))
+            top[n, b] = peak
+
+
+@exact
+def _nearest(values: Any, scale: Any, block: Any, levels: Any, units: Any) -> None:
+    for n in range(values.shape[0]):
+        for b in range(scale.shape[1]):
+            divisor = np.float64(scale[n, b])
+            for i in range(b * block, min((b + 1) * block, values.shape[1])):
+                unit = np.rint(np.float64(values[n, i]) / divisor)
+                units[n, i] = np.int8(min(max(unit, np.float64(-levels)), np.float64(levels)))
+
+
+@exact
+def _stochastic(
+    values: Any, scale: Any, block: Any, levels: Any, key: Any, sender: Any, round: Any, units: Any
+) -> None:
+    for n in range(values.shape[0]):
+        first, second, _, _ = key_words(stream(key, sender[n], round))
+        for b in range(scale.shape[1]):
+            divisor = np.float64(scale[n, b])
+            for i in range(b * block, min((b + 1) * block, values.shape[1])):
+                draw = np.float64(_i32(hash_32(_u32(i), first, second) >> _u32(1))) * 2.0**-31
+                unit = np.floor(np.float64(values[n, i]) / divisor + draw)
+                units[n, i] = np.int8(min(max(unit, np.float64(-levels)), np.float64(levels)))
+
+
+@exact
+def _scale(units: Any, scale: Any, block: Any, out: Any) -> None:
+    for n in range(units.shape[0]):
+        for b in range(scale.shape[1]):
+            for i in range(b * block, min((b + 1) * block, units.shape[1])):
+                out[n, i] = scale[n, b] * units[n, i]

@@ -1,0 +1,74 @@
+"""A random part of the coordinates in each message; receivers keep the rest from earlier ones.
+
+The W coordinates are k stretches of equal length (to one), and one coordinate of each is drawn: every coordinate
+travels with the same probability (to rounding), in O(k), and no indices are needed, since receivers repeat the draw.
+
+A message replaces coordinates of the receivers' copy c by those of the model x, which is the same as adding the chosen
+coordinates of the difference x - c: what is left out is not lost but part of the next difference (error feedback).
+Differences, because a model is dense: setting nine tenths of it to zero would send another model. And values, not
+differences, travel, because a receiver that misses a message is then right again once the coordinates are next drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byzmesh.channels.base import Context, Stage, part_of, stages
+from byzmesh.checks import flag, fraction
+from byzmesh.compiled import exact
+from byzmesh.rng import below, stream
+from byzmesh.types import Array, Integers
+
+_ALL = np.zeros(1, np.int64)
+
+
+@stages.register("rand-k", aliases=("random-k",))
+@dataclass(frozen=True, repr=False)
+class RandK(Stage):
+    """A random part of the coordinates; receivers keep the others as they were.
+
+    fraction  of the coordinates in a message, rounded up to at least one
+    shared    whether all senders of a round leave out the same coordinates, so that distances between their vectors
+              mean what they did; otherwise each draws its own
+    """
+
+    fraction: float = 0.1
+    shared: bool = True
+    name = "rand-k"
+    remembers = "receiver"
+
+    def __post_init__(self) -> None:
+        fraction("stage rand-k: fraction", self.fraction, zero=False)
+        flag("stage rand-k: shared", self.shared)
+
+    def sizes(self, width: int) -> tuple[int, int]:
+        return 0, part_of(self.fraction, width)
+
+    def send(self, values: Array, context: Context) -> tuple[Array, Array]:
+        chosen = np.take_along_axis(values, self.drawn(values.shape[1], context), axis=1)
+        return chosen[:, :0].view(np.uint8), chosen
+
+    def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
+        out: Array = np.array(context.copy)
+        np.put_along_axis(out, self.drawn(width, context), values, axis=1)
+        return out
+
+    def drawn(self, width: int, context: Context) -> Integers:
+        """(N, k) coordinates of each sender's message, or (1, k) of everybody's, ascending."""
+        sender = _ALL if self.shared else context.sender
+        out = np.empty((len(sender), part_of(self.fraction, width)), np.int64)
+        _draw(context.public, sender, context.round, width, out)
+        return out
+
+
+@exact
+def _draw(key: Any, sender: Any, round: Any, width: Any, out: Any) -> None:
+    count = out.shape[1]
+    for n in range(out.shape[0]):
+        state = stream(key, sender[n], round)
+        for i in range(count):
+            low, high = i * width // count, (i + 1) * width // count
+            out[n, i] = low + below(state, i, high - low)

@@ -1,0 +1,67 @@
+"""The key `channel` of a network file, and `wire`, as files of earlier releases call a channel of one stage."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from byzmesh.channels import canonical_channel, channel_stages
+from byzmesh.checks import choice
+from byzmesh.errors import ConfigError
+
+FORMER: dict[str, Any] = {"float16": ["float16"], "int8": [{"name": "int8", "rounding": "nearest"}]}
+"""The channels that `wire` can ask for; their messages and the ids of their runs are still the same."""
+
+
+def former_name(channel: Any) -> str | None:
+    """What `wire` calls a channel; None if it has no name for it.
+
+    >>> former_name("float16"), former_name("int8"), former_name([{"name": "int8", "rounding": "nearest"}])
+    ('float16', None, 'int8')
+    """
+    wanted = canonical_channel(channel)
+    return next((name for name, spec in FORMER.items() if canonical_channel(spec) == wanted), None)
+
+
+def from_wire(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The content of a network file with a channel instead of `wire`.
+
+    >>> from_wire({"wire": "float16", "rounds": 3})
+    {'rounds': 3, 'channel': ['float16']}
+    """
+    name = content.get("wire")
+    if name is None:
+        return content
+    if content.get("channel"):
+        raise ConfigError("network file: wire is the former name of a channel of one stage; leave it out")
+    choice("network file wire", name, ("raw", *FORMER))
+    return {**{key: value for key, value in content.items() if key != "wire"}, "channel": FORMER.get(name, [])}
+
+
+def agreed_channel(agreed: Mapping[str, Any]) -> dict[str, Any]:
+    """What peers agree on, as before there were channels if there was one already that does the same."""
+    rest = {key: value for key, value in agreed.items() if key != "channel"}
+    channel = agreed.get("channel")
+    former = former_name(channel) if channel else "raw"
+    return {**rest, "wire": "raw", "channel": channel} if former is None else {**rest, "wire": former}
+
+
+def check_channel(channel: Any, changing: bool, members_change: bool) -> None:
+    """`ConfigError` if a stage builds on messages that neighbours may not have."""
+    for stage in channel_stages(channel):
+        if (stage.remembers and changing) or (stage.remembers == "receiver" and members_change):
+            raise ConfigError(
+                f"network file channel: {stage.name} builds on the last message, which not all neighbours have; leave "
+                "it out, or operator, process and directed"
+            )
+
+
+def new_secret() -> int:
+    """What a peer's noise is drawn from: another one at every start, because a peer that continues from a checkpoint
+    sends other vectors in the same rounds, and the same noise on two vectors would tell their difference.
+
+    >>> new_secret() == new_secret()
+    False
+    """
+    return secrets.randbits(63)

@@ -1,0 +1,89 @@
+"""The channel of a simulation: what the receivers get instead of what was sent, the same bytes as between peers.
+
+The pool of a round then has, after the workers' own models, a row for what each of them sent as it arrived, and the
+lies after these. Lies are rounded as the channel rounds, to the nearest: a liar may send whatever can be read, so no
+stage that a sender could leave out (clip, noise) applies to it. Nor do top-k and rand-k: a simulated liar may set any
+coordinate in any round, which is more than the wire lets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from byzmesh.attacks.base import Forged
+from byzmesh.channels import Channel, Stage
+from byzmesh.errors import ConfigError
+from byzmesh.networks.processes import Process
+from byzmesh.rules.gram.pool import stacked
+from byzmesh.rules.interop import from_host, to_host
+from byzmesh.simulation.exchange import Delivery, Exchange
+from byzmesh.types import Array, Integers
+
+_STATE = "state/channel/"
+
+
+class Courier:
+    """Carries the messages of a simulation's workers through a channel.
+
+    ids  (N,) of the workers
+    """
+
+    def __init__(self, stages: tuple[Stage, ...], models: Any, ids: Integers, seed: int) -> None:
+        first = to_host(models)
+        self.ids = ids
+        self.channel = Channel(stages, first.shape[1], first.dtype.name, seed)
+        self.channel.check_start(first)
+        self.start(models)
+
+    def start(self, models: Any) -> None:
+        """Go back to round 0, with these first models."""
+        self.state = self.channel.start(to_host(models))
+
+    def carry(self, sent: Any, round: int) -> None:
+        """Take what the workers send, (N, D), to `arrived`, in the same kind of array."""
+        payload = self.channel.send(np.ascontiguousarray(to_host(sent)), self.state, round, self.ids)
+        arrived, self.state = self.channel.receive(payload, self.state, round, self.ids)
+        self.arrived = from_host(arrived, sent)
+
+    def deliver(self, exchange: Exchange, forged: Forged | None, half: Any) -> Delivery:
+        """What arrives of a round's messages: after the own models, the workers' as they arrived, then the lies."""
+        told = None if forged is None or not len(forged) else self.lies(forged)
+        delivery = exchange.deliver(told, half)
+        index = delivery.index.copy()
+        index[:, 1:] += len(half)
+        lies = delivery.messages
+        return Delivery(index, delivery.present, self.arrived if lies is None else stacked(self.arrived, lies))
+
+    def lies(self, forged: Forged) -> Forged:
+        """The lies as they arrive."""
+        rows = to_host(forged.dense())
+        for stage in self.channel.stages:
+            if not stage.remembers and (told := stage.lying()) is not None:
+                one = Channel([told], rows.shape[1], rows.dtype.name)
+                nobody = np.zeros(len(rows), np.int64)
+                with np.errstate(invalid="ignore", over="ignore"):
+                    rows = one.receive(one.send(rows, (None,), 0, nobody), (None,), 0, nobody)[0]
+        return Forged(forged.liar, forged.victim, forged.row, forged.models, rows=from_host(rows, forged.models))
+
+    def arrays(self) -> dict[str, Array]:
+        """What a checkpoint keeps."""
+        return {f"{_STATE}{place}": part for place, part in enumerate(self.state) if part is not None}
+
+    def resume(self, arrays: Mapping[str, Array]) -> None:
+        """Continue from a checkpoint."""
+        self.state = tuple(arrays.get(f"{_STATE}{place}") for place in range(len(self.state)))
+
+
+def check_channel(stages: tuple[Stage, ...], process: tuple[Process, ...]) -> None:
+    """`ConfigError` if a channel and a network that changes exclude each other."""
+    for stage in stages:
+        if process and stage.remembers:
+            raise ConfigError(
+                f"channel: {stage.name} builds on the last message, which under a process not all receivers get; "
+                "leave one of them out"
+            )
+        if any(one.oldest for one in process):
+            raise ConfigError("channel: messages of process late do not go through one; leave one of them out")
