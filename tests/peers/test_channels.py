@@ -19,7 +19,7 @@ from byzmesh.peers.plan import addresses, plan_network
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import HEADER, Format, WireError, checksum
 from byzmesh.sweeps.build import build
-from tests.peers.worlds import PATIENT, Nodes, train
+from tests.peers.worlds import PATIENT, Nodes, drill, train
 from tests.simulation.test_carrying import SPECS
 
 PEERS, ROUNDS = 5, 8
@@ -181,3 +181,10 @@ def test_a_refused_message_leaves_the_copy_as_it_was(samples: Path, keys: Path, 
         assert with_one.heard[3][0] == 0 and with_one.heard[3][1][0] is not before
     finally:
         with_one.close()
+
+
+def test_lies_arrive_as_in_the_simulator(samples: Path, keys: Path, tmp_path: Path) -> None:
+    run = config(samples, "int8", attack="sign-flipping", network={"name": "complete", "n": PEERS, "byzantine": [1]})
+    nodes = drill(planned(run, keys, tmp_path), keys, tmp_path / "out", [1], "sign-flipping")
+    simulated = build(run).run().models
+    np.testing.assert_allclose(np.concatenate([nodes[peer].model for peer in sorted(nodes)]), simulated, rtol=1e-9)

@@ -64,9 +64,10 @@ def scaled(units: Array, scale: Array, block: int, dtype: Any) -> Array:
 def _block_peaks(values: Any, block: Any, top: Any) -> None:
     for n in range(values.shape[0]):
         for b in range(top.shape[1]):
-            peak = np.abs(values[n, b * block])
-            for i in range(b * block + 1, min((b + 1) * block, values.shape[1])):
-                peak = max(peak, np.abs(values[n, i]))
+            read = values[n, b * block : (b + 1) * block]
+            peak = np.abs(read[0])
+            for i in range(1, len(read)):
+                peak = max(peak, np.abs(read[i]))
             top[n, b] = peak
 
 
@@ -74,10 +75,11 @@ def _block_peaks(values: Any, block: Any, top: Any) -> None:
 def _nearest(values: Any, scale: Any, block: Any, levels: Any, units: Any) -> None:
     for n in range(values.shape[0]):
         for b in range(scale.shape[1]):
-            divisor = np.float64(scale[n, b])
-            for i in range(b * block, min((b + 1) * block, values.shape[1])):
-                unit = np.rint(np.float64(values[n, i]) / divisor)
-                units[n, i] = np.int8(min(max(unit, np.float64(-levels)), np.float64(levels)))
+            divisor, most = np.float64(scale[n, b]), np.float64(levels)
+            read, written = values[n, b * block : (b + 1) * block], units[n, b * block : (b + 1) * block]
+            for i in range(len(read)):
+                unit = np.rint(np.float64(read[i]) / divisor)
+                written[i] = np.int8(np.int32(min(max(unit, -most), most)))
 
 
 @exact
@@ -87,16 +89,20 @@ def _stochastic(
     for n in range(values.shape[0]):
         first, second, _, _ = key_words(stream(key, sender[n], round))
         for b in range(scale.shape[1]):
-            divisor = np.float64(scale[n, b])
-            for i in range(b * block, min((b + 1) * block, values.shape[1])):
-                draw = np.float64(_i32(hash_32(_u32(i), first, second) >> _u32(1))) * 2.0**-31
-                unit = np.floor(np.float64(values[n, i]) / divisor + draw)
-                units[n, i] = np.int8(min(max(unit, np.float64(-levels)), np.float64(levels)))
+            divisor, most = np.float64(scale[n, b]), np.float64(levels)
+            read, written = values[n, b * block : (b + 1) * block], units[n, b * block : (b + 1) * block]
+            start = _u32(b * block)
+            for i in range(len(read)):
+                draw = np.float64(_i32(hash_32(_u32(start + _u32(i)), first, second) >> _u32(1))) * 2.0**-31
+                unit = np.floor(np.float64(read[i]) / divisor + draw)
+                written[i] = np.int8(np.int32(min(max(unit, -most), most)))
 
 
 @exact
 def _scale(units: Any, scale: Any, block: Any, out: Any) -> None:
     for n in range(units.shape[0]):
         for b in range(scale.shape[1]):
-            for i in range(b * block, min((b + 1) * block, units.shape[1])):
-                out[n, i] = scale[n, b] * units[n, i]
+            factor = scale[n, b]
+            read, written = units[n, b * block : (b + 1) * block], out[n, b * block : (b + 1) * block]
+            for i in range(len(read)):
+                written[i] = factor * read[i]

@@ -18,7 +18,7 @@ class Clip(Stage):
 
     With c what receivers made of the last message (noise of later stages included), the model x is sent as
     c + (x - c) min(1, radius / ||x - c||). So whatever a sender's data are, given its earlier messages, two models it
-    might send differ by at most 2 radius: the sensitivity that `gaussian-noise` after it hides.
+    might send differ by at most 2 radius. Noise of a later stage that is longer than the radius adds up over rounds.
 
     radius  Euclidean
     """

@@ -36,6 +36,8 @@ class Courier:
         self.ids = ids
         self.channel = Channel(stages, first.shape[1], first.dtype.name, seed)
         self.channel.check_start(first)
+        told = [None if stage.remembers else stage.lying() for stage in stages]
+        self._told = [Channel([stage], first.shape[1], first.dtype.name) for stage in told if stage is not None]
         self.start(models)
 
     def start(self, models: Any) -> None:
@@ -60,12 +62,10 @@ class Courier:
     def lies(self, forged: Forged) -> Forged:
         """The lies as they arrive."""
         rows = to_host(forged.dense())
-        for stage in self.channel.stages:
-            if not stage.remembers and (told := stage.lying()) is not None:
-                one = Channel([told], rows.shape[1], rows.dtype.name)
-                nobody = np.zeros(len(rows), np.int64)
-                with np.errstate(invalid="ignore", over="ignore"):
-                    rows = one.receive(one.send(rows, (None,), 0, nobody), (None,), 0, nobody)[0]
+        nobody = np.zeros(len(rows), np.int64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            for one in self._told:
+                rows = one.receive(one.send(rows, (None,), 0, nobody), (None,), 0, nobody)[0]
         return Forged(forged.liar, forged.victim, forged.row, forged.models, rows=from_host(rows, forged.models))
 
     def arrays(self) -> dict[str, Array]:
