@@ -42,7 +42,7 @@ class Courier:
 
     def start(self, models: Any) -> None:
         """Go back to round 0, with these first models."""
-        self.state = self.channel.start(to_host(models))
+        self.state = self.channel.start(to_host(models).copy())
 
     def carry(self, sent: Any, round: int) -> None:
         """Take what the workers send, (N, D), to `arrived`, in the same kind of array."""
