@@ -2,8 +2,8 @@
 
     python examples/lora_among_liars.py
 
-Two of the eight flip the sign of what was learned in each round. The base is frozen; only the adapters travel, 2% of the
-model. Perplexity is that of the second text's last tenth, the mean over the honest workers.
+Two of the eight flip the sign of what was learned in each round. The base is frozen; only the adapters travel, 2%
+of the model. Perplexity is that of the second text's last tenth, the mean over the honest workers.
 """
 
 from __future__ import annotations
