@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from byzmesh.config.grid import read_grid
 from byzmesh.store import open_store
+from byzmesh.sweeps import processes
 from byzmesh.sweeps.sweep import sweep
 from tests.processes import STARTED, fork_server
 
@@ -63,10 +64,23 @@ def _nothing_left_behind() -> Iterator[None]:
         process.communicate()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _workers_are_forked_from_a_warm_process() -> Iterator[None]:
+    """Whoever forks first starts the process that all are forked from: a sweep of a test must not start a cold one."""
+    process = processes._process
+
+    def warm(*arguments: Any) -> Any:
+        fork_server()
+        return process(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "_process", warm)
+        yield
+
+
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set of 400 samples of 20 features in 4 classes; those who sweep over it fork their workers."""
-    fork_server()
+    """A data set of 400 samples of 20 features in 4 classes."""
     draw = np.random.default_rng(0)
     labels = draw.integers(0, 4, 400)
     features = draw.standard_normal((4, 20))[labels] + draw.standard_normal((400, 20))

@@ -42,8 +42,8 @@ def command(
         )
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder, name) for name in ("stdout", "stderr")]
-        process = FORKS.Process(target=_forked, args=(words, Path(cwd).absolute(), dict(os.environ), outputs))
-        fork_server()
+        arguments = (words, Path(cwd).absolute(), dict(os.environ), outputs, fork_server())
+        process = FORKS.Process(target=_forked, args=arguments)
         process.start()
         process.join(300)
         if process.exitcode is None:
@@ -54,14 +54,20 @@ def command(
         return subprocess.CompletedProcess(words, process.exitcode, stdout, stderr)
 
 
-def fork_server() -> None:
-    """Start, once, the process from which commands and the workers of sweeps are forked."""
+def fork_server() -> dict[str, Any]:
+    """Start, once, the process from which commands and the workers of sweeps are forked; how others find it."""
     FORKS.set_forkserver_preload(["tests.warm"])
     with contextlib.chdir(Path(__file__).parents[1]):  # where it finds tests.warm
         forkserver.ensure_running()
+    known = vars(forkserver._forkserver)  # type: ignore[attr-defined]
+    return {name: known[name] for name in ("_forkserver_address", "_forkserver_authkey") if name in known}
 
 
-def _forked(words: list[str], folder: Path, environment: dict[str, str], outputs: list[Path]) -> None:
+def _forked(
+    words: list[str], folder: Path, environment: dict[str, str], outputs: list[Path], server: dict[str, Any]
+) -> None:
+    # its workers, if it sweeps, are forked from the same process: another one would import everything again
+    vars(forkserver._forkserver).update(server, ensure_running=lambda: None)  # type: ignore[attr-defined]
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

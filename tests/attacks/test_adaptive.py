@@ -189,11 +189,11 @@ def test_only_rules_of_inner_products_are_searched_that_way(rule: Any, whole: bo
 
 def test_a_rule_without_defence_diverges_quietly() -> None:
     problem = {"name": "quadratic", "dimension": 3, "targets": "normal"}
-    run = prepare(problem=problem, network="paper/two-castle", rule="weimean", attack=ONE_ROUND, rounds=900, step=0.2)
+    run = prepare(problem=problem, network="paper/two-castle", rule="weimean", attack=ONE_ROUND, rounds=200, step=0.2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         while run.status == "running" and np.isfinite(run.models).all():
             run.step()
-            if run.round >= 900:
+            if run.round >= 200:  # from round 100 on, squares of the models are about as large as float32 can be
                 break
     assert np.abs(run.models).max() > 1e15 or run.status == "diverged"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,9 +16,7 @@ from byzmesh.peers import Keys, Patience, Peer, keygen, load_keys, new_keys
 from byzmesh.peers.identity import zeromq
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.rules.aggregate import aggregate
-from tests.peers.networks import free_ports, make_network, port_block
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "peer_training_loop.py"
+from tests.peers.networks import free_ports, make_network
 
 
 def circle(vectors: list[Any], rule: str = "weimean", **options: Any) -> list[tuple[Any, Any, int]]:
@@ -97,23 +94,6 @@ def test_missing_zeromq_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "zmq", None)
     with pytest.raises(MissingExtra, match=r"byzmesh\[peers\]"):
         zeromq()
-
-
-def test_the_example_trains_four_peers(tmp_path: Path) -> None:
-    keygen(tmp_path / "keys", 4)
-    port = port_block(4)
-    words = [sys.executable, str(EXAMPLE)]
-    running = [
-        subprocess.Popen([*words, str(i), str(tmp_path / "keys"), str(port), "40"], stdout=subprocess.PIPE, text=True)
-        for i in range(4)
-    ]
-    try:
-        texts = [process.communicate(timeout=300)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-    assert [process.returncode for process in running] == [0] * 4
-    assert all("round" in text for text in texts)
 
 
 @pytest.mark.parametrize(("seconds", "saved"), [(1e-9, [1, 2, 3, 3]), (1e6, [3])])
