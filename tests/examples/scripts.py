@@ -1,4 +1,4 @@
-"""Scripts of examples/ as processes forked from one that has imported PyTorch: each by itself takes seconds for that."""
+"""Scripts of examples/ as processes forked from one that has imported PyTorch: each takes seconds for it by itself."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from byzmesh.errors import ConfigError, InfeasibleBound, MissingExtra, PeerError
-from byzmesh.peers import Keys, Patience, Peer, keygen, load_keys, new_keys
+from byzmesh.peers import Keys, Patience, Peer, load_keys, new_keys
 from byzmesh.peers.identity import zeromq
 from byzmesh.peers.node import Node, bind_share
 from byzmesh.rules.aggregate import aggregate
