@@ -25,9 +25,11 @@ GridFile = Callable[..., Path]
 """Writes a grid: name, rounds and the parts of a grid as keywords."""
 
 
-# no test depends on a clock: not on how long an example takes either, on a machine that is busy
-settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("no clock")
+# no test depends on a clock, not on how long an example takes either, nor on luck: the examples are always the same
+settings.register_profile(
+    "no clock, no luck", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("no clock, no luck")
 
 UNTRACED = (
     "attacks/test_adaptive",
@@ -51,6 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.removeprefix("tests/").startswith(UNTRACED):
             item.add_marker(pytest.mark.no_cover)
+    # who needs a kernel first compiles it, in much less time untraced; and what takes long ends while there is other work
+    items.sort(key=lambda item: item.get_closest_marker("no_cover") is None)
 
 
 @pytest.fixture(autouse=True)

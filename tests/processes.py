@@ -59,7 +59,7 @@ def fork_server() -> dict[str, Any]:
     FORKS.set_forkserver_preload(["tests.warm"])
     with contextlib.chdir(Path(__file__).parents[1]):  # where it finds tests.warm
         forkserver.ensure_running()
-    known = vars(forkserver._forkserver)  # type: ignore[attr-defined]
+    known = vars(forkserver._forkserver)
     return {name: known[name] for name in ("_forkserver_address", "_forkserver_authkey") if name in known}
 
 
@@ -67,7 +67,7 @@ def _forked(
     words: list[str], folder: Path, environment: dict[str, str], outputs: list[Path], server: dict[str, Any]
 ) -> None:
     # its workers, if it sweeps, are forked from the same process: another one would import everything again
-    vars(forkserver._forkserver).update(server, ensure_running=lambda: None)  # type: ignore[attr-defined]
+    vars(forkserver._forkserver).update(server, ensure_running=lambda: None)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -13,10 +13,10 @@ from byzmesh.peers.network_file import NetworkFile, network_file, save_network
 
 _FIRST, _SPAN = 20_000, 1_500
 """Each worker of pytest-xdist has a range of its own, below the ports that the system gives to outgoing connections:
-those of peers that have started already would otherwise take the port of one that has not."""
-_candidates = itertools.cycle(
-    range(start := _FIRST + _SPAN * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), start + _SPAN)
-)
+those of peers that have started already would otherwise take the port of one that has not. Another run of the tests on
+this machine has the same ranges, and most likely begins elsewhere in them."""
+_start = _FIRST + _SPAN * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+_candidates = itertools.cycle(_start + (os.getpid() * 37 + place) % _SPAN for place in range(_SPAN))
 
 
 LONG = 600.0

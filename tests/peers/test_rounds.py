@@ -241,7 +241,7 @@ offers = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1 << 62), st.float
 
 
 @given(offers, st.lists(st.integers(0, 20), min_size=5, max_size=5), st.integers(0, 20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_two_liars_cannot_steer_seven_neighbours(
     lies: list[tuple[int, int, float]], honest: list[int], own: int
 ) -> None:

@@ -25,7 +25,7 @@ def first_of_all_subsets(gaps: np.ndarray, size: int) -> tuple[int, ...]:
     return chosen
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=st.integers(1, 11),

@@ -50,13 +50,13 @@ def reordered(value: Any, draw: random.Random) -> Any:
 
 
 @given(configs, st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_order_does_not_matter(config: dict[str, Any], draw: random.Random) -> None:
     assert config_key(reordered(config, draw)) == config_key(config)
 
 
 @given(configs, st.data(), scalars)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_field_matters(config: dict[str, Any], data: st.DataObject, replacement: Any) -> None:
     changed = copy.deepcopy(config)
     place: Any = changed
@@ -76,7 +76,7 @@ def test_adding_a_field_matters(config: dict[str, Any], name: str) -> None:
 
 
 @given(configs)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_canonical_json_comes_back(config: dict[str, Any]) -> None:
     text = canonical(config)
     assert same(json.loads(text), config)
