@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import random
+import selectors
 import signal
 import subprocess
 import sys
-import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ import yaml
 
 from byzmesh.store import open_store
 from byzmesh.sweeps.checkpoints import checkpoint_folder
-from tests.processes import COMMAND, PATIENCE, results, start, statuses, wait_for
+from tests.processes import PATIENCE, results, start, statuses, wait_for
 from tests.processes import command as byzmesh
 from tests.simulation.small import write_data
 
@@ -37,7 +34,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "network": "paper/two-castle",
         "rule": "ios",
         "attack": "gaussian",
-        "rounds": 6000,
+        "rounds": 60,
         "evaluate_every": 100,
         "step": 0.05,
     }
@@ -72,24 +69,46 @@ def test_a_finished_run_is_shown_not_computed(config: Path) -> None:
     assert json.loads(once_more.stdout)["computed"] is True
 
 
-def _changed(store: Path, before: int) -> bool:
-    return _stamp(store) > before
+TOUCHY = """
+import os, time
+from pathlib import Path
+import byzmesh as bm
+
+@bm.register_metric("touchy")
+def touchy(at):
+    "Notes the round; dies in the one that it is told, or waits for a file."
+    with open(Path(__file__).parent / "noted", "a") as noted:
+        print(at.round, file=noted)
+    if os.environ.get("DIES_IN") == str(at.round):
+        os.kill(os.getpid(), 9)
+    while "WAITS_FOR" in os.environ and not Path(os.environ["WAITS_FOR"]).exists():
+        time.sleep(0.01)
+    return 0.0
+"""
 
 
-def test_a_killed_run_continues_bit_for_bit(config: Path, tmp_path: Path) -> None:
-    whole = byzmesh("run", str(config), "--store", "whole.db")
+@pytest.fixture
+def touchy(config: Path, tmp_path: Path) -> list[str]:
+    """The words of a short run that notes its evaluations and that the environment can kill or hold up."""
+    (tmp_path / "touchy.py").write_text(TOUCHY)
+    return ["run", str(config), "--set", "rounds=60", "--set", "evaluate_every=10", "--set", "measure=[touchy]"]
+
+
+def test_a_killed_run_continues_bit_for_bit(touchy: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touchy += ["--plugin", "touchy.py", "--checkpoint-seconds", "1e-9"]
+    whole = byzmesh(*touchy, "--store", "whole.db")
     assert whole.returncode == 0, whole.stderr
-    store, draw = tmp_path / "killed.db", random.Random(4)
-    command = [*COMMAND, "run", str(config), "--store", str(store), "--checkpoint-seconds", "0.05"]
-    for _ in range(3):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        wait_for(partial(_changed, store, _stamp(store)), process)
-        time.sleep(draw.uniform(0.0, 0.1))
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-    done = byzmesh("run", str(config), "--store", str(store))
+    Path("noted").unlink()
+    store = tmp_path / "killed.db"
+    for dies_in in ("20", "40", "50"):
+        before = _stamp(store)
+        monkeypatch.setenv("DIES_IN", dies_in)
+        assert byzmesh(*touchy, "--store", store).returncode == -signal.SIGKILL
+        assert _stamp(store) > before
+    monkeypatch.delenv("DIES_IN")
+    done = byzmesh(*touchy, "--store", store)
     assert done.returncode == 0, done.stderr
+    assert Path("noted").read_text().split() == ["0", "10", "20", "20", "30", "40", "40", "50", "50", "60"]
     assert results(store) == results(tmp_path / "whole.db")
     (key,) = results(store)
     one, two = (tmp_path / f"{name}.db.models" / f"{key}.safetensors" for name in ("killed", "whole"))
@@ -115,15 +134,24 @@ def test_ctrl_c_says_how_to_continue(config: Path, tmp_path: Path) -> None:
     assert statuses(tmp_path / "runs.db") == ["interrupted"]
 
 
-def test_two_sweeps_at_once_compute_each_run_once(config: Path, tmp_path: Path) -> None:
-    both = [start("run", str(config), "--set", "rounds=20000", "--json") for _ in range(2)]
-    told = [process.communicate(timeout=PATIENCE) for process in both]
-    assert [process.returncode for process in both] == [0, 0], told
-    answers = [json.loads(out) for out, _ in told]
-    assert sorted(answer["computed"] for answer in answers) == [False, True]
+def test_two_runs_at_once_compute_it_once(touchy: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run does not end before the other process has said that it waits for it."""
+    monkeypatch.setenv("WAITS_FOR", str(tmp_path / "go"))
+    both = [start(*touchy, "--plugin", "touchy.py", "--json") for _ in range(2)]
+    with selectors.DefaultSelector() as said:
+        for process in both:
+            assert process.stderr is not None
+            said.register(process.stderr, selectors.EVENT_READ, process)
+        ((ready, _),) = said.select(PATIENCE)
+    waiting: subprocess.Popen[str] = ready.data
+    assert waiting.stderr is not None
+    line = waiting.stderr.readline()
+    assert "is being computed by process" in line and "waiting for it" in line
+    (tmp_path / "go").touch()
+    answers = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert [answer["computed"] for answer in answers] == [process is not waiting for process in both]
     assert answers[0]["metrics"] == answers[1]["metrics"]
-    waited = told[0 if answers[1]["computed"] else 1][1]
-    assert "is being computed by process" in waited and "waiting for it" in waited
 
 
 def test_a_failed_run_is_one_line_kept_and_tried_again(config: Path, tmp_path: Path) -> None:
