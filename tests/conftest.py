@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import numpy as np
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+from numba.core import dispatcher
 
 from byzmesh.config.grid import read_grid
 from byzmesh.store import open_store
@@ -35,26 +39,64 @@ UNTRACED = (
     "attacks/test_adaptive",
     "attacks/test_contract",
     "attacks/test_oracles",
+    "networks/test_links",
+    "peers/test_epoch_schedules",
+    "peers/test_memory",
     "peers/test_plan",
+    "peers/test_schedules",
+    "peers/test_timing",
+    "peers/test_wire.py::test_fuzzed",
+    "problems/linear/test_gradients",
+    "rules/gram/test_blocks",
     "rules/ranks/test_ranks",
     "rules/test_against_oracles",
     "rules/test_contract",
     "rules/test_reprieve",
+    "store/test_keys",
     "studies/test_everything",
     "studies/test_soundness",
     "test_bit_for_bit",
     "theory/search/test_climb",
+    "theory/test_theorems_hold",
 )
 """Comparisons and searches that run the same lines a thousand times, which takes minutes more if they are traced: the
 coverage counts what the other tests run."""
+TRACED_CASES = 12
+"""Of a test with many cases the first dozen are traced."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases: Counter[str] = Counter()
     for item in items:
-        if item.nodeid.removeprefix("tests/").startswith(UNTRACED):
+        name = item.nodeid.removeprefix("tests/").partition("[")[0]
+        cases[name] += 1
+        if name.startswith(UNTRACED) or cases[name] > TRACED_CASES:
             item.add_marker(pytest.mark.no_cover)
-    # who needs a kernel first compiles it, in much less time untraced; and what takes long ends while there is other work
-    items.sort(key=lambda item: item.get_closest_marker("no_cover") is None)
+    # what takes long must not come last, when the other worker has nothing left to do
+    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(UNTRACED))
+
+
+def _untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function while nobody traces; the tracer, if any, sees the return of this call as it saw the call."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        tracer: Any = sys.gettrace()
+        if tracer is None:
+            return function(*arguments)
+        sys.settrace(None)
+        try:
+            return function(*arguments)
+        finally:
+            sys._getframe().f_trace = tracer
+            sys.settrace(tracer)
+
+    return call
+
+
+# Numba is no part of what is measured, and takes 1.6 times as long to compile a kernel if it is traced
+COMPILER: Any = vars(dispatcher)["_FunctionCompiler"]
+COMPILER.compile = _untraced(COMPILER.compile)
 
 
 @pytest.fixture(autouse=True)
