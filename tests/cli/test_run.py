@@ -290,7 +290,7 @@ def test_draw(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
 def test_examples_run_from_any_folder(path: Path, tmp_path: Path) -> None:
     content = yaml.safe_load(path.read_text())
-    rounds = max(1, 4 // content.get("local", {}).get("steps", 1))
-    done = byzmesh("run", str(path), "--set", f"rounds={rounds}", "--set", "evaluate_every=4", "--json", cwd=tmp_path)
+    rounds = max(1, min(int(content.get("rounds", 20)), 20) // content.get("local", {}).get("steps", 1))
+    done = byzmesh("run", str(path), "--set", f"rounds={rounds}", "--set", "evaluate_every=10", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["status"] == "finished"
