@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -138,19 +138,23 @@ def test_two_runs_at_once_compute_it_once(touchy: list[str], tmp_path: Path, mon
     """The run does not end before the other process has said that it waits for it."""
     monkeypatch.setenv("WAITS_FOR", str(tmp_path / "go"))
     both = [start(*touchy, "--plugin", "touchy.py", "--json") for _ in range(2)]
+    told = ["", ""]
     with selectors.DefaultSelector() as said:
-        for process in both:
+        for number, process in enumerate(both):
             assert process.stderr is not None
-            said.register(process.stderr, selectors.EVENT_READ, process)
-        ((ready, _),) = said.select(PATIENCE)
-    waiting: subprocess.Popen[str] = ready.data
-    assert waiting.stderr is not None
-    line = waiting.stderr.readline()
-    assert "is being computed by process" in line and "waiting for it" in line
+            said.register(process.stderr, selectors.EVENT_READ, number)
+        while not any("waiting for it" in text for text in told):
+            ready = said.select(PATIENCE)
+            assert ready, told
+            for key, _ in ready:
+                text = os.read(key.fd, 65536).decode()
+                assert text, "it ended"
+                told[key.data] += text
+    waits = ["is being computed by process" in text for text in told]
     (tmp_path / "go").touch()
     answers = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    assert [answer["computed"] for answer in answers] == [process is not waiting for process in both]
+    assert sorted(waits) == [False, True] and [answer["computed"] for answer in answers] == [not one for one in waits]
     assert answers[0]["metrics"] == answers[1]["metrics"]
 
 
