@@ -106,6 +106,7 @@ def test_a_legend_entry_toggles_its_curve(page: Page) -> None:
 
 
 def test_another_attack_can_be_chosen(page: Page) -> None:
+    show_all(page)
     chosen = page.js("[...document.querySelector('select[data-for]').options].map(o => o.text)")
     assert chosen == ["none", "gaussian", "sign-flipping", "isolation", "sample-duplicating", "alie"]
     chart = "echarts.getInstanceByDom(document.querySelectorAll('.plot.chart')[0]).getOption().series"
