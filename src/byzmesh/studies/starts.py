@@ -157,7 +157,8 @@ def main(arguments: list[str]) -> int:
         wanted = read_grid(folder / plan)
         done = [(cell.config, finished[cell.key].final["accuracy"]) for cell in wanted if cell.key in finished]
         found = rows_of(done)
-        draw(summaries(found, SEEDS), folder / figure)
+        if found:
+            draw(summaries(found, SEEDS), folder / figure)
         rows += found
         print(f"{plan}: {len(found)} of {len(wanted)} runs")
     write_csv(folder / "runs.csv", COLUMNS, [[row[name] for name in COLUMNS] for row in rows])

@@ -125,6 +125,7 @@ def test_what_f_costs_is_measured_with_and_without_the_lie(tmp_path: Path, monke
         attack = same["attack"] if lying else "none"
         assert bm.simulate(**{**same, "attack": attack, "f": f}).final("loss") == pytest.approx(value, rel=1e-6)
     assert list(found["IOS"].bounds) == list(ASKED) and len(set(found["IOS"].bounds.values())) >= 3
+    assert "one seed" in str(found) and "nan" not in str(found)
     assert "What f costs" in str(found) and found.to_dict()["rules"][0]["bounds"][1]["f"] == "tolerable"
 
 

@@ -96,7 +96,7 @@ def verdict_grid(audit: Audit) -> Grid:
             continue
         quiet = verdict.quiet.get(case.trial.start, math.nan)
         tone = "" if audit.at_least is None else "same" if _meets(audit, case) else "far-below"
-        interval = f"± {case.half:.2f}, {len(case.values)} seeds"
+        interval = "one seed" if len(case.values) == 1 else f"± {case.half:.2f}, {len(case.values)} seeds"
         cells = (
             GridCell(f"{case.mean:.2f}", interval, value=case.mean, tone=tone),
             GridCell(case.trial.lie.name, _options(case.trial)),
@@ -124,7 +124,7 @@ def finalists_grid(verdict: Verdict) -> Grid:
         (
             f"{case.trial.lie.name}, start {case.trial.start or 'as configured'}",
             (
-                GridCell(f"{case.mean:.2f}", f"± {case.half:.2f}", value=case.mean),
+                GridCell(f"{case.mean:.2f}", "" if math.isnan(case.half) else f"± {case.half:.2f}", value=case.mean),
                 GridCell(", ".join(f"{value:.1f}" for value in case.values)),
             ),
         )

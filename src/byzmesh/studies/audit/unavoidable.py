@@ -47,7 +47,7 @@ class Unavoidable:
     delta_out  the largest deviation of one of them
     b          the largest weight of lies at a worker
     mu_2       algebraic connectivity of the honest graph; NaN if the weights are not symmetric
-    initial    squared gradient norm at the first model
+    initial    squared gradient norm of the untrained model: zero, or the problem's only start
     """
 
     honest: int
@@ -69,7 +69,7 @@ class Unavoidable:
 
     @property
     def hopeless(self) -> bool:
-        """Whether the first model is already better than what any rule can guarantee."""
+        """Whether the untrained model is already better than what any rule can guarantee."""
         return self.initial <= self.gradient
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Unavoidable:
             f"Unavoidable ({THEOREM}): with {self.liars} liars among {self.honest} honest workers whose gradients "
             f"differ as here (zeta {self.zeta:.3g}, delta_out {self.delta_out:.3g}), no rule can guarantee a squared "
             f"gradient norm below {self.gradient:.3g}.",
-            f"Where training begins it is {self.initial:.3g}"
+            f"The untrained model has {self.initial:.3g}"
             + (", already below that: no guarantee is better than not training." if self.hopeless else "."),
         ]
         if math.isfinite(self.mu_2):

@@ -1,0 +1,51 @@
+"""The worst cases that reports/audit states are those of its committed runs."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REPORT = Path(__file__).parents[3] / "reports/audit"
+T = 2.7764451051977987
+"""Student's t at 97.5% with four degrees of freedom, from a table."""
+
+
+def worst_cases(rows: list[dict[str, str]]) -> dict[tuple[str, str], str]:
+    """(column, row) -> the lowest mean over five seeds as the report writes it."""
+    groups: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["stage"] == "4" and row["lie"] != "nobody lies":
+            groups[row["column"], row["row"]][row["lie"], row["start"]].append(float(row["accuracy"]))
+    told = {}
+    for name, cases in groups.items():
+        values = min(cases.values(), key=np.mean)
+        assert len(values) == 5
+        told[name] = f"{np.mean(values):.1f} ± {T * np.std(values, ddof=1) / math.sqrt(5):.1f}"
+    return told
+
+
+def stated(text: str) -> dict[str, list[str]]:
+    """Row -> the cells of the tables that begin with it, without what is in brackets."""
+    cells: dict[str, list[str]] = defaultdict(list)
+    for line in text.splitlines():
+        if line.startswith("| ") and "±" in line:
+            name, *values = [part.strip() for part in line.strip("|").split("|")]
+            cells[name] += [value.split(" (")[0] for value in values]
+    return cells
+
+
+@pytest.mark.parametrize("mutant", [False, True])
+def test_the_report_states_the_worst_cases_of_its_runs(mutant: bool) -> None:
+    with (REPORT / "worst-cases.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    if mutant:  # one run of the last stage ended otherwise
+        last = next(row for row in rows if row["stage"] == "4")
+        last["accuracy"] = str(float(last["accuracy"]) + 3.0)
+    table = stated((REPORT / "README.md").read_text(encoding="utf-8"))
+    wrong = [name for name, value in worst_cases(rows).items() if value not in table[name[1]]]
+    assert bool(wrong) == mutant, wrong
