@@ -29,7 +29,8 @@ from byzmesh.peers import Patience, Peer, keygen, new_keys
 from byzmesh.peers.audit import connections
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file, save_network
-from byzmesh.peers.node import Node, bind_share
+from byzmesh.peers.node import Node
+from byzmesh.peers.share import bind_share
 from byzmesh.peers.warm import local_round, warm
 from byzmesh.rules.inbox import make_inbox
 

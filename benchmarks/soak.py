@@ -42,7 +42,7 @@ from byzmesh.networks import network
 from byzmesh.peers.changes import sign_file
 from byzmesh.peers.drill.drill import LIARS, Drill
 from byzmesh.peers.identity import load_keys
-from byzmesh.peers.node import bind_share
+from byzmesh.peers.share import bind_share
 from byzmesh.peers.signing import new_operator
 
 FORGER, HOSTILE = 7, 9

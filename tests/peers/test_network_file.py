@@ -16,8 +16,8 @@ from byzmesh.files import CHECKPOINT_SECONDS
 from byzmesh.networks import Network
 from byzmesh.peers.identity import keygen, load_keys
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file
-from byzmesh.peers.node import bind_share
 from byzmesh.peers.plan import addresses, plan_network
+from byzmesh.peers.share import bind_share
 from byzmesh.rules.base import rules
 from tests.peers.networks import make_network, two_castle
 

@@ -14,7 +14,8 @@ import torch
 from byzmesh.errors import ConfigError, InfeasibleBound, MissingExtra, PeerError
 from byzmesh.peers import Keys, Patience, Peer, load_keys, new_keys
 from byzmesh.peers.identity import zeromq
-from byzmesh.peers.node import Node, bind_share
+from byzmesh.peers.node import Node
+from byzmesh.peers.share import bind_share
 from byzmesh.rules.aggregate import aggregate
 from tests.peers.networks import free_ports, make_network
 

@@ -12,7 +12,8 @@ from byzmesh.attacks.base import attacks
 from byzmesh.peers.drill.liars import Coalition
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile
-from byzmesh.peers.node import Node, bind_share
+from byzmesh.peers.node import Node
+from byzmesh.peers.share import bind_share
 from byzmesh.peers.virtual import Process, VirtualWorld
 
 PATIENT = {"round": 600.0, "start": 600.0, "grace": 300.0, "start_grace": 300.0}

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import keep_memory, limit_threads
-from byzmesh.config.paths import anchor_problem
-from byzmesh.errors import DataError, Isolated, NotWritten, PeerError
+from byzmesh.errors import DataError, Isolated, NotWritten
 from byzmesh.peers import condition
 from byzmesh.peers.channel_state import channel_arrays, resume_channel
 from byzmesh.peers.encounters import Encounters
@@ -27,10 +26,11 @@ from byzmesh.peers.membership import Membership, Removed
 from byzmesh.peers.metrics_page import Page
 from byzmesh.peers.network_file import NetworkFile, load_network
 from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.share import bind_share, bound_problem
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import World
 from byzmesh.peers.warm import local_round, warm
-from byzmesh.problems import Task, problems
+from byzmesh.problems import Task
 from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint
 from byzmesh.training.evaluation import Evaluation
@@ -41,33 +41,6 @@ COUNTERS = ("silent", "late", "repeated", "refused", "moved_up", "suspects")
 _STATUS_SECONDS = 0.5
 _SOON = 3.0
 """Timeouts without any neighbour after which what a peer trains is not kept."""
-
-
-def bound_problem(file: NetworkFile, me: int, data: str | Path | None = None) -> tuple[dict[str, Any], int]:
-    """How to bind the problem (see `bind`), and the row that belongs to peer `me`.
-
-    data  a folder with the problem's data set, or a .npz or .csv file with this peer's own samples
-    """
-    shares, row = file.parts, file.share(me)
-    changes: dict[str, Any] = {}
-    if data is not None:
-        if "dataset" not in file.made_problem.options:
-            raise PeerError(f"--data: problem {file.made_problem.name} has no data set; leave the option out")
-        if Path(data).is_dir():
-            changes = {"data_dir": str(Path(data).absolute())}
-        else:
-            # the whole file belongs to this peer: nothing to split
-            changes = {"dataset": str(Path(data).absolute()), "partition": "iid"}
-            shares, row = 1, 0
-    problem = anchor_problem({**file.problem, **changes}, file.folder)
-    options = {"workers": shares, "seed": file.seed, "dtype": file.dtype, "threads": file.threads}
-    return {"problem": problem, **options}, row
-
-
-def bind_share(file: NetworkFile, me: int, data: str | Path | None = None) -> tuple[Task, int]:
-    """The task and the row in it that belongs to peer `me`."""
-    bound, row = bound_problem(file, me, data)
-    return problems.build(bound.pop("problem")).bind(**bound), row
 
 
 class Node:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from byzmesh.peers.drill.drill import Drill, Nursery
-from byzmesh.peers.node import bind_share
+from byzmesh.peers.share import bind_share
 from byzmesh.problems.linear.task import LinearTask
 from tests.peers.drill.simulated import final_models, simulation_of
 from tests.peers.networks import LONG, two_castle

@@ -16,7 +16,7 @@ from byzmesh.config.code import CodeReader
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, DataError, UnknownName, UnknownOption
 from byzmesh.peers.network_file import load_network, network_file
-from byzmesh.peers.node import bind_share
+from byzmesh.peers.share import bind_share
 from byzmesh.problems.neural.flat import load
 from byzmesh.problems.neural.gpt import gpt
 from byzmesh.problems.neural.lora import Lora, merged

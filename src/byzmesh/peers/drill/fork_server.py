@@ -26,7 +26,8 @@ from byzmesh.peers.drill.liars import Coalition
 from byzmesh.peers.identity import Keyring
 from byzmesh.peers.logs import json_log
 from byzmesh.peers.network_file import load_network
-from byzmesh.peers.node import Node, bind_share
+from byzmesh.peers.node import Node
+from byzmesh.peers.share import bind_share
 from byzmesh.peers.warm import warm
 from byzmesh.plugins import load_plugins
 
