@@ -98,7 +98,7 @@ class Watch:
             assert not peer.cut_off.times.keys() - {LIAR}, f"{me} cut off {peer.cut_off.times}"
             for other in peer.neighbours:
                 if other != LIAR:
-                    assert not peer.refused[other], f"{me} refused {other}: {peer.refused[other]}"
+                    assert not peer.tally.refused[other], f"{me} refused {other}: {peer.tally.refused[other]}"
                 assert len(peer.rounds._held[other]) <= 4
             assert np.abs(node.model).max() < 100.0
         self.frontier = max(self.frontier, *self.reached.values())

@@ -111,7 +111,9 @@ class Watch:
                 assert peer.transport.keys.public == file.entry(me).public_key  # type: ignore[attr-defined]
             assert not peer.cut_off.times.keys() - {LIAR}, f"{me} cut off {peer.cut_off.times}"
             for other in peer.neighbours:
-                assert other == LIAR or not peer.refused[other], f"{me} refused {other}: {peer.refused[other]}"
+                assert other == LIAR or not peer.tally.refused[other], (
+                    f"{me} refused {other}: {peer.tally.refused[other]}"
+                )
 
 
 def play(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_one_peer_more(tmp_path: Path) -> None:
     assert all(node.peer.round == 150 and node.file.epoch == 1 for node in members.latest.values())
     for me in range(4):
         peer = members.latest[me].peer
-        assert peer.neighbours[-1] == 4 and peer.used[-1] > 60
+        assert peer.neighbours[-1] == 4 and peer.tally.used[-1] > 60
         assert not members.said("resumed", me) and peer.jumps <= 2
 
 
@@ -129,7 +129,7 @@ def test_every_key_in_turn_while_training(tmp_path: Path) -> None:
     assert not members.said("resumed") and spread(members, range(5)) < 1.0
     for node in members.latest.values():
         # a rotated neighbour is away for a few rounds
-        assert node.peer.used.min() >= 20 and node.peer.rounds.usual < 0.2
+        assert node.peer.tally.used.min() >= 20 and node.peer.rounds.usual < 0.2
 
 
 def test_all_keys_at_once(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_a_thief_of_a_replaced_key_is_refused(tmp_path: Path) -> None:
 
         world.start(steal)
         world.run(world.time + 0.3)
-        before = {me: int(members.latest[me].peer.used[-1]) for me in range(3)}
+        before = {me: int(members.latest[me].peer.tally.used[-1]) for me in range(3)}
         members.reach(120, peers=range(3))
-        assert {me: int(members.latest[me].peer.used[-1]) for me in range(3)} == before
+        assert {me: int(members.latest[me].peer.tally.used[-1]) for me in range(3)} == before
     assert not stolen
 
 

@@ -112,7 +112,7 @@ def test_the_defence_is_there_by_default(tmp_path: Any) -> None:
     lies = sends(lambda form, round: form.encode(np.array([50.0, -50.0]), 3, round))
     for peer in beside(lies, 2.0, f=signature(Peer).parameters["f"].default).values():
         place = peer.neighbours.index(3)
-        assert peer.f == 1 and peer.ignored[place] == peer.used[place] > 20
+        assert peer.f == 1 and peer.tally.ignored[place] == peer.tally.used[place] > 20
     assert make_network(tmp_path, 2, edges=[[0, 1]], rule="weimean", problem="quadratic").bound(0) == 1
 
 
@@ -155,8 +155,8 @@ def sends(make: Callable[[Format, int], bytes | bytearray]) -> Script:
 )
 def test_what_is_refused_is_silence_and_named(reason: str, make: Callable[[Format, int], bytearray]) -> None:
     for me, peer in beside(sends(make), 2.0, rounds=1000).items():
-        assert set(peer.refused[3]) == {reason} and peer.suspects[0] == 3, me
-        assert peer.used[peer.neighbours.index(3)] == 0 and 20 < peer.round < 1000
+        assert set(peer.tally.refused[3]) == {reason} and peer.suspects[0] == 3, me
+        assert peer.tally.used[peer.neighbours.index(3)] == 0 and 20 < peer.round < 1000
 
 
 def test_magnitudes_are_bounded_by_what_the_peer_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_magnitudes_are_bounded_by_what_the_peer_holds(monkeypatch: pytest.Monke
     huge = sends(lambda form, round: form.encode(np.array([1e300, -1e308]), 3, round))
     for peer in beside(huge, 2.0, rounds=1000).values():
         place = peer.neighbours.index(3)
-        assert not peer.refused[3] and peer.ignored[place] == peer.used[place] > 20
+        assert not peer.tally.refused[3] and peer.tally.ignored[place] == peer.tally.used[place] > 20
     assert max(seen) == pytest.approx(2e6)  # the largest coordinate that any honest peer holds is 2
 
 

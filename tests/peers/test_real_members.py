@@ -79,9 +79,11 @@ def test_members_change_between_real_sockets(tmp_path: Path) -> None:
         one = next_file(tmp_path, file, 0, keys={1: key})
         (tmp_path / "given3.yaml").write_bytes(one.text)
         run.in_force(1)
-        used = {me: int(run.nodes[me].peer.used[run.nodes[me].peer.neighbours.index(1)]) for me in (0, 2, 3, 4)}
+        used = {me: int(run.nodes[me].peer.tally.used[run.nodes[me].peer.neighbours.index(1)]) for me in (0, 2, 3, 4)}
         until(
-            lambda: all(run.nodes[me].peer.used[run.nodes[me].peer.neighbours.index(1)] > used[me] + 20 for me in used),
+            lambda: all(
+                run.nodes[me].peer.tally.used[run.nodes[me].peer.neighbours.index(1)] > used[me] + 20 for me in used
+            ),
             "peer 1 is heard with its new key",
         )
 
@@ -111,6 +113,6 @@ def test_members_change_between_real_sockets(tmp_path: Path) -> None:
         run.start(5, two)
         until(lambda: any(event == "joined" for _, event, _ in run.log), "peer 5 joins")
         run.reach(max(node.peer.round for node in run.nodes.values()) + 50)
-        assert all(node.peer.used.min() > 0 for node in run.nodes.values())
+        assert all(node.peer.tally.used.min() > 0 for node in run.nodes.values())
         assert [me for me, event, _ in run.log if event == "removed"] == [4]
         assert not [event for _, event, _ in run.log if event in ("resumed", "cut off", "guard failed", "conflict")]

@@ -178,4 +178,4 @@ def test_loss_and_delay_cost_no_message(tmp_path: Path) -> None:
             nodes.start(peer)
         world.run()
     for node in nodes.latest.values():
-        assert node.peer.round == 30 and node.peer.used.tolist() == [30, 30]
+        assert node.peer.round == 30 and node.peer.tally.used.tolist() == [30, 30]

@@ -30,7 +30,7 @@ def numbers(node: Node) -> Iterator[Number]:
     yield Number("grace_seconds", "wait for the rest after enough neighbours answered", rounds.grace)
     yield Number("waited_seconds", "time spent waiting for messages", peer.listened, total=True)
     yield Number("moved_up", "rounds skipped to catch up", peer.jumps, total=True)
-    yield Number("kept_own", "rounds in which the rule kept the peer's own model", peer.kept, total=True)
+    yield Number("kept_own", "rounds in which the rule kept the peer's own model", peer.tally.kept, total=True)
     yield Number("strangers_refused", "handshakes refused", peer.transport.strangers, total=True)
     yield Number("guarding", "whether handshakes are answered and connections audited", peer.transport.guarding)
     yield Number("checkpoint_written", "whether the last checkpoint is on disk", node.folder.written)
@@ -39,8 +39,10 @@ def numbers(node: Node) -> Iterator[Number]:
     for name, text in VERDICTS.items():
         counts = {j: counter[name] for j, counter in rounds.verdicts.items()}
         yield Number(f"messages_{name}", text, counts, total=True)
-    yield Number("messages_refused", "malformed messages", {j: c.total() for j, c in peer.refused.items()}, total=True)
-    ignored = dict(zip(peer.neighbours, peer.ignored.tolist()))
+    yield Number(
+        "messages_refused", "malformed messages", {j: c.total() for j, c in peer.tally.refused.items()}, total=True
+    )
+    ignored = dict(zip(peer.neighbours, peer.tally.ignored.tolist()))
     yield Number("rounds_ignored", "rounds in which the rule gave a message no weight", ignored)
     yield Number("cut_off", "whether a neighbour is cut off", {j: j in peer.cut_off for j in peer.neighbours})
     yield Number("suspect", "whether a neighbour is suspected", {j: j in peer.suspects for j in peer.neighbours})

@@ -230,7 +230,7 @@ class Node:
             "silent": sum(counter["silent"] for counter in verdicts),
             "late": sum(counter["late"] for counter in verdicts),
             "repeated": sum(counter["repeated"] for counter in verdicts),
-            "refused": sum(counter.total() for counter in self.peer.refused.values()),
+            "refused": sum(counter.total() for counter in self.peer.tally.refused.values()),
             "moved_up": self.peer.jumps,
             "suspects": self.peer.suspects,
         }
@@ -242,7 +242,7 @@ class Node:
         self._reported = now
         peer = self.peer
         edges = [
-            [neighbour, self.me, int(peer.ignored[slot]), int(peer.used[slot])]
+            [neighbour, self.me, int(peer.tally.ignored[slot]), int(peer.tally.used[slot])]
             for slot, neighbour in enumerate(peer.neighbours)
         ]
         status = {"round": peer.round, **self.latest, **self._numbers(), "edges": edges}
@@ -256,7 +256,7 @@ class Node:
         peer = self.peer
         if self._alone_for >= _SOON * self.file.timeouts.round:
             return
-        arrays = {"model": self.model, "ignored": peer.ignored, "used": peer.used}
+        arrays = {"model": self.model, "ignored": peer.tally.ignored, "used": peer.tally.used}
         arrays |= self.local_round.states()
         if isinstance(peer.state, np.ndarray):
             arrays["state/rule"] = peer.state
@@ -280,8 +280,8 @@ class Node:
         former = metadata.get("neighbours", self.peer.neighbours)
         for slot, neighbour in enumerate(self.peer.neighbours):
             if neighbour in former:
-                self.peer.ignored[slot] = arrays["ignored"][former.index(neighbour)]
-                self.peer.used[slot] = arrays["used"][former.index(neighbour)]
+                self.peer.tally.ignored[slot] = arrays["ignored"][former.index(neighbour)]
+                self.peer.tally.used[slot] = arrays["used"][former.index(neighbour)]
         self.peer.state = arrays.get("state/rule")
         self.peer.sent_bytes = int(metadata.get("sent_bytes", 0))
         resume_channel(self.peer, arrays, dict(metadata.get("heard", [])))

@@ -9,7 +9,6 @@ Messages that are missing, late, malformed or not finite count as silence: their
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from byzmesh.peers.identity import Keys
 from byzmesh.peers.renewal import Renewal
 from byzmesh.peers.rounds import APART, Patience, Rounds
 from byzmesh.peers.sockets import MACHINE
+from byzmesh.peers.tally import Tally
 from byzmesh.peers.transport import OPEN_LINKS, QUEUE, Remote, World
 from byzmesh.peers.wire import EVERYONE, Format, WireError, carries_file, decode_file, encode_file, peak
 from byzmesh.round import Round
@@ -109,10 +109,9 @@ class Peer:
             raise ConfigError(f"neighbours must not contain the peer's own id {me}")
         self.remotes = remotes
         self.neighbours = sorted(remotes)
-        count = len(self.neighbours)
         self.meet, self.open_links = meet, open_links
         if meet is None:
-            check_feasible(self.rule, np.array([f]), np.array([count]), np.array([me]), all_arrive=False)
+            check_feasible(self.rule, np.array([f]), np.array([len(remotes)]), np.array([me]), all_arrive=False)
         self.weight = _weights(weights, self.neighbours)
         self._bound, self._receiver = np.array([f]), np.array([me])
         self.form = Format(run, len(mine), str(mine.dtype), channel, seed, new_secret())
@@ -131,12 +130,7 @@ class Peer:
         """The next round to exchange."""
         self.state: State = None
         """The state of the rule."""
-        self.refused: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
-        """Malformed messages by neighbour and reason."""
-        self.ignored = np.zeros(count, np.int64)
-        """Rounds in which the rule gave a neighbour's message no weight."""
-        self.used = np.zeros(count, np.int64)
-        """Rounds in which a neighbour's message arrived."""
+        self.tally = Tally(self.neighbours)
         self.listening: set[int] = set()
         """Neighbours that have subscribed to this peer."""
         self.cut_off = CutOffs()
@@ -145,7 +139,6 @@ class Peer:
         """Neighbours not heard lately."""
         self.blocked: set[int] = set()
         self.jumps = 0
-        self.kept = 0
         self._sent: list[tuple[bytearray, frozenset[int] | None]] = []
         self._vector = mine
         self._largest = LARGEST
@@ -235,7 +228,7 @@ class Peer:
         )
         state = self.rule.init(half[None, :]) if self.state is None else self.state
         outcome, self.state = self.rule.apply(inbox, state)
-        self._count(outcome, inbox.present[0, 1:])
+        self.tally.count(outcome, inbox.present[0, 1:])
         self.round += 1
         return outcome
 
@@ -361,8 +354,7 @@ class Peer:
             if 0 < self.total <= message.round:
                 raise WireError("round", f"message is of round {message.round}, the last is {self.total - 1}")
         except WireError as error:
-            self.refused[neighbour][error.reason] += 1
-            if self.refused[neighbour][error.reason] == 1:
+            if self.tally.refuse(neighbour, error.reason):
                 self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
             return
         if self.form.channel.remembers and message.round >= last:
@@ -390,12 +382,9 @@ class Peer:
         strange  neighbours that are new, or have another key: nothing is known of them
         """
         gone = (self.remotes.keys() - neighbours.keys()) | strange
-        counts = {j: (self.ignored[slot], self.used[slot]) for slot, j in enumerate(self.neighbours) if j not in gone}
         self.remotes, self.neighbours = dict(neighbours), sorted(neighbours)
         self.f, self._bound, self.weight = f, np.array([f]), _weights(weights, self.neighbours)
-        table = np.array([counts.get(j, (0, 0)) for j in self.neighbours], np.int64).reshape(-1, 2)
-        self.ignored, self.used = table.T.copy()
-        self.refused = {j: self.refused[j] if j in counts else Counter() for j in self.neighbours}
+        self.tally.keep(self.neighbours, gone)
         self.budget.keep(self.neighbours, self.world.now())
         self.cut_off.forget(gone)
         for whom in (self.listening, self.lost, self.blocked):
@@ -414,19 +403,10 @@ class Peer:
                 self.transport.connect(neighbour)
         self.blocked = set(neighbours)
 
-    def _count(self, outcome: Outcome, present: npt.NDArray[np.bool_]) -> None:
-        self.used += present
-        self.kept += int(outcome.kept[0])
-        if outcome.coefficients is not None:
-            self.ignored += present & (outcome.coefficients[0, 1 : len(present) + 1] == 0.0)
-
     @property
     def suspects(self) -> list[int]:
         """Neighbours that flood, send malformed messages, or are mostly ignored by the rule; the worst first."""
-        share = self.ignored / np.maximum(self.used, 1)
-        bad = [self.refused[j].total() + self.cut_off.times.get(j, 0) for j in self.neighbours]
-        worst = sorted(range(len(bad)), key=lambda slot: (-bad[slot], -share[slot]))
-        return [self.neighbours[slot] for slot in worst if bad[slot] or share[slot] > 0.5]
+        return self.tally.suspects(self.cut_off.times)
 
 
 def _weights(weights: Mapping[int, float] | None, neighbours: list[int]) -> Floats:
