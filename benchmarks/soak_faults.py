@@ -174,7 +174,7 @@ class Operator:
 
     def _publish(self, from_round: int, about: int | None, **change: Any) -> None:
         self.file = next_file(self.folder, self.file, from_round, **change)
-        one = self.random.choice(self.drill.running())
+        one = self.random.choice([peer for peer in self.drill.running() if peer != about])
         for peer in {one} if about is None else {one, about}:
             self._give(peer)
 

@@ -132,6 +132,18 @@ def test_every_key_in_turn_while_training(tmp_path: Path) -> None:
         assert node.peer.tally.used.min() >= 20 and node.peer.rounds.usual < 0.2
 
 
+def test_a_peer_that_alone_knows_of_its_new_key_tells_the_others(tmp_path: Path) -> None:
+    """Found by the soak, with an address: from then on nobody heard it, so nobody could learn why."""
+    file = signed_network(tmp_path, 5)
+    later = next_file(tmp_path, file, 0, keys={1: one_more_key(tmp_path, 1)[1]})
+    with VirtualWorld(6, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(1, later.text)
+        members.reach(60)
+        assert members.epochs() == dict.fromkeys(range(5), 1)
+
+
 def test_all_keys_at_once(tmp_path: Path) -> None:
     file = signed_network(tmp_path, 4)
     keys = {me: one_more_key(tmp_path, me)[1] for me in range(4)}

@@ -23,7 +23,7 @@ from byzmesh.peers.logs import Log
 from byzmesh.peers.network_file import NetworkFile, load_network, signed_network
 from byzmesh.peers.peer import Peer
 from byzmesh.peers.signing import LARGEST_FILE, NotSigned
-from byzmesh.peers.wire import HEADER, WireError
+from byzmesh.peers.wire import HEADER, WireError, encode_file
 
 LOOK = 1.0
 """Seconds between two looks at the file on disk."""
@@ -103,6 +103,10 @@ class Membership:
         address, moved = file.entry(me).address, self.file.entry(me).address
         strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
         links = {j for j in remotes if (keys, address) != (self.keys, moved) or peer.remotes.get(j) != remotes[j]}
+        if (keys, address) != (self.keys, moved):
+            # they will not hear it with another key, or find it elsewhere, before they know the file
+            for neighbour in peer.neighbours:
+                peer.transport.send(encode_file(file.text, self.run, me, neighbour))
         peer.rounds.change(remotes, file.bound(me), file.patience, strange, self._now())
         peer.transport.change(address, keys, remotes)
         peer.change(remotes, file.weights_of(me), file.bound(me), strange)
