@@ -122,7 +122,9 @@ def state_dict(task: Task, vector: Any) -> dict[str, Tensor]:
             f"{type(task).__name__} has no layers; a state_dict needs problem torch, softmax, logistic or least-squares"
         )
     module = copy.deepcopy(task.skeleton)
-    flat.load(module, vector)
+    own = task.layout.dimension
+    flat.load(module, vector[:own])
+    task.net.running.put(module, vector[own:])
     return merged(module)
 
 

@@ -46,6 +46,11 @@ def make(shape, classes):
     import torch
 
     return torch.nn.Linear(shape[0], classes)
+
+def make_norm(shape, classes):
+    import torch
+
+    return torch.nn.Sequential(torch.nn.BatchNorm1d(shape[0]), torch.nn.Linear(shape[0], classes))
 """
 SOFTMAX = {"name": "softmax", "dataset": "samples.npz", "batch": 4}
 TORCH = {"name": "torch", "module": {"name": "mlp", "hidden": [3]}, "dataset": "samples.npz", "batch": 4}
@@ -71,6 +76,7 @@ NEURAL: list[dict[str, Any]] = [
     {"gradients": "loop"},
     {"device": "cpu"},
     {"base": "base.safetensors", "adapter": {"name": "lora", "rank": 1}},
+    {"module": "models.py:make_norm", "buffers": "local"},
 ]
 CURVED: list[dict[str, Any]] = [
     {"targets": "normal"},

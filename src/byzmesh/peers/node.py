@@ -90,6 +90,7 @@ class Node:
             self.model = _warm(start_from, self.model)
         self.local_round = local_round(file, self.task, row)
         self.local_round.start(self.model)
+        first = self.local_round.shown(first)
         self.latest: dict[str, float] = {}
         self.began = self.ended = self.world.now()
         self._reported = 0.0
@@ -160,7 +161,7 @@ class Node:
         """Start from the neighbours' models, in a run under way."""
         model = join(self.peer, self.file.timeouts.alone, lambda: self.stop)
         if model is not None:
-            self.model = model[None, :].copy()
+            self.model = self.local_round.kept(self.model, model[None, :].copy())
             self.local_round.start(self.model)
 
     def _train(self) -> None:
@@ -201,7 +202,7 @@ class Node:
             return
         half = local.half_steps(self.model, k)
         losses = local.losses(k) if self.peer.rule.needs_loss else None
-        outcome = self.peer.advance(half[0], self.model[0], local.schedule(k), losses)
+        outcome = self.peer.advance(half[0], local.shown(self.model)[0], local.schedule(k), losses)
         self.model = local.outer(self.model, local.apart(outcome.models))
 
     def _inject(self) -> None:

@@ -201,7 +201,7 @@ class Simulation:
         self.models = first[self.task_row] if self.attack.poisons_data or len(first) > len(self.task_row) else first
         self.local_round.start(self.models)
         if self.channel:
-            self.courier = Courier(self.channel, self.models, self.exchange.receiver, self.seed)
+            self.courier = Courier(self.channel, self.local_round.shown(self.models), self.exchange.receiver, self.seed)
         self.sent_bytes = np.zeros(len(self.models), np.int64)
         self._former: Any = None
         self._delivery: Delivery | None = None
@@ -212,7 +212,7 @@ class Simulation:
         self.round = 0
         self.status = RUNNING
         self.seconds = 0.0
-        self.rule_state = self.rule.init(self.models)
+        self.rule_state = self.rule.init(self.local_round.shown(self.models))
         self.attack_state = None if self.attack.poisons_data or self.live else self.attack.init(self.scene)
         self.trials = None if self.live else self._trials()
         self.prepared = None if self.live else self._prepare()
@@ -234,7 +234,7 @@ class Simulation:
         self.half = self.local_round.half_steps(self.models, k, asleep)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
         if self.courier is not None:
-            self.courier.carry(sent_by(self.rule, self.half, self.models), k)
+            self.courier.carry(sent_by(self.rule, self.half, self.local_round.shown(self.models)), k)
         found = self._prepared_round(round) or self._whole_round(round)
         if found is None:
             self.status = DIVERGED
@@ -243,7 +243,7 @@ class Simulation:
         before = self.models
         self.models = self.local_round.outer(before, agreed, asleep)
         if self.live:
-            self.live.remember(self.local_round, before)
+            self.live.remember(self.local_round, self.local_round.shown(before))
         if len(asleep):
             if hasattr(state, "shape"):  # a row per receiver, perhaps the models themselves
                 state = from_host(to_host(state).copy(), state)
@@ -377,18 +377,19 @@ class Simulation:
             f=self.bound,
             b=self.weight_bound,
             round=round,
-            previous=self.models,
+            previous=self.local_round.shown(self.models),
             loss=self.local_round.losses(round.number) if self.rule.needs_loss else None,
             peak=self.local_round.peak,
         )
 
     def _forge(self, round: Round) -> Forged:
-        sent = sent_by(self.rule, self.half, self.models) if self.courier is None else self.courier.arrived
+        before = self.local_round.shown(self.models)
+        sent = sent_by(self.rule, self.half, before) if self.courier is None else self.courier.arrived
         respond = self._responder(sent, round) if self.attack.needs_response else None
         weigh = None if self.trials is None else self.trials(round)
         looks = self.attack.horizon and round.number % self.attack.horizon == 0
         foresee = self._foresee if looks else None
-        view = make_view(to_host(sent), self.scene, round, respond, weigh, foresee, to_host(self.models))
+        view = make_view(to_host(sent), self.scene, round, respond, weigh, foresee, to_host(before))
         forged, self.attack_state = forged_by(self.attack, view, self.attack_state)
         if forged.rows is not None and not isinstance(sent, np.ndarray):
             return Forged(forged.liar, forged.victim, forged.row, sent, rows=from_host(forged.rows, sent))

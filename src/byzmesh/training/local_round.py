@@ -6,6 +6,9 @@
         x     = (1 - decay step) x - step (g or v)     (training/local.py: momentum, clipping, optimizers)
     after the exchange: the outer step                 (training/outer.py)
 
+The last columns of a module's models may be buffers that its forward pass changes (problems/neural/buffers.py): no
+optimizer touches them, and local ones are zero in what is sent.
+
 The simulator has all its workers in one `LocalRound`, R rows without a loop over them; a peer is one row.
 """
 
@@ -51,6 +54,8 @@ class LocalRound:
         made = estimator(task, rows, options.variance, options.refresh, seed)
         self._estimator = made if options.accumulate == 1 else averaged(made, options.accumulate)
         self._outer = options.outer
+        self._buffers: int = getattr(task, "running", 0)
+        self._hidden = getattr(task, "buffers", None) == "local"
 
     def start(self, models: Array) -> None:
         """Reset all states; `models` (R, D) are the first ones."""
@@ -68,7 +73,30 @@ class LocalRound:
         resting  positions of the rows that do nothing in this round: no step, and what they remember stays
         """
         if resting is not None and len(resting):
-            return self._without(resting, models, round)
+            half: Any = self._without(resting, models, round)
+        else:
+            half = self._steps(models, round)
+        if self._hidden:
+            self._own = half[:, -self._buffers :] + 0
+            half[:, -self._buffers :] = 0
+        made: Array = half
+        return made
+
+    def shown(self, models: Any) -> Any:
+        """The models without what is never sent: local buffers are zero in it."""
+        if not self._hidden:
+            return models
+        shown = models + 0
+        shown[:, -self._buffers :] = 0
+        return shown
+
+    def kept(self, models: Any, new: Any) -> Any:
+        """New models with the local buffers of the former ones."""
+        if self._hidden:
+            new[:, -self._buffers :] = models[:, -self._buffers :]
+        return new
+
+    def _steps(self, models: Array, round: int) -> Array:
         size, current = self.schedule(round), models
         if size == 0.0:
             return self._unmoved(models)
@@ -83,9 +111,19 @@ class LocalRound:
             return self._half
         for batch in batches:
             self._kept = self._estimator.apply(current, batch, self._kept, self._gradients)
+            new = self._new_buffers(current) if self._buffers else None
             self._momentum = self._update.apply(current, self._gradients, size, self._momentum, self._half)
+            if new is not None:
+                self._half[:, -self._buffers :] = new
             current = self._half
         return self._half
+
+    def _new_buffers(self, models: Any) -> Any:
+        """(R, B) what the last forward pass made of the buffers; no gradient for them remains."""
+        change = self._gradients[:, -self._buffers :]
+        new = models[:, -self._buffers :] - change
+        change[:] = 0
+        return new
 
     def _unmoved(self, models: Array) -> Array:
         """The half steps of a round without a step: no gradient is computed, and no state changes."""
@@ -104,6 +142,14 @@ class LocalRound:
 
     def outer(self, models: Array, agreed: Array, resting: Integers | None = None) -> Array:
         """(R, D) the next models, from the former ones and what the rule made of the half steps."""
+        after: Any = self._moved(models, agreed, resting)
+        if self._buffers:
+            after = after + 0  # a rule may remember what it returned
+            after[:, -self._buffers :] = self._own if self._hidden else agreed[:, -self._buffers :]
+        made: Array = after
+        return made
+
+    def _moved(self, models: Array, agreed: Array, resting: Integers | None) -> Array:
         if self._velocity is None or resting is None or not len(resting):
             return self._outer.apply(models, agreed, self._velocity)
         before = to_host(self._velocity)[resting]
@@ -120,7 +166,7 @@ class LocalRound:
         """The half steps of all, undone where a row rests."""
         before = {name: values.copy() for name, values in self._update.saved(self._momentum).items()}
         undo = self._estimator.undo(self._kept, resting)
-        half, kept = self.half_steps(models, round), models[resting]
+        half, kept = self._steps(models, round), models[resting]
         half[resting] = kept
         undo()
         if before:

@@ -26,6 +26,7 @@ from typing import Any
 
 from byzmesh.files import create
 from byzmesh.problems.data.cache import cache_dir
+from byzmesh.problems.neural.buffers import Running
 from byzmesh.problems.neural.flat import Layout
 
 WAYS = ("batched", "loop")
@@ -41,6 +42,7 @@ class Net:
     module   in training mode, with its own frozen parameters and buffers
     loss     (outputs (B, ...), targets (B,)) -> mean loss
     saved    bytes that one row's batch keeps for the backward pass
+    running  buffers that are part of a model, after its parameters; a "gradient" there is the old value less the new
     traced   shapes -> recorded operations (models, x, y) -> gradients in the order of the layout
     """
 
@@ -48,6 +50,7 @@ class Net:
     layout: Layout
     loss: Callable[[Any, Any], Any]
     saved: int
+    running: Running = field(default_factory=Running)
     traced: dict[Any, Callable[[Any, Any, Any], Sequence[Any]]] = field(default_factory=dict, repr=False)
 
 
@@ -75,7 +78,12 @@ def loop(net: Net, models: Any, x: Any, y: Any, out: Any, seeds: Sequence[int] |
                 parameter.data, parameter.grad = value, gradient
             if seeds is not None:
                 torch.manual_seed(seeds[row])
+            if net.running.count:
+                net.running.put(net.module, models[row, net.layout.dimension :])
             net.loss(net.module(x[row]), y[row]).backward()
+            if net.running.count:
+                before = models[row, net.layout.dimension :]
+                out[row, net.layout.dimension :] = before - net.running.get(net.module, before)
 
 
 def batched(net: Net, models: Any, x: Any, y: Any, out: Any) -> None:

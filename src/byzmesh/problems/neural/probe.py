@@ -1,7 +1,7 @@
 """Runs a module once on the data to learn its outputs, its memory, and whether it can be trained here.
 
-running statistics   (BatchNorm, InstanceNorm with track_running_stats, any buffer that a forward pass changes) are
-                     an error: they are neither trained nor sent, so no two workers would evaluate the same model
+running statistics   (BatchNorm, InstanceNorm with track_running_stats, any buffer that a forward pass changes) need
+                     a policy: byzmesh.problems.neural.buffers
 randomness           (dropout) shows in torch's generators; such modules use `loop`, seeded per worker
 outputs              must be (B, classes) for class labels, (B, T, tokens) for text
 """
@@ -21,11 +21,13 @@ class Probed:
     saved    bytes kept for the backward pass of one batch
     draws    whether the module uses random numbers while training
     outputs  shape of the outputs of one batch
+    changed  names of the buffers that it changed
     """
 
     saved: int
     draws: bool
     outputs: tuple[int, ...]
+    changed: tuple[str, ...]
 
 
 def probe(module: Any, x: Any, y: Any, loss: Any, expected: tuple[int, ...]) -> Probed:
@@ -55,14 +57,9 @@ def probe(module: Any, x: Any, y: Any, loss: Any, expected: tuple[int, ...]) -> 
                 "fit its first layer"
             ) from error
         changed = [key for key, value in module.named_buffers() if not torch.equal(value, buffers[key])]
-        if changed:
-            with torch.no_grad():
-                for key, value in module.named_buffers():
-                    value.copy_(buffers[key])
-            raise ConfigError(
-                f"module {name} changes its buffer {changed[0]!r} while training (running statistics): these are "
-                "neither trained nor sent; use GroupNorm, or BatchNorm with track_running_stats=False"
-            )
+        with torch.no_grad():
+            for key in changed:
+                module.get_buffer(key).copy_(buffers[key])
         if not isinstance(outputs, torch.Tensor):
             raise ConfigError(f"module {name} returns a {type(outputs).__name__}; it must return one tensor")
         if expected and tuple(outputs.shape) != expected:
@@ -83,7 +80,7 @@ def probe(module: Any, x: Any, y: Any, loss: Any, expected: tuple[int, ...]) -> 
         raise ConfigError(
             f"loss must return one number that depends on the trainable parameters of {name}, got {shape}"
         )
-    return Probed(sum(saved.values()), draws, tuple(outputs.shape))
+    return Probed(sum(saved.values()), draws, tuple(outputs.shape), tuple(changed))
 
 
 def _generators(torch: Any, cuda: list[Any]) -> list[Any]:

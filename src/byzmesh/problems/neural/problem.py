@@ -16,6 +16,7 @@ from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.data.split import BATCHINGS, split_samples
 from byzmesh.problems.neural.augment import augmentations, canonical_augmentations
 from byzmesh.problems.neural.base import canonical_base, load_base, read_base
+from byzmesh.problems.neural.buffers import POLICIES, Running, freeze, refused, running_of
 from byzmesh.problems.neural.data import data_label, held_data, sample_shape
 from byzmesh.problems.neural.flat import layout_of
 from byzmesh.problems.neural.gradients import WAYS, Net
@@ -45,6 +46,7 @@ def torch_problem(
     device: str = "cpu",
     base: Any = None,
     adapter: Any = None,
+    buffers: str | None = None,
 ) -> Problem:
     """Any PyTorch module; needs the extra `torch`.
 
@@ -60,6 +62,7 @@ def torch_problem(
     device        `cpu`, `cuda`, `cuda:1`
     base          a safetensors file with the weights to start from (byzmesh.problems.neural.base)
     adapter       `lora`, alone or with options: trains what it adds to the module (byzmesh.problems.neural.lora)
+    buffers       whose running statistics are: `local`, `shared` or `frozen` (byzmesh.problems.neural.buffers)
     """
     options = {
         **dict(locals()),
@@ -80,6 +83,8 @@ def torch_problem(
     choice("gradients", gradients, ("auto", *WAYS))
     if test_samples is not None:
         whole("test_samples", test_samples, 1)
+    if buffers is not None:
+        choice("buffers", buffers, POLICIES)
     changes = tuple(augmentations.build(item) for item in augment)
     where = _device(torch, device)
 
@@ -149,6 +154,7 @@ def torch_problem(
             init=init,
             classes=data.classes,
             samples=samples,
+            buffers=buffers,
         )
         return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
 
@@ -175,12 +181,30 @@ def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
     x, y = task.batches(0, np.zeros(1, np.int64))
     shape = (*y[0].shape, task.classes) if cross_entropy else ()
     seen = probe(task.skeleton, x[0], y[0], task.net.loss, shape)
+    running = Running()
+    if seen.changed and task.buffers is None:
+        raise refused(task.skeleton, seen.changed[0])
+    if not seen.changed and task.buffers is not None:
+        raise ConfigError(
+            f"buffers: {task.buffers} is for modules that change buffers, this one does not; leave it out"
+        )
+    if task.buffers == "frozen":
+        freeze(task.skeleton, seen.changed)
+        seen = probe(task.skeleton, x[0], y[0], task.net.loss, shape)
+        if seen.changed:
+            raise ConfigError(
+                f"buffers: frozen does not work, {seen.changed[0]!r} changes in evaluation mode; use local"
+            )
+    elif task.buffers is not None:
+        running = running_of(task.skeleton, seen.changed)
+        if task.way == "batched":
+            raise ConfigError(f"gradients: batched does not go with buffers: {task.buffers}; use loop")
     if seen.draws and task.way == "batched":
         raise ConfigError("gradients: batched does not go with a module that draws random numbers (dropout); use loop")
     by_class = task.classes if seen.outputs == (*y[0].shape, task.classes) else 0
     if task.samples.backdoor is not None and not by_class:
         raise ConfigError("attack backdoor needs class labels and a module with one output per class")
-    return replace(task, net=replace(task.net, saved=seen.saved), draws=seen.draws, classes=by_class)
+    return replace(task, net=replace(task.net, saved=seen.saved, running=running), draws=seen.draws, classes=by_class)
 
 
 def _device(torch: Any, device: str) -> Any:

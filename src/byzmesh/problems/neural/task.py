@@ -33,6 +33,7 @@ class TorchTask:
     way      how gradients are computed: `batched`, `loop` or `auto`; what: what the choice depends on
     draws    whether the module uses random numbers while training
     classes  number of classes, 0 if the outputs are not one per class
+    buffers  whose the buffers are that a forward pass changes: `local`, `shared` or `frozen`; None if there are none
     """
 
     workers: int
@@ -48,6 +49,7 @@ class TorchTask:
     classes: int
     samples: Samples = field(repr=False)
     draws: bool = False
+    buffers: str | None = None
     chosen: dict[int, str] = field(default_factory=dict)
     """Number of rows -> how gradients are computed, once known; a checkpoint keeps it."""
 
@@ -64,16 +66,27 @@ class TorchTask:
     @property
     def dimension(self) -> int:
         """D."""
-        return self.layout.dimension
+        return self.layout.dimension + self.net.running.count
+
+    @property
+    def running(self) -> int:
+        """How many of the last numbers of a model are buffers."""
+        return self.net.running.count
 
     def initial(self, kind: str | None = None) -> Any:
         """(rows, D) first models: `common`, one fresh module for all, or `own`, a fresh one per row."""
         import torch
 
         makers = [-1] * self.rows if (kind or self.init) == "common" else list(range(self.rows))
-        made = {row: flatten(seeded(self.factory, self.seed, row)) for row in dict.fromkeys(makers)}
+        made = {row: self._vector(seeded(self.factory, self.seed, row)) for row in dict.fromkeys(makers)}
         models = torch.stack([made[row] for row in makers])
         return self._out(models.to(self.samples.device, torch_dtype(self.dtype)))
+
+    def _vector(self, module: Any) -> Any:
+        import torch
+
+        vector = flatten(module)
+        return torch.cat([vector, self.net.running.get(module, vector)]) if self.running else vector
 
     def batches(self, round: int, rows: Integers) -> tuple[Any, Any]:
         """Samples (R, B, *shape) and targets (R, B) of the rows' batches."""
@@ -117,7 +130,7 @@ class TorchTask:
     def _way(self, models: Any, x: Any, y: Any, out: Any) -> str:
         if self.way != "auto":
             return self.way
-        if self.draws or len(models) < 2:
+        if self.draws or self.running or len(models) < 2:
             return "loop"
         if len(models) not in self.chosen:
             self.chosen[len(models)] = fastest(self.net, self.what, models, x, y, out)
@@ -192,6 +205,8 @@ class TorchTask:
     def _point(self, parameters: list[Any], vector: Any) -> None:
         for parameter, view in zip(parameters, self.layout.views(vector).values(), strict=True):
             parameter.data = view
+        if self.running:
+            self.net.running.put(self.skeleton, vector[self.layout.dimension :])
 
     def local_gradients(self, model: Array) -> Floats:
         """(N, D) gradient at one model of each honest worker's mean loss on all its data."""
@@ -203,6 +218,7 @@ class TorchTask:
                 for number, (x, y) in enumerate(self.samples.share(row)):
                     loop(self.net, there, x[None], y[None], part, self._seeds(np.array([row]), number))
                     gradient[row] += part[0].cpu().numpy() * (len(x) / len(self.samples.split.share(row)))
+        gradient[:, self.layout.dimension :] = 0.0  # buffers
         return gradient
 
     def full_gradient(self, model: Array) -> Floats:
