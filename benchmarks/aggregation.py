@@ -17,6 +17,7 @@ import numpy as np
 
 import byzmesh as bm
 from byzmesh.compiled import keep_memory, limit_threads
+from byzmesh.round import Round
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.simulation.exchange import Exchange
 from byzmesh.studies.bench import best_of
@@ -32,7 +33,7 @@ def turns(network: bm.Network, dimension: int) -> dict[str, Callable[[], Any]]:
     pool = np.concatenate([models, lies.rows])
     mixing = np.zeros((len(models), len(pool)), np.float32)
     exchange, bound = Exchange(network), network.bounds("exact")
-    index, _ = exchange.places(lies)
+    index, _ = exchange.slots(lies)
     np.put_along_axis(mixing, index, exchange.weight.astype(np.float32), axis=1)
 
     def products() -> None:
@@ -42,7 +43,9 @@ def turns(network: bm.Network, dimension: int) -> dict[str, Callable[[], Any]]:
     calls: dict[str, Callable[[], Any]] = {"products": products}
     for name in RULES:
         rule = make_rule(name)
-        calls[name] = lambda rule=rule: rule.apply(exchange.inbox(models, lies, bound), rule.init(models))
+        calls[name] = lambda rule=rule: rule.apply(
+            exchange.inbox(rule, models, exchange.deliver(lies, models), f=bound, round=Round()), rule.init(models)
+        )
     if dimension * index.size * 4 < 2**30:
         held = pool[index]
         calls["numpy.sort"] = lambda: np.sort(held, axis=1)
