@@ -8,7 +8,8 @@ of the models to 1e-6 of their size: a changed algorithm fails, another rounding
 other BLAS kernels, all but one of these cells agree to 1e-10.) Cells in which a last bit decides what happens next,
 those in float32 and `ROUGH`, can be compared on such a machine only, and are skipped elsewhere.
 
-A change that is *meant* to change results is the only reason to write the file anew:
+A change that is *meant* to change results is the only reason to write the file anew. The cell `gts adaptive` is of a
+later revision than the others: since then the attack looks ahead.
 
     python -m tests.test_bit_for_bit REVISION      # with PYTHONPATH=src of that revision; commit the file and say why
 """

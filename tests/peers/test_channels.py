@@ -109,7 +109,7 @@ def test_a_peer_with_another_channel_is_refused_at_its_first_message(samples: Pa
         stranger.start(4)
         world.run(until=30.0)
         for peer in range(4):
-            refused = nodes.latest[peer].peer.refused[4]
+            refused = nodes.latest[peer].peer.tally.refused[4]
             assert refused["channel"] >= 1 and set(refused) == {"channel"}
             assert nodes.latest[peer].peer.rounds.seen[4] == -1
             (told,) = nodes.said("refused", peer)
@@ -175,7 +175,7 @@ def test_a_refused_message_leaves_the_copy_as_it_was(samples: Path, keys: Path, 
         nan[-8:] = np.array([np.nan]).view(np.uint8)
         for payload, reason in ((bad, "payload"), (nan, "finite")):
             with_one._take(3, hostile(form, payload), with_one.world.now())
-            assert with_one.refused[3][reason] == 1
+            assert with_one.tally.refused[3][reason] == 1
             assert with_one.heard[3][1][0] is before
         with_one._take(3, bytes(form.encode(np.arange(40.0), 3, 0)), with_one.world.now())
         assert with_one.heard[3][0] == 0 and with_one.heard[3][1][0] is not before

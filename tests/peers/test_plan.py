@@ -14,6 +14,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from byzmesh.attacks.base import attacks
+from byzmesh.channels import stages
 from byzmesh.config.paths import anchor_problem
 from byzmesh.config.schema import KEYS, TRAINING, resolve
 from byzmesh.errors import ByzmeshError, ConfigError
@@ -131,6 +132,7 @@ TABLE: dict[str, list[Any]] = {
         [{"name": "random-pull", "s": 2}, {"name": "link-loss", "p": 0.3}, "sleep"],
         {"name": "sleep", "liars": "awake"},
     ],
+    "channel": [*stages.names(), [{"name": "clip", "radius": 0.5}, "int8"]],
     "rounds": [2, 0],
     "evaluate_every": [1, 7],
     "step": [0.2, *schedules.names(), {"name": "step", "a": 0.5, "factor": 0.5, "every": 1}],

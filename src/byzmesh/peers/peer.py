@@ -114,7 +114,7 @@ class Peer:
             check_feasible(self.rule, np.array([f]), np.array([len(remotes)]), np.array([me]), all_arrive=False)
         self.weight = _weights(weights, self.neighbours)
         self._bound, self._receiver = np.array([f]), np.array([me])
-        self.form = Format(run, len(mine), str(mine.dtype), channel, seed, new_secret())
+        self.form = Format(run, len(mine), str(mine.dtype), channel, seed=seed, secret=new_secret())
         start = self.form.channel.start(mine[None].copy())
         self.said = start
         """The channel's state after this peer's last message."""

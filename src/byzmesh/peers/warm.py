@@ -24,7 +24,7 @@ def warm(file: NetworkFile, task: Task, row: int) -> None:
     local.start(model)
     half = local.half_steps(model, 0)
     task.evaluate(model)
-    form = Format(file.run, task.dimension, file.dtype, file.channel, file.seed)
+    form = Format(file.run, task.dimension, file.dtype, file.channel, seed=file.seed)
     vector = form.decode(form.encode(half[0], 0, 0), 0).vector
     count = int(file.network.degree[0])
     inbox = make_inbox(

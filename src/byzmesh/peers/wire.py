@@ -26,7 +26,7 @@ The checksum finds damage, not malice: CURVE authenticates what travels, and a l
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +69,7 @@ class Message:
     sender: int
     round: int
     vector: Array
+    _: KW_ONLY
     epoch: int = 0
     state: State = ()
 
@@ -92,6 +93,7 @@ class Format:
     dimension: int
     dtype: str = "float32"
     stages: Any = ()
+    _: KW_ONLY
     seed: int = 0
     secret: int = 0
 
@@ -207,7 +209,7 @@ class Format:
             raise WireError("finite", "message contains NaN or infinity")
         if top > largest:
             vector = vector * vector.dtype.type(largest / top)
-        return Message(sender, round, vector, epoch, after)
+        return Message(sender, round, vector, epoch=epoch, state=after)
 
     def _decoded(self, payload: memoryview, state: State, round: int, sender: int) -> tuple[Array, State]:
         if not self.channel.stages:

@@ -77,7 +77,7 @@ class Coalition:
         self.attack, self.log, self.world = attack, log, world
         self.keys = dict(keys)
         self.epochs = Epochs(file)
-        self.form = Format(file.run, dimension, file.dtype, file.channel, file.seed)
+        self.form = Format(file.run, dimension, file.dtype, file.channel, seed=file.seed)
         self.told = self.form.lying()
         self.forged = -1
         self.stop = False
