@@ -109,6 +109,13 @@ class Block:
     round: Round = FIRST
     b: Floats | None = None
 
+    @classmethod
+    def alike(cls, other: Block, inner: Floats, round: Round) -> Block:
+        """Another round's block with the same slots, weights and bounds, and what is known from these alone."""
+        made = cls.__new__(cls)
+        made.__dict__.update(other.__dict__, inner=inner, round=round)
+        return made
+
     @cached_property
     def room(self) -> Floats:
         """(R,) how much weight may be cut: b, or no limit besides f."""
@@ -117,9 +124,19 @@ class Block:
     @cached_property
     def distance2(self) -> Floats:
         """(R, K, K) squared distances between the slots."""
-        square = np.einsum("rii->ri", self.inner)
-        gap: Floats = np.maximum(square[:, :, None] + square[:, None, :] - 2.0 * self.inner, 0.0)
+        gap = np.empty(self.inner.shape)
+        _distances(self.inner, gap)
         return gap
+
+
+@exact
+def _distances(inner: Any, out: Any) -> None:
+    """out[r, i, j] = <y_i, y_i> + <y_j, y_j> - 2 <y_i, y_j>, at least 0; NaN stays."""
+    for receiver in range(inner.shape[0]):
+        for i in range(inner.shape[1]):
+            for j in range(inner.shape[2]):
+                gap = inner[receiver, i, i] + inner[receiver, j, j] - 2.0 * inner[receiver, i, j]
+                out[receiver, i, j] = 0.0 if gap < 0.0 else gap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +170,7 @@ def normalised(weight: Any) -> Floats:
     """
     if weight.shape[1] <= MOST:
         out = np.empty(weight.shape)
-        _normalise(weight, out)
+        normalise(weight, out)
         return out
     total = weight.sum(axis=1, keepdims=True)
     if not total.all():
@@ -164,7 +181,8 @@ def normalised(weight: Any) -> Floats:
 
 
 @exact
-def _normalise(weight: Any, out: Any) -> None:
+def normalise(weight: Any, out: Any) -> None:
+    """out = `normalised` of at most `MOST` slots, which may be the same array, for kernels."""
     for row in range(weight.shape[0]):
         out[row] = weight[row]
         total = row_sum(out[row])

@@ -16,6 +16,8 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.heaviest import ROUNDING
+from byzmesh.rules.base import Block, normalise, normalised
+from byzmesh.sums import MOST
 from byzmesh.types import Booleans, Floats, Integers
 
 
@@ -61,3 +63,31 @@ def cut_farthest(
             left -= weight[receiver, worst]
             trusted[receiver, worst] = False
     return trusted
+
+
+def mean_of_trusted(block: Block, weight: Floats, room: Floats, own_inside: bool) -> Floats:
+    """(R, K) coefficients of the weighted mean of what `cut_farthest` leaves."""
+    if weight.shape[1] > MOST:
+        trusted = cut_farthest(block.inner, weight, block.present, block.f, room, block.tie, own_inside)
+        return normalised(np.where(trusted, weight, 0.0))
+    out = np.empty(weight.shape)
+    _mean_of_trusted(block.inner, weight, block.present, block.f, room, block.tie, own_inside, out)
+    return out
+
+
+@exact
+def _mean_of_trusted(
+    inner: Floats,
+    weight: Floats,
+    present: Booleans,
+    f: Integers,
+    room: Floats,
+    tie: float,
+    own_inside: bool,
+    out: Floats,
+) -> None:
+    trusted = cut_farthest(inner, weight, present, f, room, tie, own_inside)
+    for receiver in range(weight.shape[0]):
+        for slot in range(weight.shape[1]):
+            out[receiver, slot] = weight[receiver, slot] if trusted[receiver, slot] else 0.0
+    normalise(out, out)

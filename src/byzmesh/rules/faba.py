@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from byzmesh.checks import choice
-from byzmesh.rules.base import Block, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS, by_weight, cutting, twice_over_the_rest
-from byzmesh.rules.cutting import cut_farthest
+from byzmesh.rules.cutting import mean_of_trusted
 from byzmesh.rules.feasible import CUTS_FARTHEST, Feasible, below_half, below_neighbours
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.ios import THEOREM_3
@@ -34,8 +34,7 @@ def faba(own: str = "inside") -> Rule:
 
     def coefficients(block: Block) -> Floats:
         equal, room = np.ones(block.weight.shape), np.full(len(block.f), np.inf)
-        trusted = cut_farthest(block.inner, equal, block.present, block.f, room, block.tie, own == "inside")
-        return normalised(trusted)
+        return mean_of_trusted(block, equal, room, own_inside=own == "inside")
 
     published = cutting(THEOREM_3, "Theorem 3 with equal weights", equal=True)
     inside = by_weight(twice_over_the_rest, "the first wrong cut, equal weights", equal=True, beside=(published,))

@@ -12,11 +12,9 @@ at the last wrong cut; the first one (docs/theory.md) gives, for h_n < 1/2, exac
 
 from __future__ import annotations
 
-import numpy as np
-
-from byzmesh.rules.base import Block, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.contraction import bound_of_cuts, by_weight, cutting, first_wrong_cut
-from byzmesh.rules.cutting import cut_farthest
+from byzmesh.rules.cutting import mean_of_trusted
 from byzmesh.rules.feasible import CUTS_FARTHEST
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
@@ -28,6 +26,7 @@ THEOREM_3 = 12.0
 def theorem_3(h: Floats) -> Floats:
     """12 h / (1 - 3 h), NaN where h >= 1/3 and nothing is proved.
 
+    >>> import numpy as np
     >>> theorem_3(np.array([0.0, 0.25, 0.4]))
     array([ 0., 12., nan])
     """
@@ -42,8 +41,7 @@ def ios() -> Rule:
     """
 
     def coefficients(block: Block) -> Floats:
-        trusted = cut_farthest(block.inner, block.weight, block.present, block.f, block.room, block.tie, True)
-        return normalised(np.where(trusted, block.weight, 0.0))
+        return mean_of_trusted(block, block.weight, block.room, own_inside=True)
 
     return gram_rule(
         "IOS",

@@ -191,7 +191,7 @@ class Simulation:
         self.start()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.__dataclass_fields__ and name in self.__dict__:
+        if name in _PARTS and name in self.__dict__:
             raise ConfigError(f"{name} of a simulation cannot be changed; build another simulation with it")
         super().__setattr__(name, value)
 
@@ -525,3 +525,7 @@ class Simulation:
             for values in (*self.series.values(), *self.per_worker.values()):
                 values.pop()
         self.status = RUNNING
+
+
+_PARTS = frozenset(Simulation.__dataclass_fields__)
+"""What cannot be replaced."""

@@ -33,6 +33,8 @@ _U = np.uint64
 _FIRST, _SECOND = 8, 2  # lanes of ten classes
 _COLUMNS = 256
 Call = Callable[[], Any]
+HALF_STEPS = ("forward", "softmax", "backward", "half step")
+"""The bare loops of which the phase `half steps` consists."""
 
 
 @exact
@@ -113,21 +115,18 @@ def floors(simulation: Simulation, prepared: Any) -> dict[str, Call]:
 
 
 def phases(simulation: Simulation, prepared: Any) -> dict[str, Call]:
-    """The phases of a round as functions; the backward product makes the half steps, too."""
+    """The phases of a round as functions; the half steps are a single call, from the forward product on."""
     task: Any = simulation.task
     models, half, dtype = simulation.models, simulation.half.copy(), simulation.models.dtype
     rows, rounds = simulation.task_row, _rounds()
     picks, labels = task.batches(0, rows)
-    scores = task.slopes(models, picks, labels)
-    given, out, peak, step = scores.copy(), np.empty_like(models), np.empty(len(models)), dtype.type(0.5)
+    out, peak, step = np.empty_like(models), np.empty(len(models)), dtype.type(0.5)
     none, gram = half[:0].copy(), np.zeros((prepared.height, prepared.height))
     weights, sums = np.full((len(models), prepared.height), 0.1, dtype), np.ones(len(models), dtype)
-    block = prepared.block(half, none, none, Round())
+    block = prepared.block(half, none, none, np.ones(len(half)), Round())
     return {
         "draw": lambda: task.batches(next(rounds), rows),
-        "forward": lambda: task.train.forward(picks, models, given),
-        "softmax": lambda: task.link.delta(given, labels),
-        "backward": lambda: task.train.descend(picks, scores, models, step, step, out, peak),
+        "half steps": lambda: task.train.half_steps(task.link, picks, labels, models, step, step, out, peak),
         "products": lambda: centred_products(half, none, none, prepared.centre_row, 0, half.shape[1], gram),
         "rule": lambda: prepared.choose(block),
         "mixture": lambda: centred_mix(half, none, none, weights, sums, 0, half.shape[1], out),
@@ -147,8 +146,8 @@ def phase_table(
     with limit_threads(1):
         bare = {f"floor {name}": call for name, call in floors(simulation, prepared).items()}
         best = best_of({"round": simulation.step, **phases(simulation, prepared), **bare}, 20, repeats)
-    floor = {name: best[f"floor {name}"] for name in ("forward", "softmax", "backward", "products", "mixture")}
-    floor["backward"] += best["floor half step"]
+    floor = {name: best[f"floor {name}"] for name in ("products", "mixture")}
+    floor["half steps"] = sum(best[f"floor {name}"] for name in HALF_STEPS)
     names = [name for name in best if name != "round" and not name.startswith("floor")]
     table = [_row(name, best[name], floor.get(name)) for name in names]
     table.append(_row("everything else", best["round"] - sum(best[name] for name in names), None))

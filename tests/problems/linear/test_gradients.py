@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from byzmesh.errors import ConfigError
 from byzmesh.problems import Dataset, dataset
 from byzmesh.problems.data.datasets import nonzero
+from byzmesh.problems.descent import descend
+from byzmesh.problems.linear.losses import LOGISTIC, SOFTMAX
 from byzmesh.problems.linear.products import rows_of
 from tests.problems.linear.reference import bound, dense_inputs, reference
 
@@ -105,6 +107,44 @@ def test_nonzero_storage_equals_dense(seed: int, classes: int, features: int, de
         results.append((scores, gradients))
     for one, other in zip(*results):
         np.testing.assert_allclose(one, other, rtol=0, atol=50 * np.finfo(dtype).eps * (1 + features) ** 0.5 * 4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    classes=st.sampled_from([1, 2, 3, 7, 10]),
+    batch=st.integers(1, 7),
+    workers=st.integers(1, 4),
+    dtype=st.sampled_from(["float32", "float64"]),
+    storage=st.sampled_from(["nonzero", "dense"]),
+)
+def test_half_steps_are_forward_slopes_backward_and_step(
+    seed: int, classes: int, batch: int, workers: int, dtype: str, storage: str
+) -> None:
+    """One call, row by row, gives the bits of four calls with all rows."""
+    generator = np.random.default_rng(seed)
+    x = np.where(generator.random((30, 9)) < 0.4, generator.integers(1, 256, (30, 9)), 0).astype(np.uint8)
+    y = generator.integers(0, classes, 30).astype(np.uint8)
+    held: dict[str, Any] = {"train_x": x, "train_y": y, "test_x": x[:3], "test_y": y[:3]}
+    held["nonzero"] = nonzero(x, x[:3], full=2.0)
+    rows = rows_of(
+        Dataset(name="random", classes=classes, scale=2 / 255, offset=-1.0, **held), "train", classes, dtype, storage
+    )
+    link, picks = SOFTMAX if classes > 1 else LOGISTIC, generator.integers(0, 30, (workers, batch))
+    models = generator.normal(size=(workers, 10 * classes)).astype(dtype)
+    keep, step = models.dtype.type(0.9), models.dtype.type(0.3)
+    half, peak = np.full_like(models, np.nan), np.full(workers, np.nan)
+    rows.half_steps(link, picks, y[picks], models, keep, step, half, peak)
+
+    scores, gradients = np.empty((workers, batch, classes), dtype), np.empty_like(models)
+    rows.forward(picks, models, scores)
+    link.delta(scores, y[picks])
+    rows.backward(picks, scores, gradients)
+    expected, largest = np.empty_like(models), np.empty(workers)
+    descend(models, gradients, keep, step, expected, largest)
+    np.testing.assert_array_equal(half, expected)
+    np.testing.assert_array_equal(peak, largest)
+    np.testing.assert_array_equal(peak, np.abs(half).max(axis=1))
 
 
 def test_dense_blocks_cover_large_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def _least(scores: Any) -> Any:
 
 
 @exact
-def _softmax_delta(scores: Any, labels: Any) -> None:
+def softmax_delta(scores: Any, labels: Any) -> None:
     share, least = scores.dtype.type(1 / scores.shape[1]), _least(scores)
     for r in range(scores.shape[0]):
         batch = scores[r]
@@ -180,6 +180,6 @@ def _squares_measure(scores: Any, labels: Any, loss: Any, accuracy: Any) -> None
         accuracy[r] = right / scores.shape[1]
 
 
-SOFTMAX = Link(_softmax_delta, _softmax_measure, 0.5, math.sqrt(2.0))
+SOFTMAX = Link(softmax_delta, _softmax_measure, 0.5, math.sqrt(2.0))
 LOGISTIC = Link(_logistic_delta, _logistic_measure, 0.25, 1.0)
 SQUARES = Link(_squares_delta, _squares_measure, 1.0, math.inf)

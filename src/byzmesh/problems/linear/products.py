@@ -2,25 +2,27 @@
 
     forward(picks (R, B), models (R, D), scores (R, B, C))      scores = [x 1] [W; bias]
     backward(picks (R, B), delta (R, B, C), gradients (R, D))   gradients = [x 1]^T delta
-    descend(picks, delta, models (R, D), keep, step, half (R, D), peak (R,))
-                                                                half = keep models - step [x 1]^T delta
+    half_steps(link, picks, targets (R, B), models (R, D), keep, step, half (R, D), peak (R,))
+                                                                half = keep models - step [x 1]^T delta(scores, targets)
 
-The first two overwrite their last argument, `descend` its last two (problems/descent.py), which are not `models`. Both
-ways of storage give the same numbers up to rounding.
+The first two overwrite their last argument, `half_steps` its last two (problems/descent.py), which are not `models`.
+Both ways of storage give the same numbers up to rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.problems.data.datasets import Dataset
-from byzmesh.problems.descent import descend as descend_rows
-from byzmesh.problems.linear.sparse import kernels
+from byzmesh.problems.descent import descend
+from byzmesh.problems.linear.losses import SOFTMAX, Link
+from byzmesh.problems.linear.sparse import lane_kernel, plain_backward, plain_forward
 from byzmesh.types import Array, Floats
 
 _BUFFER = 1 << 20  # largest number of elements in a dense batch
@@ -32,7 +34,7 @@ class Rows:
 
     forward: Callable[[Array, Array, Array], None]
     backward: Callable[[Array, Array, Array], None]
-    descend: Callable[[Array, Array, Array, Any, Any, Array, Floats], None]
+    half_steps: Callable[[Link, Array, Array, Array, Any, Any, Array, Floats], None]
     storage: str
     """`nonzero` or `dense`."""
 
@@ -43,31 +45,67 @@ def rows_of(data: Dataset, part: str, classes: int, dtype: Any, storage: str = "
         storage = "nonzero" if data.nonzero else "dense"
     if storage == "nonzero":
         held = tuple(data.nonzero[f"{part}_{array}"] for array in ("start", "column", "value"))
-        return _sparse_rows(held, data.scale, data.offset, classes, np.dtype(dtype))
-    return _dense_rows(data.train_x if part == "train" else data.test_x, data.scale, data.offset, np.dtype(dtype))
+        return _sparse_rows(held, data, classes, np.dtype(dtype))
+    return _dense_rows(data.train_x if part == "train" else data.test_x, data, classes, np.dtype(dtype))
 
 
-def _sparse_rows(held: tuple[Array, ...], scale: float, offset: float, classes: int, dtype: Any) -> Rows:
-    run_forward, run_backward = kernels(classes)
-    table, shift = (scale * np.arange(256)).astype(dtype), dtype.type(offset)
+def _sparse_rows(held: tuple[Array, ...], data: Dataset, classes: int, dtype: Any) -> Rows:
+    table, shift = (data.scale * np.arange(256)).astype(dtype), dtype.type(data.offset)
+    run = lane_kernel(classes)
+    if run is None:
+        start, column, value = held
+        known = (start, column, value, table, shift)
+        return _composed(partial(plain_forward, *known), partial(plain_backward, *known), classes, "nonzero")
+    none, unknown, zero, unused = (
+        np.empty((0, 0), dtype),
+        np.empty((0, 0), data.train_y.dtype),
+        dtype.type(0),
+        np.empty(0),
+    )
 
     def forward(picks: Array, models: Array, scores: Array) -> None:
-        run_forward(*held, table, shift, picks, models, scores)
-
-    none, zero, unused = np.empty((0, 0), dtype), dtype.type(0), np.empty(0)
+        run(*held, table, shift, picks, unknown, models, scores, zero, zero, none, unused)
 
     def backward(picks: Array, delta: Array, gradients: Array) -> None:
-        run_backward(*held, table, shift, picks, delta, none, zero, zero, gradients, unused)
+        run(*held, table, shift, picks, unknown, none, delta, zero, zero, gradients, unused)
 
-    def descend(picks: Array, delta: Array, models: Array, keep: Any, step: Any, half: Array, peak: Floats) -> None:
-        run_backward(*held, table, shift, picks, delta, models, keep, step, half, peak)
+    parts = _composed(forward, backward, classes, "nonzero")
 
-    return Rows(forward, backward, descend, "nonzero")
+    def half_steps(
+        link: Link, picks: Array, targets: Array, models: Array, keep: Any, step: Any, half: Array, peak: Floats
+    ) -> None:
+        if link is not SOFTMAX:
+            parts.half_steps(link, picks, targets, models, keep, step, half, peak)
+            return
+        scores = np.empty((*picks.shape, classes), dtype)
+        run(*held, table, shift, picks, targets, models, scores, keep, step, half, peak)
+
+    return replace(parts, half_steps=half_steps)
 
 
-def _dense_rows(x: Array, scale: float, offset: float, dtype: Any) -> Rows:
+def _composed(
+    forward: Callable[[Array, Array, Array], None],
+    backward: Callable[[Array, Array, Array], None],
+    classes: int,
+    storage: str,
+) -> Rows:
+    """Products with half steps that are made of them, one after the other."""
+
+    def half_steps(
+        link: Link, picks: Array, targets: Array, models: Array, keep: Any, step: Any, half: Array, peak: Floats
+    ) -> None:
+        scores = np.empty((*picks.shape, classes), half.dtype)
+        forward(picks, models, scores)
+        link.delta(scores, targets)
+        backward(picks, scores, half)
+        descend(models, half, keep, step, half, peak)
+
+    return Rows(forward, backward, half_steps, storage)
+
+
+def _dense_rows(x: Array, data: Dataset, classes: int, dtype: Any) -> Rows:
     features = x.shape[1]
-    slope, shift = dtype.type(scale), dtype.type(offset)
+    slope, shift = dtype.type(data.scale), dtype.type(data.offset)
 
     def blocks(picks: Array) -> Iterator[tuple[slice, slice, Array]]:
         """Parts of the batches as dense (rows, samples, F) arrays of bounded size."""
@@ -81,14 +119,12 @@ def _dense_rows(x: Array, scale: float, offset: float, dtype: Any) -> Rows:
                 yield slice(r, r + rows), slice(s, s + samples), batch
 
     def forward(picks: Array, models: Array, scores: Array) -> None:
-        classes = scores.shape[2]
         weights = models[:, : features * classes].reshape(len(models), features, classes)
         for r, s, batch in blocks(picks):
             scores[r, s] = batch @ weights[r]
         scores += models[:, None, features * classes :]
 
     def backward(picks: Array, delta: Array, gradients: Array) -> None:
-        classes = delta.shape[2]
         weights = gradients[:, : features * classes].reshape(len(gradients), features, classes)
         for r, s, batch in blocks(picks):
             product = batch.transpose(0, 2, 1) @ delta[r, s]
@@ -98,12 +134,7 @@ def _dense_rows(x: Array, scale: float, offset: float, dtype: Any) -> Rows:
                 weights[r] += product
         gradients[:, features * classes :] = delta.sum(axis=1)
 
-    def descend(picks: Array, delta: Array, models: Array, keep: Any, step: Any, half: Array, peak: Floats) -> None:
-        gradients = np.empty_like(half)
-        backward(picks, delta, gradients)
-        descend_rows(models, gradients, keep, step, half, peak)
-
-    return Rows(forward, backward, descend, "dense")
+    return _composed(forward, backward, classes, "dense")
 
 
 @exact

@@ -11,10 +11,10 @@ the non-zero pixels (19% of MNIST's):
     scores, delta      (R, B, C)
     table              (256,)          scale * pixel in the models' dtype
 
-The samples of a batch are scattered over the data set, so the forward product prefetches a few ahead; the backward
-product then finds them in the cache. The forward product takes two samples at a time: every addition to a sum waits for
-the one before, and four sums keep the processor busy. The backward product turns a gradient into the half step while it
-is still in the cache.
+The rows are taken one after the other, each through all of forward product, slopes, backward product and half step: its
+model, its gradient and its samples, scattered over the data set, then come into the cache once. The forward product
+prefetches a few samples ahead, the backward product those of the next row. The forward product takes two samples at a
+time: every addition to a sum waits for the one before, and four sums keep the processor busy.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ import numpy as np
 
 from byzmesh.compiled import exact, fast
 from byzmesh.problems.descent import descend_row
+from byzmesh.problems.linear.losses import softmax_delta
 from byzmesh.simd import axpy, load, pieces, plus, prefetch, store
 
 _U = np.uint64
-_AHEAD = 6  # samples; their index entries twice as far
+_AHEAD = 6  # samples
 
 
 @exact
 def _prefetch_sample(start: Any, column: Any, value: Any, picks: Any, position: Any) -> None:
-    """Prefetch most of the sample at `position + _AHEAD` of the flat picks and the start of a later one.
+    """Prefetch most of the sample at a position of the flat picks and the start of a later one.
 
     Always the same number of lines: a loop of unknown length costs more than the lines that are not needed.
     """
     last = len(picks) - 1
-    prefetch(start, _U(picks[min(position + 2 * _AHEAD, last)]))
-    low = _U(start[picks[min(position + _AHEAD, last)]])
+    prefetch(start, _U(picks[min(position + _AHEAD, last)]))
+    low = _U(start[picks[min(position, last)]])
     for line in range(6):
         prefetch(column, low + _U(32 * line))
     for line in range(3):
@@ -48,136 +49,131 @@ def _prefetch_sample(start: Any, column: Any, value: Any, picks: Any, position: 
 
 
 @cache
-def kernels(classes: int) -> tuple[Any, Any]:
-    """(forward, backward) for a number of classes.
+def lane_kernel(classes: int) -> Any:
+    """All products of a row in one call, for a number of classes that is a sum of two register widths; else None.
 
-    forward(start, column, value, table, offset, picks, models, scores)
-    backward(start, column, value, table, offset, picks, delta, models, keep, step, out, peak)
+    run(start, column, value, table, offset, picks, targets, models, scores, keep, step, out, peak)
 
-    backward writes the half steps keep * models - step * gradients to `out` (R, D) and their largest entries to `peak`
-    (R,), or the gradients to `out` if there are no models (0, D).
+    with models     forward product: `scores` of them
+    with targets    slopes: `scores` become the derivatives of the softmax loss
+    with out        backward product of the scores: `out` gets the gradients or, with models, the half steps
+                    keep * models - step * gradients, and `peak` (R,) their largest entries
+
+    An array of no rows stands for what is left out.
     """
     widths = pieces(classes)
-    return _plain_kernels() if widths is None else _lane_kernels(*widths)
+    return None if widths is None else _lane_kernel(*widths)
 
 
-def _lane_kernels(first: int, second: int) -> tuple[Any, Any]:
+def _lane_kernel(first: int, second: int) -> Any:
     classes, head = _U(first + second), _U(first)
 
     @exact
-    def forward(
-        start: Any, column: Any, value: Any, table: Any, offset: Any, picks: Any, models: Any, scores: Any
-    ) -> None:
-        features = _U(models.shape[1]) // classes - _U(1)
-        nothing = np.zeros(8, models.dtype)
-        zero_a, zero_b = load(nothing, _U(0), first), load(nothing, _U(0), second)
-        flat = picks.ravel()
-        for r in range(picks.shape[0]):
-            model = models[r]
-            a, b, c, d = zero_a, zero_b, zero_a, zero_b
-            for pair in range(features >> _U(1)):
-                w = pair * _U(2) * classes
-                a, b = plus(a, load(model, w, first)), plus(b, load(model, w + head, second))
-                w += classes
-                c, d = plus(c, load(model, w, first)), plus(d, load(model, w + head, second))
-            if features & _U(1):
-                w = (features - _U(1)) * classes
-                a, b = plus(a, load(model, w, first)), plus(b, load(model, w + head, second))
-            w = features * classes
-            base_a = axpy(offset, plus(a, c), load(model, w, first))
-            base_b = axpy(offset, plus(b, d), load(model, w + head, second))
-            for s in range(0, picks.shape[1], 2):
-                # the last sample of an odd number has no partner and is taken twice
-                here, there = r * picks.shape[1] + s, r * picks.shape[1] + min(s + 1, picks.shape[1] - 1)
-                _prefetch_sample(start, column, value, flat, here)
-                _prefetch_sample(start, column, value, flat, there)
-                low, high = _U(start[flat[here]]), _U(start[flat[there]])
-                count, other = _U(start[flat[here] + 1]) - low, _U(start[flat[there] + 1]) - high
-                half, rest = count >> _U(1), other >> _U(1)
-                both = min(half, rest)
-                a, b, c, d = base_a, base_b, zero_a, zero_b
-                e, f, g, h = base_a, base_b, zero_a, zero_b
-                for i in range(both):
-                    v, w = table[value[low + i]], _U(column[low + i]) * classes
-                    a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
-                    v, w = table[value[low + half + i]], _U(column[low + half + i]) * classes
-                    c, d = axpy(v, load(model, w, first), c), axpy(v, load(model, w + head, second), d)
-                    v, w = table[value[high + i]], _U(column[high + i]) * classes
-                    e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
-                    v, w = table[value[high + rest + i]], _U(column[high + rest + i]) * classes
-                    g, h = axpy(v, load(model, w, first), g), axpy(v, load(model, w + head, second), h)
-                for i in range(low + both, low + half):
-                    v, w = table[value[i]], _U(column[i]) * classes
-                    a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
-                    v, w = table[value[half + i]], _U(column[half + i]) * classes
-                    c, d = axpy(v, load(model, w, first), c), axpy(v, load(model, w + head, second), d)
-                for i in range(high + both, high + rest):
-                    v, w = table[value[i]], _U(column[i]) * classes
-                    e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
-                    v, w = table[value[rest + i]], _U(column[rest + i]) * classes
-                    g, h = axpy(v, load(model, w, first), g), axpy(v, load(model, w + head, second), h)
-                if count & _U(1):
-                    v, w = table[value[low + count - _U(1)]], _U(column[low + count - _U(1)]) * classes
-                    a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
-                if other & _U(1):
-                    v, w = table[value[high + other - _U(1)]], _U(column[high + other - _U(1)]) * classes
-                    e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
-                store(scores, _U(here) * classes, plus(a, c))
-                store(scores, _U(here) * classes + head, plus(b, d))
-                store(scores, _U(there) * classes, plus(e, g))
-                store(scores, _U(there) * classes + head, plus(f, h))
-
-    @exact
-    def backward(
+    def run(
         start: Any,
         column: Any,
         value: Any,
         table: Any,
         offset: Any,
         picks: Any,
-        delta: Any,
+        targets: Any,
         models: Any,
+        scores: Any,
         keep: Any,
         step: Any,
         out: Any,
         peak: Any,
     ) -> None:
-        features = _U(out.shape[1]) // classes - _U(1)
-        nothing = np.zeros(8, out.dtype)
+        features = _U(max(models.shape[1], out.shape[1])) // classes - _U(1)
+        nothing = np.zeros(8, scores.dtype)
         zero_a, zero_b = load(nothing, _U(0), first), load(nothing, _U(0), second)
-        flat = picks.ravel()
+        flat, batch = picks.ravel(), picks.shape[1]
         for r in range(picks.shape[0]):
-            gradient = out[r]
-            a, b = zero_a, zero_b
-            for s in range(picks.shape[1]):
-                source = _U(r * picks.shape[1] + s) * classes
-                a, b = plus(a, load(delta, source, first)), plus(b, load(delta, source + head, second))
-            store(gradient, features * classes, a)
-            store(gradient, features * classes + head, b)
-            a, b = axpy(offset, a, zero_a), axpy(offset, b, zero_b)
-            for p in range(features):
-                store(gradient, p * classes, a)
-                store(gradient, p * classes + head, b)
-            for s in range(picks.shape[1]):
-                position = r * picks.shape[1] + s
-                source = _U(position) * classes
-                a, b = load(delta, source, first), load(delta, source + head, second)
-                for i in range(_U(start[flat[position]]), _U(start[flat[position] + 1])):
-                    v, g = table[value[i]], _U(column[i]) * classes
-                    store(gradient, g, axpy(v, a, load(gradient, g, first)))
-                    store(gradient, g + head, axpy(v, b, load(gradient, g + head, second)))
             if models.shape[0] > 0:
-                peak[r] = descend_row(models[r], gradient, keep, step, gradient)
+                model = models[r]
+                a, b, c, d = zero_a, zero_b, zero_a, zero_b
+                for pair in range(features >> _U(1)):
+                    w = pair * _U(2) * classes
+                    a, b = plus(a, load(model, w, first)), plus(b, load(model, w + head, second))
+                    w += classes
+                    c, d = plus(c, load(model, w, first)), plus(d, load(model, w + head, second))
+                if features & _U(1):
+                    w = (features - _U(1)) * classes
+                    a, b = plus(a, load(model, w, first)), plus(b, load(model, w + head, second))
+                w = features * classes
+                base_a = axpy(offset, plus(a, c), load(model, w, first))
+                base_b = axpy(offset, plus(b, d), load(model, w + head, second))
+                for s in range(0, batch, 2):
+                    # the last sample of an odd number has no partner and is taken twice
+                    here, there = r * batch + s, r * batch + min(s + 1, batch - 1)
+                    _prefetch_sample(start, column, value, flat, here + _AHEAD)
+                    _prefetch_sample(start, column, value, flat, there + _AHEAD)
+                    low, high = _U(start[flat[here]]), _U(start[flat[there]])
+                    count, other = _U(start[flat[here] + 1]) - low, _U(start[flat[there] + 1]) - high
+                    half, rest = count >> _U(1), other >> _U(1)
+                    both = min(half, rest)
+                    a, b, c, d = base_a, base_b, zero_a, zero_b
+                    e, f, g, h = base_a, base_b, zero_a, zero_b
+                    for i in range(both):
+                        v, w = table[value[low + i]], _U(column[low + i]) * classes
+                        a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
+                        v, w = table[value[low + half + i]], _U(column[low + half + i]) * classes
+                        c, d = axpy(v, load(model, w, first), c), axpy(v, load(model, w + head, second), d)
+                        v, w = table[value[high + i]], _U(column[high + i]) * classes
+                        e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
+                        v, w = table[value[high + rest + i]], _U(column[high + rest + i]) * classes
+                        g, h = axpy(v, load(model, w, first), g), axpy(v, load(model, w + head, second), h)
+                    for i in range(low + both, low + half):
+                        v, w = table[value[i]], _U(column[i]) * classes
+                        a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
+                        v, w = table[value[half + i]], _U(column[half + i]) * classes
+                        c, d = axpy(v, load(model, w, first), c), axpy(v, load(model, w + head, second), d)
+                    for i in range(high + both, high + rest):
+                        v, w = table[value[i]], _U(column[i]) * classes
+                        e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
+                        v, w = table[value[rest + i]], _U(column[rest + i]) * classes
+                        g, h = axpy(v, load(model, w, first), g), axpy(v, load(model, w + head, second), h)
+                    if count & _U(1):
+                        v, w = table[value[low + count - _U(1)]], _U(column[low + count - _U(1)]) * classes
+                        a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
+                    if other & _U(1):
+                        v, w = table[value[high + other - _U(1)]], _U(column[high + other - _U(1)]) * classes
+                        e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
+                    store(scores, _U(here) * classes, plus(a, c))
+                    store(scores, _U(here) * classes + head, plus(b, d))
+                    store(scores, _U(there) * classes, plus(e, g))
+                    store(scores, _U(there) * classes + head, plus(f, h))
+            if targets.shape[0] > 0:
+                softmax_delta(scores[r : r + 1], targets[r : r + 1])
+            if out.shape[0] > 0:
+                gradient = out[r]
+                a, b = zero_a, zero_b
+                for s in range(batch):
+                    source = _U(r * batch + s) * classes
+                    a, b = plus(a, load(scores, source, first)), plus(b, load(scores, source + head, second))
+                store(gradient, features * classes, a)
+                store(gradient, features * classes + head, b)
+                a, b = axpy(offset, a, zero_a), axpy(offset, b, zero_b)
+                for p in range(features):
+                    store(gradient, p * classes, a)
+                    store(gradient, p * classes + head, b)
+                for s in range(batch):
+                    position = r * batch + s
+                    _prefetch_sample(start, column, value, flat, position + batch)
+                    source = _U(position) * classes
+                    a, b = load(scores, source, first), load(scores, source + head, second)
+                    for i in range(_U(start[flat[position]]), _U(start[flat[position] + 1])):
+                        v, g = table[value[i]], _U(column[i]) * classes
+                        store(gradient, g, axpy(v, a, load(gradient, g, first)))
+                        store(gradient, g + head, axpy(v, b, load(gradient, g + head, second)))
+                if models.shape[0] > 0:
+                    peak[r] = descend_row(models[r], gradient, keep, step, gradient)
 
-    return forward, backward
-
-
-def _plain_kernels() -> tuple[Any, Any]:
-    return _plain_forward, _plain_backward
+    return run
 
 
 @fast
-def _plain_forward(
+def plain_forward(
     start: Any, column: Any, value: Any, table: Any, offset: Any, picks: Any, models: Any, scores: Any
 ) -> None:
     classes = scores.shape[2]
@@ -201,19 +197,8 @@ def _plain_forward(
 
 
 @fast
-def _plain_backward(
-    start: Any,
-    column: Any,
-    value: Any,
-    table: Any,
-    offset: Any,
-    picks: Any,
-    delta: Any,
-    models: Any,
-    keep: Any,
-    step: Any,
-    out: Any,
-    peak: Any,
+def plain_backward(
+    start: Any, column: Any, value: Any, table: Any, offset: Any, picks: Any, delta: Any, out: Any
 ) -> None:
     classes = delta.shape[2]
     features = out.shape[1] // classes - 1
@@ -231,5 +216,3 @@ def _plain_backward(
                 v, g = table[value[i]], np.int64(column[i]) * classes
                 for c in range(classes):
                     gradient[g + c] += v * delta[r, s, c]
-        if models.shape[0] > 0:
-            peak[r] = descend_row(models[r], gradient, keep, step, gradient)

@@ -122,12 +122,16 @@ class LinearTask:
             raise ConfigError(f"rows and peak must be as many as the models, {len(models)}")
         kept, size = self.dtype.type(keep), self.dtype.type(step)
 
-        def work(part: slice) -> None:
-            picks, labels = self.batches(round, rows[part])
-            slopes = self.slopes(models[part], picks, labels)
-            self.train.descend(picks, slopes, models[part], kept, size, out[part], peak[part])
+        def work(rows: Integers, models: Array, out: Array, peak: Floats) -> None:
+            picks, labels = self.batches(round, rows)
+            self.train.half_steps(self.link, picks, labels, models, kept, size, out, peak)
 
-        over_few(work, len(models), _TOGETHER, _SPLIT, self.threads)
+        if len(models) <= _TOGETHER:
+            work(rows, models, out, peak)
+            return
+        over_few(
+            lambda few: work(rows[few], models[few], out[few], peak[few]), len(models), _TOGETHER, _SPLIT, self.threads
+        )
 
     def _checked(self, out: Array | None, models: Array) -> Array:
         """Where to write rows like the models', after checking what the compiled code does not check."""

@@ -68,9 +68,9 @@ class PreparedGram:
     def __init__(
         self, name: str, rule: Choosing, arrivals: Arrivals, f: Integers, kept: Booleans, largest: float
     ) -> None:
-        self._name, self.choose, self._remembers, self._f = name, rule.coefficients, rule.remembers, f
+        self._name, self.choose, self._remembers = name, rule.coefficients, rule.remembers
         self._own_distances = _measures_own(rule, arrivals)
-        self._receiver, self._b, self.present = arrivals.receiver, arrivals.b, arrivals.present
+        self.present = arrivals.present
         self._index, self._weight, self._held = arrivals.index, arrivals.weight, arrivals.present
         size, receivers = arrivals.size, len(arrivals.index)
         if rule.remembers:
@@ -92,7 +92,17 @@ class PreparedGram:
         self._half, self._inner = np.empty((size, self.height)), np.empty((size, size))
         self._matrix, self._sums = np.empty((receivers, size)), np.empty(receivers)
         self._weights = np.empty((receivers, self.height))
-        self._tie = tie_tolerance(arrivals.dtype)
+        self._shape = (receivers, self._index.shape[1], self._index.shape[1])
+        self._seen = Block(
+            inner=np.empty((0, 0, 0)),
+            weight=self._weight,
+            present=self._held,
+            f=f,
+            receiver=arrivals.receiver,
+            tie=tie_tolerance(arrivals.dtype),
+            b=arrivals.b,
+        )
+        _ = self._seen.room  # the same in every round
 
     def apply(
         self,
@@ -111,17 +121,14 @@ class PreparedGram:
         """
         anchors = state if self._remembers else self._none
         messages = self._none if messages is None else messages
-        others = _NO_PEAKS
-        if not self._own_distances and (len(anchors) or len(messages)):
-            others = np.concatenate([peaks(messages), peaks(anchors)])
-        if not _usual(peak, *self._combination, others, self._largest, FAR):
-            return None
         chosen = self._weight
         if self.choose is not None:
-            block = self.block(own, messages, anchors, round)
-            if self._own_distances and not _near(peak, self._gram, self._largest):
+            block = self.block(own, messages, anchors, peak, round)
+            if block is None:
                 return None
             chosen = checked(self.choose(block), chosen.shape, self._name)
+        elif not _usual(peak, *self._combination, self._others(messages, anchors), self._largest, FAR):
+            return None
         if self._kept is not None:
             chosen = chosen.copy()
             chosen[self._kept] = np.arange(chosen.shape[1]) == 0
@@ -133,21 +140,35 @@ class PreparedGram:
             models[self._kept] = own[self._index[self._kept, 0]]
         return (models, chosen[:, :-1], models) if self._remembers else (models, chosen, state)
 
-    def block(self, own: Array, messages: Array, anchors: Array, round: Round) -> Block:
-        """What the rule sees of these rows."""
-        blocks = np.empty((*self._index.shape, self._index.shape[1]))
-        rows, parts = (own, messages, anchors), (self._gram, self._half, self._inner)
-        _blocks(*rows, self.centre_row, self._own_distances, self._lift, *parts, self._index, self._held, blocks)
-        return Block(
-            inner=blocks,
-            weight=self._weight,
-            present=self._held,
-            f=self._f,
-            receiver=self._receiver,
-            tie=self._tie,
-            round=round,
-            b=self._b,
+    def block(self, own: Array, messages: Array, anchors: Array, peak: Floats, round: Round) -> Block | None:
+        """What the rule sees of these rows; None if they are not usual."""
+        inner = np.empty(self._shape)
+        usual = _blocks(
+            own,
+            messages,
+            anchors,
+            peak,
+            *self._combination,
+            self._others(messages, anchors),
+            self._largest,
+            FAR,
+            self.centre_row,
+            self._own_distances,
+            self._lift,
+            self._gram,
+            self._half,
+            self._inner,
+            self._index,
+            self._held,
+            inner,
         )
+        return Block.alike(self._seen, inner, round) if usual else None
+
+    def _others(self, messages: Array, anchors: Array) -> Floats:
+        """The largest absolute values of the rows that are neither half steps nor combinations."""
+        if self._own_distances or not (len(anchors) or len(messages)):
+            return _NO_PEAKS
+        return np.concatenate([peaks(messages), peaks(anchors)])
 
 
 _NOTHING = np.zeros((0, 1), np.int64), np.zeros((0, 1))
@@ -184,6 +205,12 @@ def _blocks(
     own: Any,
     messages: Any,
     anchors: Any,
+    peak: Any,
+    combined: Any,
+    coefficient: Any,
+    others: Any,
+    largest: float,
+    far: float,
     centre_row: bool,
     own_distances: bool,
     lift: Any,
@@ -193,13 +220,17 @@ def _blocks(
     index: Any,
     present: Any,
     out: Any,
-) -> None:
-    """out (R, K, K) = the inner products of each receiver's slots."""
+) -> bool:
+    """out (R, K, K) = the inner products of each receiver's slots; False if the rows are not usual."""
+    if not _usual(peak, combined, coefficient, others, largest, far):
+        return False
     if own_distances:
         square = np.empty(messages.shape[0])
         own_products(own, messages, 0, own.shape[1], square)
         for row in range(square.size):
             gram[row + 1, row + 1] = square[row]
+        if not _near(peak, gram, largest):
+            return False
     else:
         centred_products(own, messages, anchors, centre_row, 0, own.shape[1], gram)
     if lift.shape[0] > 0:
@@ -207,6 +238,7 @@ def _blocks(
         gather_blocks(inner, index, present, out)
     else:
         gather_blocks(gram, index, present, out)
+    return True
 
 
 @exact
