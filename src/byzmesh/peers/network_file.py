@@ -19,8 +19,6 @@ number of peers). File names are relative to the folder of this file, as in a co
 
 from __future__ import annotations
 
-import hashlib
-import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -37,28 +35,19 @@ from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.files import CHECKPOINT_SECONDS, write
 from byzmesh.networks import Network
 from byzmesh.networks.processes import Meetings, process
-from byzmesh.peers.channel_key import agreed_channel, check_channel, from_wire
-from byzmesh.peers.entries import PeerEntry, Timeouts, check_peers
+from byzmesh.peers.channel_key import from_wire
+from byzmesh.peers.entries import PeerEntry, Timeouts
+from byzmesh.peers.network_check import check_network
 from byzmesh.peers.rounds import Patience
+from byzmesh.peers.run_id import run_id
 from byzmesh.peers.signing import NotSigned, verify
 from byzmesh.peers.transport import OPEN_LINKS, Remote
 from byzmesh.problems import Problem, problems
-from byzmesh.renamed import as_stored
-from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.metrics import Metric, canonical_measures, metrics
 from byzmesh.training.schedules import Schedule, schedule
-from byzmesh.training.variance import not_sampled
-
-_NOT_AGREED = {
-    *("name", "peers", "rounds", "evaluate_every", "measure", "checkpoint_seconds", "timeouts"),
-    *("threads", "labels", "plugins", "open_links"),
-}
-"""Keys in which the files of two peers of a run may differ; in `peers`, everything except public keys and shares."""
-_OF_AN_EPOCH = {"epoch", "from_round", "signature", "topology", "edges", "weights", "f"}
-"""Keys in which two signed files of a run may differ, besides; and all of `peers`."""
 
 
 class NetworkFile(TrainingConfig):
@@ -181,18 +170,7 @@ class NetworkFile(TrainingConfig):
     def run(self) -> int:
         """Hash of what the peers must agree on: not addresses, timeouts, or the number of rounds; nor, if an operator
         signs, what an epoch may change."""
-        left_out = _NOT_AGREED | (_OF_AN_EPOCH if self.operator else {"epoch", "from_round", "operator", "signature"})
-        agreed = as_stored(self.model_dump(mode="json", exclude=left_out))
-        for key in ("nonce", "process", "directed", "channel"):
-            if not agreed.get(key):
-                agreed.pop(key, None)  # as before there was such a key
-        agreed = agreed_channel(agreed)
-        if self.operator:
-            agreed["shares"] = self.parts
-        else:
-            agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in self.peers}
-        text = json.dumps(agreed, sort_keys=True, default=str)
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+        return run_id(self)
 
     @cached_property
     def made_metrics(self) -> list[Metric]:
@@ -249,34 +227,7 @@ class NetworkFile(TrainingConfig):
 
     def check(self) -> NetworkFile:
         """This file, after checking everything that could stop a peer later."""
-        check_peers(self.peers)
-        ids = self.ids
-        for peer in ids:
-            if self.share(peer) >= self.parts:
-                raise ConfigError(
-                    f"network file: share of peer {peer} must be below shares = {self.parts}, got {self.share(peer)}"
-                )
-        if (self.epoch or self.from_round) and not self.operator:
-            raise ConfigError("network file: epoch and from_round need an operator; sign it with byzmesh peers sign")
-        if self.operator and self.meetings is not None:
-            raise ConfigError("network file: process and directed exclude an operator; leave one of them out")
-        if self.from_round >= self.rounds:
-            raise ConfigError(
-                f"network file: from_round must be below rounds = {self.rounds}, got {self.from_round}; it would "
-                "never be in force"
-            )
-        check_channel(self.channel, self.meetings is not None, bool(self.operator))
-        if isinstance(self.f, dict) and sorted(self.f) != ids:
-            raise ConfigError("network file: f must be one number or name every peer")
-        bounds = np.array([self.bound(peer) for peer in ids], np.int64)
-        if bounds.min() < 0:
-            raise ConfigError(f"network file: f must be at least 0, got {bounds.min()}")
-        degree = self.network.degree if self.meetings is None else self.meetings.degree
-        if degree is not None:
-            check_feasible(self.made_rule, bounds, degree, np.array(ids))
-        if self.made_local.variance != "none" and self.made_problem.sampled is False:
-            raise not_sampled(self.made_local.variance)
-        _ = self.made_metrics, self.patience, self.schedule, self.made_local
+        check_network(self)
         return self
 
 
