@@ -84,12 +84,15 @@ def test_too_many_connections_cost_those_that_said_least(kernel: Kernel) -> None
     assert len(kernel.shut) == 495 and min(kernel.shut) >= 100
 
 
-def test_a_quarter_of_the_files_may_be_connections_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 8."""
-    monkeypatch.setattr(socket_module, "file_limit", lambda: 400)
+@pytest.mark.parametrize(("files", "most"), [(400, 100), (1 << 16, 1000), (16, 20)])
+def test_a_quarter_of_the_files_may_be_connections_from_outside(
+    monkeypatch: pytest.MonkeyPatch, files: int, most: int
+) -> None:
+    """Row 8; and no more than an audit can look at ten times a second, and no fewer than the neighbours need."""
+    monkeypatch.setattr(socket_module, "file_limit", lambda: files)
     made, _, _ = sockets()
     made[0].close(0)
-    assert made[0]._audit._most == 100
+    assert made[0]._audit._most == most
 
 
 def test_a_connection_that_is_gone_harms_nobody() -> None:

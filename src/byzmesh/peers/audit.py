@@ -56,13 +56,14 @@ class Connection:
             link.detach()
 
 
-def _borrowed(handle: int) -> socket.socket | None:
+def _borrowed(handle: int) -> socket.SocketType | None:
     """ZeroMQ's socket as Python's, if it is one; not a duplicate, because there may be no free file left.
 
     As if it were TCP: Python would otherwise ask the kernel three times what it is, ten times a second for each file.
+    And as the plain type, which takes a fifth of the time to make.
     """
     try:
-        return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, handle)
+        return socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, handle)
     except (OSError, ValueError):
         return None
 

@@ -27,27 +27,29 @@ class Budget:
     """
 
     def __init__(self, neighbours: Iterable[int], now: float) -> None:
-        self._left = dict.fromkeys(neighbours, BURST)
-        self._when = dict.fromkeys(self._left, now)
-        self._round = dict.fromkeys(self._left, -1)
+        self._accounts = {neighbour: [BURST, now, -1] for neighbour in neighbours}
+        """What is left, when it was counted, and up to which round."""
 
     def spend(self, neighbour: int, round: int, now: float) -> bool:
         """Count one message; False if the neighbour had no budget left."""
-        gained = PER_SECOND * (now - self._when[neighbour]) + PER_ROUND * max(0, round - self._round[neighbour])
-        left = min(BURST, self._left[neighbour] + gained)
-        self._when[neighbour], self._round[neighbour] = now, max(round, self._round[neighbour])
-        self._left[neighbour] = max(0.0, left - 1.0)
+        account = self._accounts[neighbour]
+        left = account[0] + PER_SECOND * (now - account[1])
+        account[1] = now
+        if round > account[2]:
+            left += PER_ROUND * (round - account[2])
+            account[2] = round
+        if left > BURST:
+            left = BURST
+        account[0] = left - 1.0 if left > 1.0 else 0.0
         return left >= 1.0
 
     def keep(self, neighbours: Iterable[int], now: float) -> None:
         """Forget all others; who is new gets a full budget."""
-        self._left = {j: self._left.get(j, BURST) for j in neighbours}
-        self._when = {j: self._when.get(j, now) for j in self._left}
-        self._round = {j: self._round.get(j, -1) for j in self._left}
+        self._accounts = {j: self._accounts.get(j, [BURST, now, -1]) for j in neighbours}
 
     def renew(self, neighbour: int, now: float) -> None:
         """A full budget again."""
-        self._left[neighbour], self._when[neighbour] = BURST, now
+        self._accounts[neighbour][:2] = [BURST, now]
 
 
 class CutOffs:
@@ -67,6 +69,9 @@ class CutOffs:
 
     def __contains__(self, neighbour: int) -> bool:
         return neighbour in self._until
+
+    def __bool__(self) -> bool:
+        return bool(self._until)
 
     def begin(self, neighbour: int, now: float) -> float:
         """Cut a neighbour off; for how many seconds."""

@@ -14,6 +14,18 @@ from typing import Any
 from byzmesh.peers.identity import zeromq
 
 AUDIT_SECONDS = 0.1
+AUDIT_SHARE, LONGEST_PAUSE = 0.05, 1.0
+"""Audits take at most this part of the time of a processor, and are at most so many seconds apart: whoever opens many
+connections makes each audit longer, and must not keep the peer from its work."""
+
+
+def pause_after(cost: float) -> float:
+    """Seconds until the next audit, after one that took `cost` seconds of a processor.
+
+    >>> pause_after(0.001), pause_after(0.025), pause_after(9.0)
+    (0.1, 0.5, 1.0)
+    """
+    return max(AUDIT_SECONDS, min(LONGEST_PAUSE, cost / AUDIT_SHARE))
 
 
 class Doorkeeper:
@@ -48,24 +60,25 @@ class Doorkeeper:
         poller = self._zmq.Poller()
         poller.register(self._requests, self._zmq.POLLIN)
         poller.register(self._stop, self._zmq.POLLIN)
-        audited = 0.0
+        due = 0.0
         while True:
             ready = dict(poller.poll(1000 * AUDIT_SECONDS))
             if self._stop in ready:
                 break
-            for due, act in (
-                (self._requests in ready, self._answer),
-                (time.monotonic() - audited >= AUDIT_SECONDS, self.audit),
-            ):
-                if due:
-                    try:
-                        act()
-                    except Exception as error:
-                        self._log("guard failed", error=repr(error))
-            if time.monotonic() - audited >= AUDIT_SECONDS:
-                audited = time.monotonic()
+            if self._requests in ready:
+                self._try(self._answer)
+            if time.monotonic() >= due:
+                began = time.thread_time()
+                self._try(self.audit)
+                due = time.monotonic() + pause_after(time.thread_time() - began)
         self._requests.close()
         self._stop.close()
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:
+            self._log("guard failed", error=repr(error))
 
     def _answer(self) -> None:
         version, request, _, address, _, mechanism, *credentials = self._requests.recv_multipart()

@@ -17,16 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.errors import ConfigError, PeerError
-from byzmesh.peers.budget import Budget, CutOffs
 from byzmesh.peers.channel_key import new_secret
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
-from byzmesh.peers.renewal import Renewal
+from byzmesh.peers.links import LARGEST, Links
 from byzmesh.peers.rounds import APART, Patience, Rounds
 from byzmesh.peers.sockets import MACHINE
-from byzmesh.peers.tally import Tally
 from byzmesh.peers.transport import OPEN_LINKS, QUEUE, Remote, World
-from byzmesh.peers.wire import EVERYONE, Format, WireError, carries_file, decode_file, encode_file, peak
+from byzmesh.peers.wire import EVERYONE, Format, peak
 from byzmesh.round import Round
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
@@ -40,16 +38,13 @@ if TYPE_CHECKING:
 
 AHEAD = 3
 """On a network that changes: rounds for which links are opened in advance."""
-LARGEST = 1e6
-"""A message's largest coordinate may be this many times that of the peer's own vector, or of 1; beyond, it is scaled
-down."""
 
 
 def no_log(event: str, **facts: Any) -> None:
     """A log that discards everything."""
 
 
-class Peer:
+class Peer(Links):
     """A member of the network; `exchange` is one round.
 
     vector      (D,) NumPy array or torch CPU tensor: fixes D, type and dtype of all later vectors
@@ -94,9 +89,7 @@ class Peer:
         world: World = MACHINE,
         membership: Membership | None = None,
     ) -> None:
-        self.membership = membership
-        self.me, self.f, self.seed, self.total = me, f, seed, rounds
-        self.world = world
+        self.f, self.seed = f, seed
         self.rule = make_rule(rule)
         self.bridge = Bridge(vector, "vector")
         if not self.bridge.here:
@@ -108,48 +101,26 @@ class Peer:
         if me in remotes:
             raise ConfigError(f"neighbours must not contain the peer's own id {me}")
         self.remotes = remotes
-        self.neighbours = sorted(remotes)
         self.meet, self.open_links = meet, open_links
         if meet is None:
             check_feasible(self.rule, np.array([f]), np.array([len(remotes)]), np.array([me]), all_arrive=False)
+        form = Format(run, len(mine), str(mine.dtype), channel, seed=seed, secret=new_secret())
+        due = None if meet is None else lambda round: meet(round).senders
+        placed = Rounds(sorted(remotes), f, patience or Patience(), due)
+        start = form.channel.start(mine[None].copy())
+        super().__init__(me, placed, form, start, total=rounds, log=log, world=world, membership=membership)
         self.weight = _weights(weights, self.neighbours)
         self._bound, self._receiver = np.array([f]), np.array([me])
-        self.form = Format(run, len(mine), str(mine.dtype), channel, seed=seed, secret=new_secret())
-        start = self.form.channel.start(mine[None].copy())
-        self.said = start
-        """The channel's state after this peer's last message."""
-        self.heard = dict.fromkeys(self.neighbours, (-1, start))
-        """Round and channel's state of each neighbour's last message."""
-        self._start = start
-        self.log = log
-        self.rounds = Rounds(
-            self.neighbours, f, patience or Patience(), None if meet is None else lambda round: meet(round).senders
-        )
-        self.budget = Budget(self.neighbours, self.world.now())
-        self.round = 0
-        """The next round to exchange."""
         self.state: State = None
         """The state of the rule."""
-        self.tally = Tally(self.neighbours)
-        self.listening: set[int] = set()
-        """Neighbours that have subscribed to this peer."""
-        self.cut_off = CutOffs()
-        """Neighbours that flooded."""
         self.lost: set[int] = set()
         """Neighbours not heard lately."""
-        self.blocked: set[int] = set()
         self.jumps = 0
-        self._sent: list[tuple[bytearray, frozenset[int] | None]] = []
         self._vector = mine
-        self._largest = LARGEST
-        self._resent: dict[int, int] = {}
         self.sent_bytes = 0
         """Bytes of all messages, to everybody who hears them."""
-        self.listened = 0.0
-        """Seconds spent waiting for messages."""
-        self.renewal = Renewal(self.neighbours)
         self._wanted: dict[int, int] = {}
-        largest = self.form.largest if membership is None else membership.largest(self.form.largest)
+        largest = form.largest if membership is None else membership.largest(form.largest)
         self.transport = world.open(me, address, keys, remotes, largest, log)
         self._reach_out(0)
 
@@ -213,7 +184,9 @@ class Peer:
         if largest == np.inf or (own is not half and peak(half) == np.inf):
             raise PeerError(f"peer {self.me}: its own model is not finite in round {self.round}; lower the step size")
         self._largest = LARGEST * max(1.0, largest)
-        messages, present = self.gather(own)
+        messages, came = self.gather(own)
+        present = np.ones((1, len(came) + 1), bool)
+        present[0, 1:] = came
         inbox = make_inbox(
             self.rule,
             half[None, :],
@@ -221,10 +194,11 @@ class Peer:
             f=self._bound,
             receiver=self._receiver,
             messages=messages,
-            present=np.concatenate([[True], present])[None, :],
+            present=present,
             round=Round(number=self.round, total=self.total, step_size=step_size, seed=self.seed),
             previous=None if start is None else start[None, :],
             loss=losses,
+            peak=np.array([largest]),
         )
         state = self.rule.init(half[None, :]) if self.state is None else self.state
         outcome, self.state = self.rule.apply(inbox, state)
@@ -276,7 +250,7 @@ class Peer:
             self._reach_out(round)
         # the previous round's message is kept too: a neighbour that joins late may be one round behind
         message = self.form.encode(self._vector, self.me, round, EVERYONE, epoch, self.said)
-        if self.form.channel.remembers:
+        if self._remembers:
             self.said = self.form.decode(message, self.me, state=self.said).state
         readers = None if encounter is None else frozenset(encounter.readers)
         # so may one of a changing network, by more rounds
@@ -308,74 +282,6 @@ class Peer:
         for neighbour in others[: max(0, len(others) - self.open_links)]:
             self.transport.disconnect(neighbour)
 
-    def pump(self, seconds: float) -> bool:
-        """Receive messages for `seconds`, and serve neighbours that have just joined; whether any message came."""
-        began = self.world.now()
-        messages, joined = self.transport.receive(seconds)
-        now = self.world.now()
-        self.listened += now - began
-        for neighbour, data in messages:
-            self._take(neighbour, data, now)
-        while self.transport.hoarding:
-            self._cut(self.transport.hoarding.pop(), "sends bytes that never become messages")
-        for neighbour in self.cut_off.ended(now):
-            self.budget.renew(neighbour, now)
-            if neighbour not in self.blocked:
-                self.transport.connect(neighbour)
-        for neighbour in self.renewal.due(self.listened):
-            if neighbour in self.transport.connected:
-                self.transport.disconnect(neighbour)
-                self.transport.connect(neighbour)
-        self.listening.update(joined)
-        for neighbour in joined:
-            if self.membership is not None:
-                self.membership.joined(neighbour)
-            # at most twice a round: a neighbour that keeps reconnecting must not make this peer send endlessly
-            if self._resent.setdefault(neighbour, 0) < 2:
-                self._resent[neighbour] += 1
-                for message, readers in self._sent:
-                    if readers is None or neighbour in readers:
-                        self.transport.send(self.form.readdress(message, neighbour))
-        return bool(messages)
-
-    def _take(self, neighbour: int, data: Any, now: float) -> None:
-        self.renewal.heard(neighbour, self.listened)
-        if neighbour in self.cut_off or neighbour in self.blocked:
-            return
-        if not self.budget.spend(neighbour, self.rounds.trusted, now):
-            self._cut(neighbour, "floods")
-            return
-        try:
-            if self.membership is not None and carries_file(data):
-                self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
-                return
-            last, state = self.heard.get(neighbour, (-1, self._start))
-            message = self.form.decode(data, neighbour, self._largest, state)
-            if 0 < self.total <= message.round:
-                raise WireError("round", f"message is of round {message.round}, the last is {self.total - 1}")
-        except WireError as error:
-            if self.tally.refuse(neighbour, error.reason):
-                self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
-            return
-        if self.form.channel.remembers and message.round >= last:
-            self.heard[neighbour] = message.round, message.state
-        self.rounds.offer(neighbour, message.round, message.vector, now)
-        if self.membership is not None and message.epoch != self.membership.tag:
-            self._tell(neighbour, now)
-
-    def _tell(self, neighbour: int, now: float) -> None:
-        """Send a network file to a neighbour that knows others."""
-        text = self.membership.for_neighbour(neighbour, now) if self.membership is not None else None
-        if text is not None:
-            self.transport.send(encode_file(text, self.form.run, self.me, neighbour))
-
-    def _cut(self, neighbour: int, reason: str) -> None:
-        if neighbour in self.cut_off:
-            return
-        seconds = self.cut_off.begin(neighbour, self.world.now())
-        self.transport.disconnect(neighbour)
-        self.log("cut off", neighbour=neighbour, reason=reason, seconds=seconds, round=self.round)
-
     def change(self, neighbours: Mapping[int, Remote], weights: Mapping[int, float], f: int, strange: set[int]) -> None:
         """Go on with other neighbours, weights or f, between two rounds; model and round stay.
 
@@ -393,20 +299,6 @@ class Peer:
         for neighbour in self.neighbours:
             if neighbour in self.cut_off or neighbour in self.blocked:
                 self.transport.disconnect(neighbour)
-
-    def block(self, neighbours: set[int]) -> None:
-        """Close the connections to these neighbours until told otherwise (drills: a partition of the network)."""
-        for neighbour in neighbours - self.blocked:
-            self.transport.disconnect(neighbour)
-        for neighbour in self.blocked - neighbours:
-            if neighbour not in self.cut_off:
-                self.transport.connect(neighbour)
-        self.blocked = set(neighbours)
-
-    @property
-    def suspects(self) -> list[int]:
-        """Neighbours that flood, send malformed messages, or are mostly ignored by the rule; the worst first."""
-        return self.tally.suspects(self.cut_off.times)
 
 
 def _weights(weights: Mapping[int, float] | None, neighbours: list[int]) -> Floats:

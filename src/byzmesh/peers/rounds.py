@@ -33,6 +33,7 @@ apart: a difference of up to `APART` moves nobody, and messages that far ahead a
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -117,6 +118,8 @@ class Rounds:
         self._moved = False
         self._started = 0.0
         self._needed: int | None = None
+        self._awaited: set[int] = set()
+        self._deadline = 0.0
         self._grace = 0.0
 
     def change(
@@ -167,22 +170,31 @@ class Rounds:
         for neighbour in self.neighbours:
             self.heard.setdefault(neighbour, now)
         self._answered = {neighbour: now for neighbour in self.due if self.seen[neighbour] >= round}
+        self._awaited = {neighbour for neighbour in self.expected if neighbour not in self._answered}
         self._grace = self._grace_period()
         self._needed = self._answers_needed(now)
+        self._set_deadline()
 
     def offer(self, sender: int, round: int, vector: Array, now: float) -> str:
         """Accept a message ("current", "early" or "late") or drop it ("repeated")."""
         counted_out = not self.lively(sender, now)
         self.heard[sender] = now
-        if self.seen[sender] != round:
+        before = self.seen[sender]
+        if before != round:
             self.seen[sender] = round
-            self._trusted = self._honest_round()
+            # the (f + 1)-th largest stays where it is unless one moves past it
+            if round < before or before <= self._trusted < round:
+                self._trusted = self._honest_round()
         if counted_out:
             self._needed = self._answers_needed(now)
         verdict = self._place(sender, round, vector)
         self.verdicts[sender][verdict] += 1
-        if round >= self.round and (self._due_in is None or sender in self.due):
-            self._answered.setdefault(sender, now)
+        answers = round >= self.round and sender not in self._answered
+        if answers and (self._due_in is None or sender in self.due):
+            self._answered[sender] = now
+            self._awaited.discard(sender)
+        if answers or counted_out:
+            self._set_deadline()
         return verdict
 
     def _borne(self) -> int:
@@ -254,20 +266,20 @@ class Rounds:
 
     def ready(self, now: float) -> bool:
         """Whether to end the round with what arrived."""
-        if not self.due or now >= self.deadline:
+        if not self.due or now >= self._deadline:
             return True
-        if self._needed is None or len(self._answered) < self._needed:
-            return False
-        answered, missed = self._answered, self._missed
-        return all(neighbour in answered or missed[neighbour] >= SILENT_AFTER for neighbour in self.due)
+        return not self._awaited and self._needed is not None and len(self._answered) >= self._needed
 
     @property
     def deadline(self) -> float:
         """When the round ends if no further message arrives."""
-        limit = self._started + self._timeout
-        if self._needed is None or len(self._answered) < self._needed:
-            return limit
-        return min(limit, list(self._answered.values())[self._needed - 1] + self._grace)
+        return self._deadline
+
+    def _set_deadline(self) -> None:
+        self._deadline = self._started + self._timeout
+        if self._needed is not None and len(self._answered) >= self._needed:
+            enough = next(itertools.islice(self._answered.values(), self._needed - 1, None))
+            self._deadline = min(self._deadline, enough + self._grace)
 
     def ahead_of(self, round: int) -> int | None:
         """The round to move up to, if a peer in this round fell behind."""

@@ -1,0 +1,153 @@
+"""What comes in: each message is charged to its sender, checked, and placed in its round; who floods is cut off, who
+has just joined gets the newest messages again, and a connection through which nothing comes is reopened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from byzmesh.peers.budget import Budget, CutOffs
+from byzmesh.peers.renewal import Renewal
+from byzmesh.peers.rounds import Rounds
+from byzmesh.peers.tally import Tally
+from byzmesh.peers.transport import Transport, World
+from byzmesh.peers.wire import Format, WireError, carries_file, decode_file, encode_file
+
+if TYPE_CHECKING:
+    from byzmesh.channels.base import State
+    from byzmesh.peers.membership import Membership
+
+LARGEST = 1e6
+"""A message's largest coordinate may be this many times that of the peer's own vector, or of 1; beyond, it is scaled
+down."""
+
+
+class Links:
+    """A peer's side of its links; `Peer` adds rounds and the rule.
+
+    rounds  where messages are placed
+    form    what a message is
+    total   rounds of the run, 0 if unknown: messages beyond the last are refused
+    """
+
+    transport: Transport
+
+    def __init__(
+        self,
+        me: int,
+        rounds: Rounds,
+        form: Format,
+        start: State,
+        *,
+        total: int,
+        log: Callable[..., None],
+        world: World,
+        membership: Membership | None,
+    ) -> None:
+        self.me, self.rounds, self.form, self.total = me, rounds, form, total
+        self.log, self.world, self.membership = log, world, membership
+        self.neighbours = list(rounds.neighbours)
+        self.round = 0
+        """The next round to exchange."""
+        self.budget = Budget(self.neighbours, world.now())
+        self.tally = Tally(self.neighbours)
+        self.renewal = Renewal(self.neighbours)
+        self.listening: set[int] = set()
+        """Neighbours that have subscribed to this peer."""
+        self.cut_off = CutOffs()
+        """Neighbours that flooded."""
+        self.blocked: set[int] = set()
+        self.listened = 0.0
+        """Seconds spent waiting for messages."""
+        self.said = start
+        """The channel's state after this peer's last message."""
+        self.heard = dict.fromkeys(self.neighbours, (-1, start))
+        """Round and channel's state of each neighbour's last message, if the channel remembers any."""
+        self._remembers = bool(form.channel.remembers)
+        self._start = start
+        self._largest = LARGEST
+        self._sent: list[tuple[bytearray, frozenset[int] | None]] = []
+        """The newest messages, and who reads each; None: everybody."""
+        self._resent: dict[int, int] = {}
+
+    def pump(self, seconds: float) -> bool:
+        """Receive messages for `seconds`, and serve neighbours that have just joined; whether any message came."""
+        began = self.world.now()
+        messages, joined = self.transport.receive(seconds)
+        now = self.world.now()
+        self.listened += now - began
+        for neighbour, data in messages:
+            self._take(neighbour, data, now)
+        while self.transport.hoarding:
+            self._cut(self.transport.hoarding.pop(), "sends bytes that never become messages")
+        for neighbour in self.cut_off.ended(now) if self.cut_off else ():
+            self.budget.renew(neighbour, now)
+            if neighbour not in self.blocked:
+                self.transport.connect(neighbour)
+        for neighbour in self.renewal.due(self.listened):
+            if neighbour in self.transport.connected:
+                self.transport.disconnect(neighbour)
+                self.transport.connect(neighbour)
+        for neighbour in joined:
+            self.listening.add(neighbour)
+            if self.membership is not None:
+                self.membership.joined(neighbour)
+            # at most twice a round: a neighbour that keeps reconnecting must not make this peer send endlessly
+            if self._resent.setdefault(neighbour, 0) < 2:
+                self._resent[neighbour] += 1
+                for message, readers in self._sent:
+                    if readers is None or neighbour in readers:
+                        self.transport.send(self.form.readdress(message, neighbour))
+        return bool(messages)
+
+    def _take(self, neighbour: int, data: Any, now: float) -> None:
+        self.renewal.heard(neighbour, self.listened)
+        if neighbour in self.cut_off or neighbour in self.blocked:
+            return
+        if not self.budget.spend(neighbour, self.rounds.trusted, now):
+            self._cut(neighbour, "floods")
+            return
+        try:
+            if self.membership is not None and carries_file(data):
+                self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
+                return
+            last, state = self.heard.get(neighbour, (-1, self._start)) if self._remembers else (-1, self._start)
+            message = self.form.decode(data, neighbour, self._largest, state)
+            if 0 < self.total <= message.round:
+                raise WireError("round", f"message is of round {message.round}, the last is {self.total - 1}")
+        except WireError as error:
+            if self.tally.refuse(neighbour, error.reason):
+                self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
+            return
+        if self._remembers and message.round >= last:
+            self.heard[neighbour] = message.round, message.state
+        self.rounds.offer(neighbour, message.round, message.vector, now)
+        if self.membership is not None and message.epoch != self.membership.tag:
+            self._tell(neighbour, now)
+
+    def _tell(self, neighbour: int, now: float) -> None:
+        """Send a network file to a neighbour that knows others."""
+        text = self.membership.for_neighbour(neighbour, now) if self.membership is not None else None
+        if text is not None:
+            self.transport.send(encode_file(text, self.form.run, self.me, neighbour))
+
+    def _cut(self, neighbour: int, reason: str) -> None:
+        if neighbour in self.cut_off:
+            return
+        seconds = self.cut_off.begin(neighbour, self.world.now())
+        self.transport.disconnect(neighbour)
+        self.log("cut off", neighbour=neighbour, reason=reason, seconds=seconds, round=self.round)
+
+    def block(self, neighbours: set[int]) -> None:
+        """Close the connections to these neighbours until told otherwise (drills: a partition of the network)."""
+        for neighbour in neighbours - self.blocked:
+            self.transport.disconnect(neighbour)
+        for neighbour in self.blocked - neighbours:
+            if neighbour not in self.cut_off:
+                self.transport.connect(neighbour)
+        self.blocked = set(neighbours)
+
+    @property
+    def suspects(self) -> list[int]:
+        """Neighbours that flood, send malformed messages, or are mostly ignored by the rule; the worst first."""
+        return self.tally.suspects(self.cut_off.times)
