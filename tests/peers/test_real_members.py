@@ -112,6 +112,11 @@ def test_members_change_between_real_sockets(tmp_path: Path) -> None:
         run.in_force(2)
         run.start(5, two)
         until(lambda: any(event == "joined" for _, event, _ in run.log), "peer 5 joins")
-        until(lambda: all(node.peer.tally.used.min() > 0 for node in run.nodes.values()), "all hear each other")
+        until(
+            lambda: all(node.peer.tally.used.min() >= 20 for node in run.nodes.values()), "all go on hearing each other"
+        )
+        assert {me: node.peer.neighbours for me, node in run.nodes.items()} == {
+            me: sorted(two.remotes(me)) for me in two.ids
+        }
         assert [me for me, event, _ in run.log if event == "removed"] == [4]
         assert not [event for _, event, _ in run.log if event in ("resumed", "cut off", "guard failed", "conflict")]

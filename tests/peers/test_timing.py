@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from byzmesh.peers import rounds as rule
+from byzmesh.peers.rounds import Patience
 from tests.peers.timing import BRINK, JUST_LATE, MOVES, PROMPT, SILENT, Lie, Neighbours, Play, castles, complete
 
 MEAN, MEDIAN = 1.5, 3.0
@@ -57,13 +58,23 @@ def steady(spread: float, slow: dict[int, float], seed: int = 0) -> Callable[[in
     return work
 
 
-def reference(neighbours: Neighbours, work: Callable[[int, int], float], left_out: frozenset[int]) -> float:
+def usual_delay(sender: int, receiver: int, round: int) -> float:
+    """A millisecond."""
+    return 0.001
+
+
+def reference(
+    neighbours: Neighbours,
+    work: Callable[[int, int], float],
+    left_out: frozenset[int],
+    delay: Callable[[int, int, int], float] = usual_delay,
+) -> float:
     """The mean round in which all, except those left out, wait for each other: what no liar can touch."""
     prompt = [i for i in neighbours if i not in left_out]
     sent = {i: work(i, 0) for i in prompt}
     times = []
     for k in range(1, 300):
-        ended = {i: max(sent[i], *(sent[j] + 0.001 for j in neighbours[i] if j in sent)) for i in prompt}
+        ended = {i: max(sent[i], *(sent[j] + delay(j, i, k) for j in neighbours[i] if j in sent)) for i in prompt}
         sent = {i: ended[i] + work(i, k) for i in prompt}
         times.append(max(sent.values()))
     return float(np.mean(np.diff(times)))
@@ -86,6 +97,31 @@ def test_named_adversaries_stretch_no_round_beyond_the_bound(network: str, slow:
         play = Play(neighbours, f, liars, lie=lie, work=work).run(100)
         mean, median = stretch(play, frozenset(slow), prompt_round if slow.get(0, 1.0) > 1.5 else round)
         assert mean <= MEAN * SLACK and median <= MEDIAN, (name, mean, median)
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_timeouts_only_make_rounds_shorter(lie: str) -> None:
+    """A quarter of all messages take longer than anybody waits. No round is longer than work and timeout, whoever moves
+    up while it waits; and the bound holds as without timeouts."""
+
+    def delay(sender: int, receiver: int, round: int) -> float:
+        return 0.02 if random.Random(hash((sender, receiver, round))).random() < 0.25 else 0.001
+
+    patience, work = Patience(timeout=0.006, start=0.5, grace=0.0005, start_grace=0.005), steady(0.1, {})
+    neighbours, f, liars = NETWORKS["complete"]
+    play = Play(neighbours, f, liars, lie=LIES[lie], work=work, delay=delay, patience=patience).run(90)
+    assert max(float(np.diff(times[5:]).max()) for times in play.ends.values()) <= 0.0088 + 0.006 + 1e-9
+    assert stretch(play, frozenset(), reference(neighbours, work, liars, delay))[0] <= MEAN * SLACK
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_the_shortest_grace_period_adds_at_most_itself(lie: str) -> None:
+    """Rounds of 2 ms and a grace period of at least 10 ms."""
+    patience, work = Patience(timeout=5.0, start=5.0, grace=0.01, start_grace=0.05), lambda peer, round: 0.001
+    for neighbours, f, liars in (NETWORKS["complete"], NETWORKS["castles"]):
+        play = Play(neighbours, f, liars, lie=LIES[lie], work=work, patience=patience).run(90)
+        longest = max(float(np.diff(times[40:]).mean()) for times in play.ends.values())
+        assert longest <= SLACK * (reference(neighbours, work, liars) + patience.grace)
 
 
 @pytest.mark.parametrize("times", [1.5, 3.0, 6.0])
