@@ -54,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "studies": STUDIES,
     "peers": SIMULATION | {"config", "store"},
     "torch": {"rules", "problems"},
+    "integrations": {"rules"},
     "catalogue": SIMULATION | {"peers"},
     "doors": SIMULATION | {"peers"},
     "cli": STUDIES | {"studies", "peers", "catalogue"},

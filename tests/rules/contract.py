@@ -202,6 +202,17 @@ def weighted(rule: Rule, seed: int, neighbours: int, f: int) -> None:
     assert rule.uses_weights == (np.abs(one.models - other.models).max() > 1e-9)
 
 
+def alike(rule: Rule, seed: int, neighbours: int, f: int) -> None:
+    """Where a rule declares itself symmetric, it does not matter which of the vectors is its own."""
+    f = min(f, WITHOUT_TIES.get(rule.name, f))
+    own, received, _ = random_inbox(seed, neighbours)
+    equal = np.full(neighbours + 1, 1.0 / (neighbours + 1))
+    one = run(rule, inbox_of(rule, own, received, equal, f))
+    swapped = np.vstack([own, received[1:]])
+    other = run(rule, inbox_of(rule, received[0], swapped, equal, f))
+    assert not rule.symmetric or np.allclose(one.models, other.models, rtol=1e-9, atol=1e-9)
+
+
 def cuts_nothing_at_zero(rule: Rule, seed: int, neighbours: int, f: int) -> None:
     """With f = 0 everybody counts, unless the rule picks a single vector, or a single bucket of `s`."""
     own, received, weights = random_inbox(seed, neighbours)
@@ -224,6 +235,7 @@ CHECKS = [
     coefficients,
     own_counts,
     weighted,
+    alike,
     cuts_nothing_at_zero,
 ]
 
@@ -238,6 +250,8 @@ def applies(check: Any, rule: Rule) -> bool:
         return rule.uses_f
     if check is own_counts:
         return rule.keeps_own
+    if check is alike:
+        return rule.symmetric
     if check is weighted:
         return rule.name not in ("NoComm",) and not rule.needs_loss
     if check is permutation:

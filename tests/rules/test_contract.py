@@ -148,6 +148,7 @@ CATCHES = {
     "coefficients": wrong_report(),
     "own_counts": ios_with(own_cut),
     "weighted": ios_with(weights_forgotten),
+    "alike": replace(rules.build("IOS"), symmetric=True),
     "cuts_nothing_at_zero": ios_with(one_too_many_cut),
 }
 

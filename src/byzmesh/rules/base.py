@@ -277,6 +277,8 @@ class Rule:
     """With f = 0 the coefficients depend on nothing but the weights and on which messages arrived."""
     keeps_own: bool = False
     """The receiver's own model is never cut, whatever the neighbours send."""
+    symmetric: bool = False
+    """Its own vector counts like any message: exchanging the two changes nothing (but ties). Weights do not matter."""
     virtual_mixing: VirtualMixing | None = None
     """The W that the theory assigns to the rule; None: there is none."""
     contraction: Contraction | None = None

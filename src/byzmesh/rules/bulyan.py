@@ -75,4 +75,4 @@ def bulyan() -> Rule:
         picked = repeated_krum(block.distance2, present, f, held - 2 * f, block.tie)
         return near_median_mean(vectors(inbox), inbox.index, picked, held - 4 * f)
 
-    return coordinate_rule("Bulyan", models, feasible=BELOW_QUARTER)
+    return coordinate_rule("Bulyan", models, feasible=BELOW_QUARTER, symmetric=True)

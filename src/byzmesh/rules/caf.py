@@ -108,6 +108,7 @@ def caf() -> Rule:
         "CAF",
         coefficients,
         feasible=BELOW_HALF_OF_ALL,
+        symmetric=True,
         virtual_mixing="equal",
         contraction=Contraction(moved_at_most, "the smallest largest variance, equal weights"),
     )

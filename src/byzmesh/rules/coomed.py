@@ -24,4 +24,4 @@ def coomed(even: str = "middle") -> Rule:
         lower = (values - 1) // 2
         return lower, values // 2 + 1 if even == "middle" else lower + 1
 
-    return rank_rule("CooMed", ranks, options={"even": even}, virtual_mixing="equal")
+    return rank_rule("CooMed", ranks, options={"even": even}, symmetric=True, virtual_mixing="equal")

@@ -60,6 +60,7 @@ def generic(inner: Rule | str = "GeoMed", r: SelfWeight = 0.5) -> Rule:
         options=options if constant is None else {**options, "r": constant},
         coefficients=_weighed(base.coefficients, constant),
         keeps_own=base.keeps_own or bool(constant),
+        symmetric=False,  # r of its own model comes on top
         virtual_mixing=None,
         contraction=None,
         gossip_error=None,

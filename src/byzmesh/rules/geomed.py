@@ -98,4 +98,4 @@ def geomed(steps: int | None = None, tolerance: float = 1e-5) -> Rule:
         return weiszfeld(block.inner, normalised(block.present), block.present, steps, tolerance, rounding)
 
     options = {"steps": steps, "tolerance": tolerance}
-    return gram_rule("GeoMed", coefficients, options=options, virtual_mixing="equal")
+    return gram_rule("GeoMed", coefficients, options=options, symmetric=True, virtual_mixing="equal")

@@ -67,4 +67,4 @@ def krum() -> Rule:
         scores = krum_scores(block.distance2, block.present, block.f)
         return pick_least(scores, np.ones(len(scores), np.int64), block.tie).astype(np.float64)
 
-    return gram_rule("Krum", coefficients, feasible=ALL_BUT_TWO, virtual_mixing="equal")
+    return gram_rule("Krum", coefficients, feasible=ALL_BUT_TWO, symmetric=True, virtual_mixing="equal")

@@ -129,5 +129,10 @@ def mda() -> Rule:
         return normalised(tightest(block.distance2, block.present, block.f, block.tie))
 
     return gram_rule(
-        "MDA", coefficients, feasible=SEARCHABLE, weights_alone_at_zero=True, contraction=MEAN_WITHOUT_CUTS
+        "MDA",
+        coefficients,
+        feasible=SEARCHABLE,
+        weights_alone_at_zero=True,
+        symmetric=True,
+        contraction=MEAN_WITHOUT_CUTS,
     )

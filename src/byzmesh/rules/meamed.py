@@ -24,4 +24,4 @@ def meamed() -> Rule:
     def models(inbox: Inbox, f: Integers, present: Booleans) -> Any:
         return near_median_mean(vectors(inbox), inbox.index, present, present.sum(axis=1) - f)
 
-    return coordinate_rule("MeaMed", models, feasible=BELOW_HALF_OF_ALL)
+    return coordinate_rule("MeaMed", models, feasible=BELOW_HALF_OF_ALL, symmetric=True)

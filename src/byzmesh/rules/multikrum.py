@@ -23,4 +23,4 @@ def multikrum(m: int | None = None) -> Rule:
         picks = held - block.f if m is None else np.minimum(m, held)
         return normalised(pick_least(krum_scores(block.distance2, block.present, block.f), picks, block.tie))
 
-    return gram_rule("MultiKrum", coefficients, feasible=ALL_BUT_TWO, options={"m": m})
+    return gram_rule("MultiKrum", coefficients, feasible=ALL_BUT_TWO, symmetric=True, options={"m": m})

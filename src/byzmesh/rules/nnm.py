@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
@@ -39,4 +41,4 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
         return most if rule.feasible is None else min(most, rule.feasible.resisted(messages))
 
     feasible = Feasible("f < d and that of the inner rule", largest_f, resisted)
-    return premixed("NNM", rule, mixing, feasible, weighted=False)
+    return replace(premixed("NNM", rule, mixing, feasible, weighted=False), symmetric=rule.symmetric)

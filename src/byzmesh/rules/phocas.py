@@ -57,4 +57,4 @@ def phocas() -> Rule:
         ]
         return from_host(np.array(out), inbox.pool.own)
 
-    return coordinate_rule("Phocas", models, feasible=BELOW_HALF_OF_ALL)
+    return coordinate_rule("Phocas", models, feasible=BELOW_HALF_OF_ALL, symmetric=True)

@@ -161,6 +161,7 @@ def smea() -> Rule:
         "SMEA",
         coefficients,
         feasible=SEARCHABLE,
+        symmetric=True,
         virtual_mixing="equal",
         contraction=Contraction(moved_at_most, "the smallest largest variance, equal weights"),
     )
