@@ -1,5 +1,23 @@
 """What happens to a vector between its sender and its receivers: rounding, leaving out, hiding. See base.py."""
 
-from byzmesh.channels.base import Channel, Stage, Undecodable, canonical_channel, channel_stages, frame_bytes, stages
+from byzmesh.channels.base import (
+    Channel,
+    Stage,
+    Undecodable,
+    canonical_channel,
+    channel_stages,
+    frame_bytes,
+    sent_bytes,
+    stages,
+)
 
-__all__ = ["Channel", "Stage", "Undecodable", "canonical_channel", "channel_stages", "frame_bytes", "stages"]
+__all__ = [
+    "Channel",
+    "Stage",
+    "Undecodable",
+    "canonical_channel",
+    "channel_stages",
+    "frame_bytes",
+    "sent_bytes",
+    "stages",
+]

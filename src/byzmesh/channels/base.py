@@ -35,6 +35,8 @@ from byzmesh.types import Array, Integers
 
 HEADER_BYTES = 40
 """Bytes before the payload of a message between peers."""
+PART_BYTES = 1 << 22
+"""A message of more bytes travels in parts of so many."""
 State = tuple[Array | None, ...]
 """For each stage the (N, D) vectors that receivers made of the last messages; None for stages without memory."""
 
@@ -50,6 +52,26 @@ def frame_bytes(payload: int) -> int:
     56
     """
     return HEADER_BYTES + payload + -payload % 8
+
+
+def parts_of(size: int, limit: int = PART_BYTES) -> int:
+    """How many frames a message of `size` bytes travels in.
+
+    >>> parts_of(PART_BYTES), parts_of(PART_BYTES + 8)
+    (1, 2)
+    """
+    return -(-size // limit)
+
+
+def sent_bytes(payload: int) -> int:
+    """Bytes of all frames of a message: the message and, if it is long, a header per part.
+
+    >>> sent_bytes(9), sent_bytes(2 * PART_BYTES)
+    (56, 8388768)
+    """
+    size = frame_bytes(payload)
+    count = parts_of(size)
+    return size + (HEADER_BYTES * count if count > 1 else 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,8 @@ class Budget:
         self._accounts = {neighbour: [BURST, now, -1] for neighbour in neighbours}
         """What is left, when it was counted, and up to which round."""
 
-    def spend(self, neighbour: int, round: int, now: float) -> bool:
-        """Count one message; False if the neighbour had no budget left."""
+    def spend(self, neighbour: int, round: int, now: float, cost: float = 1.0) -> bool:
+        """Count one message, or a part of one at its part of the cost; False if the neighbour had no budget left."""
         account = self._accounts[neighbour]
         left = account[0] + PER_SECOND * (now - account[1])
         account[1] = now
@@ -40,8 +40,8 @@ class Budget:
             account[2] = round
         if left > BURST:
             left = BURST
-        account[0] = left - 1.0 if left > 1.0 else 0.0
-        return left >= 1.0
+        account[0] = left - cost if left > cost else 0.0
+        return left >= cost
 
     def keep(self, neighbours: Iterable[int], now: float) -> None:
         """Forget all others; who is new gets a full budget."""

@@ -42,6 +42,8 @@ def numbers(node: Node) -> Iterator[Number]:
     yield Number(
         "messages_refused", "malformed messages", {j: c.total() for j, c in peer.tally.refused.items()}, total=True
     )
+    lost = {j: peer.parts.incomplete[j] for j in peer.neighbours}
+    yield Number("messages_incomplete", "long messages given up for a lost part", lost, total=True)
     ignored = dict(zip(peer.neighbours, peer.tally.ignored.tolist()))
     yield Number("rounds_ignored", "rounds in which the rule gave a message no weight", ignored)
     yield Number("cut_off", "whether a neighbour is cut off", {j: j in peer.cut_off for j in peer.neighbours})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from byzmesh.peers.budget import Budget, CutOffs
+from byzmesh.peers.parts import Parts
 from byzmesh.peers.renewal import Renewal
 from byzmesh.peers.rounds import Rounds
 from byzmesh.peers.tally import Tally
@@ -26,7 +27,7 @@ class Links:
     """A peer's side of its links; `Peer` adds rounds and the rule.
 
     rounds  where messages are placed
-    form    what a message is
+    parts   what a message is, and in how many frames it comes
     total   rounds of the run, 0 if unknown: messages beyond the last are refused
     """
 
@@ -36,7 +37,7 @@ class Links:
         self,
         me: int,
         rounds: Rounds,
-        form: Format,
+        parts: Parts,
         start: State,
         *,
         total: int,
@@ -44,7 +45,9 @@ class Links:
         world: World,
         membership: Membership | None,
     ) -> None:
-        self.me, self.rounds, self.form, self.total = me, rounds, form, total
+        self.me, self.rounds, self.parts, self.total = me, rounds, parts, total
+        self.form: Format = parts.form
+        self._cost = 1.0 / parts.count
         self.log, self.world, self.membership = log, world, membership
         self.neighbours = list(rounds.neighbours)
         self.round = 0
@@ -63,7 +66,7 @@ class Links:
         """The channel's state after this peer's last message."""
         self.heard = dict.fromkeys(self.neighbours, (-1, start))
         """Round and channel's state of each neighbour's last message, if the channel remembers any."""
-        self._remembers = bool(form.channel.remembers)
+        self._remembers = bool(self.form.channel.remembers)
         self._start = start
         self._largest = LARGEST
         self._sent: list[tuple[bytearray, frozenset[int] | None]] = []
@@ -97,19 +100,26 @@ class Links:
                 self._resent[neighbour] += 1
                 for message, readers in self._sent:
                     if readers is None or neighbour in readers:
-                        self.transport.send(self.form.readdress(message, neighbour))
+                        self._send(message, neighbour)
         return bool(messages)
+
+    def _send(self, message: bytearray, destination: int | None = None) -> None:
+        for frame in self.parts.frames(message, destination):
+            self.transport.send(frame)
 
     def _take(self, neighbour: int, data: Any, now: float) -> None:
         self.renewal.heard(neighbour, self.listened)
         if neighbour in self.cut_off or neighbour in self.blocked:
             return
-        if not self.budget.spend(neighbour, self.rounds.trusted, now):
+        if not self.budget.spend(neighbour, self.rounds.trusted, now, self._cost):
             self._cut(neighbour, "floods")
             return
         try:
             if self.membership is not None and carries_file(data):
                 self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
+                return
+            data = self.parts.add(neighbour, data)
+            if data is None:
                 return
             last, state = self.heard.get(neighbour, (-1, self._start)) if self._remembers else (-1, self._start)
             message = self.form.decode(data, neighbour, self._largest, state)

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.channels.base import PART_BYTES
 from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.channel_key import new_secret
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.links import LARGEST, Links
+from byzmesh.peers.parts import Parts
 from byzmesh.peers.rounds import APART, Patience, Rounds
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import OPEN_LINKS, QUEUE, Remote, World
@@ -58,6 +60,7 @@ class Peer(Links):
                 for all peers, as is the first vector if the channel has top-k or rand-k
     meet        round -> `Encounter`, on a network that changes; neighbours are then all that it may ever hear or tell
     open_links  with `meet`: neighbours listened to at a time, besides those of the rounds to come
+    part_bytes  a message of more bytes travels in parts of so many; the same for all peers
     world       where messages and the time come from: this machine, or a virtual world in tests
     membership  signed network files that change neighbours, keys and f between two rounds
 
@@ -85,6 +88,7 @@ class Peer(Links):
         rounds: int = 0,
         meet: Callable[[int], Encounter] | None = None,
         open_links: int = OPEN_LINKS,
+        part_bytes: int = PART_BYTES,
         log: Callable[..., None] = no_log,
         world: World = MACHINE,
         membership: Membership | None = None,
@@ -108,7 +112,8 @@ class Peer(Links):
         due = None if meet is None else lambda round: meet(round).senders
         placed = Rounds(sorted(remotes), f, patience or Patience(), due)
         start = form.channel.start(mine[None].copy())
-        super().__init__(me, placed, form, start, total=rounds, log=log, world=world, membership=membership)
+        parts = Parts(form, part_bytes)
+        super().__init__(me, placed, parts, start, total=rounds, log=log, world=world, membership=membership)
         self.weight = _weights(weights, self.neighbours)
         self._bound, self._receiver = np.array([f]), np.array([me])
         self.state: State = None
@@ -120,8 +125,8 @@ class Peer(Links):
         self.sent_bytes = 0
         """Bytes of all messages, to everybody who hears them."""
         self._wanted: dict[int, int] = {}
-        largest = form.largest if membership is None else membership.largest(form.largest)
-        self.transport = world.open(me, address, keys, remotes, largest, log)
+        largest = parts.frame if membership is None else membership.largest(parts.frame)
+        self.transport = world.open(me, address, keys, remotes, largest, log, parts.count)
         self._reach_out(0)
 
     def __enter__(self) -> Peer:
@@ -210,7 +215,7 @@ class Peer(Links):
         """Send its own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
         self._vector = own
         # what came during the local work: whoever fell behind moves up before it sends
-        for _ in range(QUEUE):
+        for _ in range(QUEUE * self.parts.count):
             if not self.pump(0.0):
                 break
         self._enter(self.rounds.ahead_of(self.round) or self.round)
@@ -256,12 +261,12 @@ class Peer(Links):
         # so may one of a changing network, by more rounds
         self._sent = [*self._sent[(-1 if readers is None else -APART) :], (message, readers)]
         self._resent.clear()
-        self.sent_bytes += len(message) * (len(self.neighbours) if readers is None else len(readers))
+        self.sent_bytes += self.parts.total * (len(self.neighbours) if readers is None else len(readers))
         if readers is None:
-            self.transport.send(message)
+            self._send(message)
         else:
             for reader in sorted(readers):
-                self.transport.send(self.form.readdress(message, reader))
+                self._send(message, reader)
 
     def skip(self) -> None:
         """Sleep through a round."""
@@ -291,6 +296,7 @@ class Peer(Links):
         self.remotes, self.neighbours = dict(neighbours), sorted(neighbours)
         self.f, self._bound, self.weight = f, np.array([f]), _weights(weights, self.neighbours)
         self.tally.keep(self.neighbours, gone)
+        self.parts.forget(gone)
         self.budget.keep(self.neighbours, self.world.now())
         self.cut_off.forget(gone)
         for whom in (self.listening, self.lost, self.blocked):

@@ -63,6 +63,7 @@ class Sockets:
         neighbours: Mapping[int, Remote],
         size: int,
         log: Callable[..., None] = lambda event, **facts: None,
+        parts: int = 1,
     ) -> None:
         self.zmq: Any = zeromq()
         self.me = me
@@ -72,6 +73,7 @@ class Sockets:
         self.hoarding: set[int] = set()
         """Neighbours that sent bytes that never became messages."""
         self._size, self._keys, self._log, self._address = size, keys, log, address
+        self._queue = QUEUE * parts
         self._context = self.zmq.Context()
         self._poller = self.zmq.Poller()
         self._noblock = int(self.zmq.NOBLOCK)
@@ -84,7 +86,7 @@ class Sockets:
             self._audit = Audit(
                 self._port,
                 {i: split_address(remote.address) for i, remote in neighbours.items()},
-                2 * QUEUE * (size + _PER_FRAME),
+                2 * self._queue * (size + _PER_FRAME),
                 most_inbound=max(min(file_limit() // 4, MOST_INBOUND), 2 * len(neighbours) + 16),
             )
             self._doorkeeper.audit = lambda: self._note(self._audit.check(self.received))
@@ -156,8 +158,8 @@ class Sockets:
         socket = self._context.socket(kind)
         socket.setsockopt(zmq.IPV6, int(address.startswith("[")))
         for option, value in (
-            (zmq.SNDHWM, QUEUE),
-            (zmq.RCVHWM, QUEUE),
+            (zmq.SNDHWM, self._queue),
+            (zmq.RCVHWM, self._queue),
             (zmq.SNDBUF, max(_KERNEL_BUFFER, 2 * self._size)),
             (zmq.RCVBUF, max(_KERNEL_BUFFER, 2 * self._size)),
             (zmq.MAXMSGSIZE, largest),

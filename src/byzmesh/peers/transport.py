@@ -87,5 +87,6 @@ class World(Protocol):
         neighbours: Mapping[int, Remote],
         size: int,
         log: Callable[..., None],
+        parts: int = 1,
     ) -> Transport:
-        """A transport that listens at `address`, for messages of `size` bytes."""
+        """A transport that listens at `address`, for frames of up to `size` bytes, of which a message has `parts`."""

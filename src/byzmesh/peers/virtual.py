@@ -147,9 +147,10 @@ class VirtualWorld:
         neighbours: Mapping[int, Remote],
         size: int,
         log: Callable[..., None],
+        parts: int = 1,
     ) -> VirtualTransport:
         """The transport of peer `me`; addresses do not matter here, and keys are compared as they are."""
-        return VirtualTransport(self, me, keys, neighbours, size, self._running)
+        return VirtualTransport(self, me, keys, neighbours, size, self._running, parts)
 
     def at(self, time: float, action: Callable[[], None]) -> None:
         """Do something at that time."""
@@ -189,8 +190,10 @@ class VirtualTransport:
         neighbours: Mapping[int, Remote],
         size: int,
         process: Process | None,
+        parts: int = 1,
     ) -> None:
         self.world, self.me, self.keys, self.neighbours, self.size = world, me, keys, dict(neighbours), size
+        self._queue = QUEUE * parts
         self.hoarding: set[int] = set()
         self.strangers = 0
         self.guarding = True
@@ -292,7 +295,7 @@ class VirtualTransport:
         if len(data) > self.size:
             self.disconnect(sender)
             return
-        if Counter(origin for origin, _ in self._messages)[sender] < QUEUE:
+        if Counter(origin for origin, _ in self._messages)[sender] < self._queue:
             self._messages.append((sender, data))
             self._wake()
 

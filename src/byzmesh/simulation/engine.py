@@ -24,7 +24,7 @@ from byzmesh.attacks.base import Attack, Forged, State, Weigh, forged_by, no_wro
 from byzmesh.attacks.scene import make_view
 from byzmesh.attacks.state import renewed
 from byzmesh.channels import Stage as ChannelStage
-from byzmesh.channels import frame_bytes
+from byzmesh.channels import sent_bytes
 from byzmesh.checks import whole
 from byzmesh.compiled import computing_time, keep_memory, limit_threads
 from byzmesh.errors import ConfigError, NoLiars, UnknownName, nearest
@@ -301,7 +301,7 @@ class Simulation:
         models = to_host(self.models[:0])
         payload = models.itemsize * models.shape[1] if self.courier is None else self.courier.channel.payload
         heard = np.bincount(links.sender, minlength=self.network.n)
-        self.sent_bytes += heard[self.exchange.receiver] * frame_bytes(payload)
+        self.sent_bytes += heard[self.exchange.receiver] * sent_bytes(payload)
 
     def start_counts(self, **counted: Any) -> EdgeCounts | PairCounts | None:
         """Sums over the edges, from zero or from those of a checkpoint; None: too many pairs to count."""

@@ -89,11 +89,11 @@ def test_liars_wait_for_half_the_time_that_is_waited_for_them(tmp_path: Path, gr
     coalition = Coalition(file, {3: load_keys(tmp_path / "peer3.key")}, attacks.build("sign-flipping"), 5, world=world)
     try:
         for peer in range(3):
-            coalition._hear(peer, form.encode(np.ones(5), peer, 0))
+            coalition._hear(3, peer, form.encode(np.ones(5), peer, 0))
         coalition.lie()
         assert coalition.forged == 0
         for peer in range(2):
-            coalition._hear(peer, form.encode(np.ones(5), peer, 1))
+            coalition._hear(3, peer, form.encode(np.ones(5), peer, 1))
         world.time += 0.99 * seconds
         coalition.lie()
         assert coalition.forged == 0

@@ -21,6 +21,7 @@ from byzmesh.peers.epochs import Epochs
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.logs import Log
 from byzmesh.peers.network_file import NetworkFile, signed_network
+from byzmesh.peers.parts import Parts
 from byzmesh.peers.peer import no_log
 from byzmesh.peers.signing import LARGEST_FILE
 from byzmesh.peers.sockets import MACHINE
@@ -84,11 +85,13 @@ class Coalition:
         self.transports: dict[int, Any] = {}
         self._meet(file)
         self._rehearse(dimension)
-        largest = max(self.form.largest, LARGEST_FILE + HEADER.size) if file.operator else self.form.largest
+        self.parts = {liar: Parts(self.form) for liar in self.keys}
+        frame, count = Parts(self.form).frame, Parts(self.form).count
+        largest = max(frame, LARGEST_FILE + HEADER.size) if file.operator else frame
         try:
             for liar in self.liars:
                 self.transports[liar] = world.open(
-                    liar, file.entry(liar).address, self.keys[liar], self._victims(liar), largest, log
+                    liar, file.entry(liar).address, self.keys[liar], self._victims(liar), largest, log, count
                 )
         except BaseException:
             self.close()
@@ -165,18 +168,25 @@ class Coalition:
         """Hear what a liar received, and send its last lies again to victims that joined."""
         messages, joined = received
         for neighbour, data in messages:
-            self._hear(neighbour, data)
+            self._hear(liar, neighbour, data)
         for victim in joined:
             if (liar, victim) in self.sent:
-                self.transports[liar].send(self.sent[liar, victim])
+                self._tell(liar, self.sent[liar, victim])
 
-    def _hear(self, neighbour: int, data: Any) -> None:
+    def _tell(self, liar: int, data: bytearray) -> None:
+        for frame in self.parts[liar].frames(data):
+            self.transports[liar].send(frame)
+
+    def _hear(self, liar: int, neighbour: int, data: Any) -> None:
         try:
             if carries_file(data) and self.file.operator:
                 text = decode_file(data, self.form.run, neighbour)
                 self.epochs.add(signed_network(text, self.file.operator, self.file.folder))
                 return
-            message = self.form.decode(data, neighbour, state=self.states.get(neighbour))
+            whole = self.parts[liar].add(neighbour, data)
+            if whole is None:
+                return
+            message = self.form.decode(whole, neighbour, state=self.states.get(neighbour))
         except PeerError:
             return
         self.states[neighbour] = message.state
@@ -214,7 +224,7 @@ class Coalition:
             liar, victim = ids[liar_node], ids[node]
             data = self.told.encode(forged[liar_node, node], liar, round, victim, self.epochs.tag)
             self.sent[liar, victim] = data
-            self.transports[liar].send(data)
+            self._tell(liar, data)
         self.forged = round
         for old in [number for number in self.waiting if number <= round]:
             del self.waiting[old], self.since[old]
