@@ -15,16 +15,22 @@ import hashlib
 import itertools
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-import numba
-from numba.core.caching import IndexDataCacheFile, NullCache
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu import CPUContext
+# Where Coverage.py is installed, Numba imports it to tell it of kernels: a twentieth of a second, if nobody traces.
+_untraced = sys.modules.setdefault("coverage", None) is None  # type: ignore[arg-type]
+import numba  # noqa: E402
+from numba.core.caching import IndexDataCacheFile, NullCache  # noqa: E402
+from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
+from numba.core.cpu import CPUContext  # noqa: E402
+
+if _untraced:
+    del sys.modules["coverage"]
 
 try:
     import fcntl

@@ -13,8 +13,9 @@ the non-zero pixels (19% of MNIST's):
 
 The rows are taken one after the other, each through all of forward product, slopes, backward product and half step: its
 model, its gradient and its samples, scattered over the data set, then come into the cache once. The forward product
-prefetches a few samples ahead, the backward product those of the next row. The forward product takes two samples at a
-time: every addition to a sum waits for the one before, and four sums keep the processor busy.
+prefetches a few samples ahead, the backward product those of the next row. Every addition to a sum waits for the one
+before: each half of a sample has its own. (Two samples at a time, four sums, cost more at the ends of the loops, whose
+lengths no processor foresees, than they save.)
 """
 
 from __future__ import annotations
@@ -103,46 +104,23 @@ def _lane_kernel(first: int, second: int) -> Any:
                 w = features * classes
                 base_a = axpy(offset, plus(a, c), load(model, w, first))
                 base_b = axpy(offset, plus(b, d), load(model, w + head, second))
-                for s in range(0, batch, 2):
-                    # the last sample of an odd number has no partner and is taken twice
-                    here, there = r * batch + s, r * batch + min(s + 1, batch - 1)
+                for s in range(batch):
+                    here = r * batch + s
                     _prefetch_sample(start, column, value, flat, here + _AHEAD)
-                    _prefetch_sample(start, column, value, flat, there + _AHEAD)
-                    low, high = _U(start[flat[here]]), _U(start[flat[there]])
-                    count, other = _U(start[flat[here] + 1]) - low, _U(start[flat[there] + 1]) - high
-                    half, rest = count >> _U(1), other >> _U(1)
-                    both = min(half, rest)
+                    low = _U(start[flat[here]])
+                    count = _U(start[flat[here] + 1]) - low
+                    half = count >> _U(1)
                     a, b, c, d = base_a, base_b, zero_a, zero_b
-                    e, f, g, h = base_a, base_b, zero_a, zero_b
-                    for i in range(both):
-                        v, w = table[value[low + i]], _U(column[low + i]) * classes
-                        a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
-                        v, w = table[value[low + half + i]], _U(column[low + half + i]) * classes
-                        c, d = axpy(v, load(model, w, first), c), axpy(v, load(model, w + head, second), d)
-                        v, w = table[value[high + i]], _U(column[high + i]) * classes
-                        e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
-                        v, w = table[value[high + rest + i]], _U(column[high + rest + i]) * classes
-                        g, h = axpy(v, load(model, w, first), g), axpy(v, load(model, w + head, second), h)
-                    for i in range(low + both, low + half):
+                    for i in range(low, low + half):
                         v, w = table[value[i]], _U(column[i]) * classes
                         a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
                         v, w = table[value[half + i]], _U(column[half + i]) * classes
                         c, d = axpy(v, load(model, w, first), c), axpy(v, load(model, w + head, second), d)
-                    for i in range(high + both, high + rest):
-                        v, w = table[value[i]], _U(column[i]) * classes
-                        e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
-                        v, w = table[value[rest + i]], _U(column[rest + i]) * classes
-                        g, h = axpy(v, load(model, w, first), g), axpy(v, load(model, w + head, second), h)
                     if count & _U(1):
                         v, w = table[value[low + count - _U(1)]], _U(column[low + count - _U(1)]) * classes
                         a, b = axpy(v, load(model, w, first), a), axpy(v, load(model, w + head, second), b)
-                    if other & _U(1):
-                        v, w = table[value[high + other - _U(1)]], _U(column[high + other - _U(1)]) * classes
-                        e, f = axpy(v, load(model, w, first), e), axpy(v, load(model, w + head, second), f)
                     store(scores, _U(here) * classes, plus(a, c))
                     store(scores, _U(here) * classes + head, plus(b, d))
-                    store(scores, _U(there) * classes, plus(e, g))
-                    store(scores, _U(there) * classes + head, plus(f, h))
             if targets.shape[0] > 0:
                 softmax_delta(scores[r : r + 1], targets[r : r + 1])
             if out.shape[0] > 0:
