@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from byzmesh.rules.base import Block, Inbox, Rule, normalised, rules
 from byzmesh.rules.cutting import cut_farthest
 from byzmesh.rules.gram.rule import gram_rule
-from tests.rules.contract import CHECKS, applies
+from tests.rules.contract import CHECKS, SILENCE, Heard, applies, everybody
 
 SMALL = 5
 """Every rule is feasible with this many neighbours (Bulyan and bucketing with f = 0)."""
@@ -45,6 +45,16 @@ def label(rule: Rule) -> str:
 def test_contract(rule: Rule, check: Any, seed: int, neighbours: int, share: float) -> None:
     largest = min(rule.largest_f(neighbours), (neighbours - 1) // 2)
     check(rule, seed, neighbours, round(share * max(0, largest)))
+
+
+@pytest.mark.parametrize("heard", SILENCE, ids=lambda heard: heard.__name__)
+@pytest.mark.parametrize("rule", BUILT, ids=label)
+def test_contract_under_silence(rule: Rule, heard: Heard) -> None:
+    """Whatever a process leaves of an inbox, every promise holds for what arrived."""
+    for number, check in enumerate(CHECKS):
+        if applies(check, rule):
+            neighbours = SMALL + number % 4
+            check(rule, number, neighbours, max(0, min(rule.largest_f(neighbours), 2)), heard)
 
 
 def nearest_cut(block: Block) -> np.ndarray:
@@ -153,11 +163,11 @@ CATCHES = {
 }
 
 
-def notices(check: Any, rule: Rule) -> bool:
+def notices(check: Any, rule: Rule, heard: Heard = everybody) -> bool:
     """Whether the check fails on the rule for one of a few inboxes."""
     for seed in range(12):
         try:
-            check(rule, seed, 8, 2)
+            check(rule, seed, 8, 2, heard)
         except (AssertionError, ValueError, RuntimeWarning):
             return True
     return False
@@ -172,3 +182,34 @@ def test_every_check_can_fail(check: Any) -> None:
 @pytest.mark.parametrize("mutant", [nearest_cut, own_cut, nothing_cut, weights_forgotten], ids=lambda m: m.__name__)
 def test_the_contract_catches_mutants_of_ios(mutant: Any) -> None:
     assert any(notices(check, ios_with(mutant)) for check in CHECKS)
+
+
+def believes_few(block: Block) -> np.ndarray:
+    """Whoever arrives is believed if no more than f arrive."""
+    few = block.present[:, 1:].sum(axis=1, keepdims=True) <= block.f[:, None]
+    trusted = np.where(trusted_by_ios(block), block.weight, 0.0)
+    return normalised(np.where(few, np.where(block.present, 1.0, 0.0), trusted))
+
+
+def forgets_itself(block: Block) -> np.ndarray:
+    """The weight of silent neighbours is lost."""
+    quiet = block.present[:, 1:].sum(axis=1, keepdims=True) < 2
+    return np.where(quiet, 0.9, 1.0) * normalised(np.where(trusted_by_ios(block), block.weight, 0.0))
+
+
+QUIET_MUTANTS = {
+    "nobody": ("identical", forgets_itself),
+    "one_of_them": ("bounded", believes_few),
+    "only_liars": ("bounded", believes_few),
+}
+
+
+@pytest.mark.parametrize("heard", SILENCE, ids=lambda heard: heard.__name__)
+def test_silence_shows_what_full_inboxes_hide(heard: Heard) -> None:
+    """Mutants that go wrong only where few messages arrive."""
+    name, change = QUIET_MUTANTS[heard.__name__]
+    check = next(check for check in CHECKS if check.__name__ == name)
+    mutant = gram_rule("IOS", change, uses_weights=True, keeps_own=True)
+    assert not notices(check, mutant)
+    assert notices(check, mutant, heard)
+    assert not notices(check, rules.build("IOS"), heard)
