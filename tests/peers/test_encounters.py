@@ -130,6 +130,14 @@ def test_peers_of_a_directed_network_train_as_the_simulator_does(keys: Path, tmp
     np.testing.assert_allclose(models, build(run).run().models, rtol=1e-9, atol=1e-10)
 
 
+def test_a_peer_that_hears_nobody_in_its_last_round_still_serves_its_readers(keys: Path, tmp_path: Path) -> None:
+    """It leaves after `linger`, not at once: some of its readers may not have connected yet."""
+    ring = [[peer, (peer + 1) % PEERS] for peer in range(PEERS)]
+    run = config({"name": "schedule", "edges": [ring, []], "directed": True}, rounds=2)
+    models = train(planned(run, keys, tmp_path, linger=30.0, open_links=1), keys, tmp_path / "out")
+    np.testing.assert_allclose(models, build(run).run().models, rtol=1e-9, atol=1e-10)
+
+
 def test_a_restarted_peer_knows_whom_to_expect(keys: Path, tmp_path: Path) -> None:
     run = config(PROCESSES["random-pull and sleep"])
     train(planned({**run, "rounds": 5}, keys, tmp_path), keys, tmp_path / "out")

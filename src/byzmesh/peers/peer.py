@@ -141,14 +141,25 @@ class Peer(Links):
             self.close()
 
     def leave(self, seconds: float = 10.0, stop: Callable[[], bool] = lambda: False) -> None:
-        """Wait up to `seconds` for slower neighbours that may still need the last message, then close."""
+        """Wait up to `seconds` for slower neighbours that may still need the last messages, then close."""
         limit = self.world.now() + seconds
-        last, seen = self.round - 1, self.rounds.seen
-        while self.world.now() < limit and not stop():
-            if all(seen[neighbour] >= last and neighbour in self.listening for neighbour in self.rounds.expected):
-                break
+        while self.world.now() < limit and not stop() and not self._served():
             self.pump(0.05)
         self.close(max(0.0, limit - self.world.now()))
+
+    def _served(self) -> bool:
+        """Whether all who need the last messages have them, as far as can be known."""
+        last, seen = self.round - 1, self.rounds.seen
+        if self.meet is None:
+            return all(seen[neighbour] >= last and neighbour in self.listening for neighbour in self.rounds.expected)
+        # whom it hears in the last round says nothing of its readers, who connect when they need a message: whoever
+        # has sent one of a later round has ended this one
+        return all(seen[reader] > last for reader in self._readers)
+
+    @property
+    def _readers(self) -> frozenset[int]:
+        """Who reads one of the messages that are kept, on a network that changes."""
+        return frozenset().union(*(readers for _, readers in self._sent if readers is not None))
 
     def close(self, linger: float = 0.0) -> None:
         """Close the sockets; the last messages may still be delivered for `linger` seconds."""
