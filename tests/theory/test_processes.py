@@ -10,7 +10,13 @@ import pytest
 
 import byzmesh as bm
 from byzmesh.networks import Links, Network
-from byzmesh.theory.processes import _link_loss_square, expected_contraction, honest_mixing, joint_connectivity
+from byzmesh.theory.processes import (
+    _link_loss_square,
+    expected_contraction,
+    honest_mixing,
+    joint_connectivity,
+    statements,
+)
 from tests.cli.commands import run
 
 SMALL = Network.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], byzantine=[1])
@@ -68,6 +74,20 @@ def test_joint_connectivity_of_a_schedule_is_known() -> None:
     assert joint_connectivity(net.with_byzantine([1]), bm.process(halves), 3).connected == 0, "only through a liar"
     one_way = {**halves, "directed": True}
     assert joint_connectivity(net, bm.process(one_way), 3).connected == 0, "nobody hears 3"
+
+
+def test_windows_of_a_process_that_remembers_are_drawn_independently() -> None:
+    """Workers that stay on or off for ages: one chain says the same of all windows, the interval needs others."""
+    chosen = bm.process("churn", up=1e9, down=1e9)
+    joint = joint_connectivity(bm.network("complete", n=3), chosen, window=2, windows=200)
+    assert joint.low <= 1 / 8 <= joint.high and 0 < joint.connected < 200
+
+
+def test_lambda_proves_nothing_where_messages_are_late() -> None:
+    net = bm.network("complete", n=6, byzantine=1)
+    for process, proves in (("link-loss", True), (["link-loss", "late"], False), ("late", False)):
+        told = statements(net, bm.process(process), rounds=10)[1]
+        assert ("shrinks the expected" in told) == proves, told
 
 
 def test_certify_tells_about_the_process() -> None:

@@ -153,6 +153,9 @@ def joint_connectivity(
 ) -> JointConnectivity:
     """How often the union of the honest links of `window` rounds leads from everybody to everybody (Clopper-Pearson).
 
+    The windows follow each other. Where rounds depend on earlier ones, as in `churn`, each is drawn with another seed:
+    the interval is one of independent draws.
+
     >>> import byzmesh as bm
     >>> net = bm.network("complete", n=8)
     >>> [joint_connectivity(net, bm.process("matching"), window).connected for window in (1, 20)]
@@ -161,10 +164,13 @@ def joint_connectivity(
     from scipy.stats import beta
 
     whole("window", window, 1)
+    apart = any(one.remembers for one in chosen)
     meetings = Meetings(chosen, network.links, network.lies, seed)
     connected = 0
-    for start in range(0, windows * window, window):
-        rounds = [meetings.at(number).links for number in range(start, start + window)]
+    for place in range(windows):
+        if apart:
+            meetings = Meetings(chosen, network.links, network.lies, seed + place)
+        rounds = [meetings.at(number).links for number in range(place * window, (place + 1) * window)]
         receiver, sender = (np.concatenate([getattr(links, end) for links in rounds]) for end in ("receiver", "sender"))
         inner, _ = Links.of_pairs(receiver, sender, network.n).among(network.honest)
         connected += bool(inner.reach().all() and inner.reversed().reach().all())
@@ -201,12 +207,13 @@ def statements(
         told.append(f"inboxes: {str(error).removeprefix('f quantile: ')}.")
     contraction = expected_contraction(network, chosen, seed=seed)
     word = "shrinks the expected squared disagreement in every round"
-    if any(one.remembers for one in chosen):
+    if any(one.oldest for one in chosen):
+        word = "counts every message as of this round and proves nothing where some are late"
+    elif any(one.remembers for one in chosen):
         word = "is a mean over rounds that depend on each other, no bound for a single one"
     elif contraction.high >= 1.0:
         word = "proves nothing"
-    late = ", as if no message were late" if any(one.oldest for one in chosen) else ""
-    told.append(f"contraction: lambda of E[W^T W] is {contraction}{late}, which {word}.")
+    told.append(f"contraction: lambda of E[W^T W] is {contraction}, which {word}.")
     joint = joint_connectivity(network, chosen, window, seed=seed)
     told.append(
         f"connectivity: in {joint.connected} of {joint.windows} windows of {window} rounds the honest workers reach "
