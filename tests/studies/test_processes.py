@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byzmesh.config.grid import read_grid
-from byzmesh.studies.processes import draw_loss, draw_monna, draw_pull, interval, kilobytes, table
+from byzmesh.studies.processes import draw_loss, draw_monna, draw_pull, interval, kilobytes, report, table
 
 PLANS = Path(__file__).parents[2] / "reports" / "processes"
 
@@ -37,6 +37,14 @@ def test_every_study_has_a_figure(tmp_path: Path) -> None:
     draw_loss(rows(case=["none", "loss 10", "sleep 50"]), tmp_path / "loss.png")
     draw_monna(rows(case=["random", "first"], split=["dirichlet 0.5", "dirichlet 5"]), tmp_path / "monna.png")
     assert all((tmp_path / f"{name}.png").stat().st_size > 1000 for name in ("pull", "loss", "monna"))
+
+
+def test_a_study_without_its_store_keeps_its_rows(tmp_path: Path) -> None:
+    for name in ("pull.yaml", "loss.yaml", "monna.yaml", "runs.csv", "tables.md"):
+        (tmp_path / name).write_bytes((PLANS / name).read_bytes())
+    report(tmp_path, tmp_path / "nowhere")
+    for name in ("runs.csv", "tables.md"):
+        assert (tmp_path / name).read_bytes() == (PLANS / name).read_bytes()
 
 
 def test_bytes_follow_from_the_process() -> None:

@@ -2,10 +2,13 @@
 
 byzmesh sweep reports/processes/pull.yaml --store pull.db       # likewise loss.yaml and monna.yaml
 python -m byzmesh.studies.processes reports/processes .         # reads the grids and DB files, writes beside the grids
+
+A study whose DB file is not there keeps its rows of `runs.csv`.
 """
 
 from __future__ import annotations
 
+import csv
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -56,6 +59,14 @@ def rows_of(grid: Path, store: Path) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def rows_kept(folder: Path, study: str) -> list[dict[str, Any]]:
+    """The rows of a study in `runs.csv`, as they were written."""
+    numbers = {"seed": int, "accuracy": float, "consensus_error": float, "kilobytes": float}
+    with (folder / "runs.csv").open(encoding="utf-8", newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["study"] == study]
+    return [{key: numbers.get(key, str)(value) for key, value in line.items()} for line in lines]
 
 
 def kilobytes(config: Mapping[str, Any], rounds: int = 100) -> float:
@@ -154,7 +165,10 @@ def draw_monna(rows: Sequence[Row], path: Path) -> None:
 
 def report(folder: Path, stores: Path) -> None:
     """Write runs.csv, tables.md and a figure per study."""
-    rows = [row for name in STUDIES for row in rows_of(folder / f"{name}.yaml", stores / f"{name}.db")]
+    rows = []
+    for name in STUDIES:
+        store = stores / f"{name}.db"
+        rows += rows_of(folder / f"{name}.yaml", store) if store.exists() else rows_kept(folder, name)
     write_csv(folder / "runs.csv", COLUMNS, [[row[column] for column in COLUMNS] for row in rows])
     pull, loss, monna = (chosen(rows, study=name) for name in STUDIES)
     parts = ["Mean accuracy in percent over the seeds, with 95% intervals.", "", "## Random pulls"]
