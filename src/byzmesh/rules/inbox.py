@@ -33,6 +33,7 @@ def make_inbox(
     receiver: Integers,
     b: Floats | None = None,
     messages: Any = None,
+    message_peak: Floats | None = None,
     combination: tuple[Integers, Floats] | None = None,
     index: Integers | None = None,
     expected: Booleans | None = None,
@@ -53,7 +54,7 @@ def make_inbox(
     present      (R, K) the slots whose message arrived; None: all that are expected
     previous     (R, D) models before the gradient step
     loss         see `Inbox`
-    peak         (R,) the `peaks` of the half steps, if they are known
+    peak         (R,) the `peaks` of the half steps, if they are known; message_peak (Q,) those of the messages
 
     >>> from byzmesh.rules.nocomm import nocomm
     >>> ids = {"f": np.array([1]), "receiver": np.array([0]), "weight": np.full((1, 4), 0.25)}
@@ -63,7 +64,7 @@ def make_inbox(
     (array([[ True,  True, False, False]]), array([[0.75, 0.25, 0.  , 0.  ]]))
     """
     sent = sent_by(rule, half, previous)
-    pool = Pool(sent, messages, combination, own_peak=peak if sent is half else None)
+    pool = Pool(sent, messages, combination, own_peak=peak if sent is half else None, message_peak=message_peak)
     if index is None:
         index = own_slots(*weight.shape)
     if expected is None:

@@ -13,13 +13,16 @@ from byzmesh.rules.arrivals import Arrivals
 from byzmesh.rules.base import Ranking, Rule, State
 from byzmesh.rules.gram.prepared import prepare_gram
 from byzmesh.rules.ranks.prepared import prepare_ranks
-from byzmesh.types import Array, Booleans, Floats
+from byzmesh.types import Array, Booleans, Floats, Integers
 
 
 class Prepared(Protocol):
     """A rule for rounds that are filled alike."""
 
     present: Booleans
+
+    def refill(self, index: Integers) -> Prepared:
+        """The same for rounds in which other rows (R, K) of as many messages arrive in the same slots."""
 
     def apply(
         self,
@@ -29,10 +32,12 @@ class Prepared(Protocol):
         state: State,
         messages: Array | None = None,
         out: Array | None = None,
+        message_peak: Floats | None = None,
     ) -> tuple[Array, Floats | None, State] | None:
         """What `Rule.apply` would return: models, coefficients, next state; None: ask `Rule.apply`.
 
-        out  (R, D) memory for the models that nobody reads any more; it is not written if the answer is None
+        out           (R, D) memory for the models that nobody reads any more; it is not written if the answer is None
+        message_peak  (Q,) the `peaks` of the messages if they are known
         """
 
 

@@ -218,7 +218,7 @@ class Simulation:
         self.prepared = None if self.live else self._prepare()
         self.counts: EdgeCounts | PairCounts | None = None
         if self.live:
-            self.live.past.sent = []
+            self.live.past.forget()
         self.series: dict[str, list[float]] = {}
         self.per_worker: dict[str, list[Any]] = {}
         self.last: tuple[Any, Any] = (None, None)
@@ -243,7 +243,7 @@ class Simulation:
         before = self.models
         self.models = self.local_round.outer(before, agreed, asleep)
         if self.live:
-            self.live.remember(self.local_round, self.local_round.shown(before))
+            self.live.remember(self.half, self.local_round.peak, self.local_round.shown(before))
         if len(asleep):
             if hasattr(state, "shape"):  # a row per receiver, perhaps the models themselves
                 state = from_host(to_host(state).copy(), state)
@@ -255,21 +255,29 @@ class Simulation:
 
     def _prepared_round(self, round: Round) -> _Found | None:
         """The outcome of a usual round; None: `_whole_round` decides."""
-        prepared, messages, self._delivery = self.prepared, None, None
+        prepared, messages, message_peak, self._delivery = self.prepared, None, None, None
         if prepared is None:
             self._delivery = self._deliver(round)
-            messages = self._delivery.messages
+            messages, message_peak = self._delivery.messages, self._delivery.peak
             if not self._may_prepare or (messages is not None and messages.dtype != self.half.dtype):
                 return None
-            arrivals = self.exchange.arrivals(self._delivery, self.half, self.bound, self.weight_bound)
-            prepared = prepare(self.rule, arrivals, self.models.shape[1], LOST)
-            if isinstance(self.exchange, LiveExchange) and messages is None and (self.attack.fixed or not self._lies):
-                self.exchange.prepared = prepared
+            prepared = self._prepared_for(self._delivery)
         if prepared is None:
             return None
         peak = peaks(self.half) if self.local_round.peak is None else self.local_round.peak
-        found = prepared.apply(self.half, peak, round, self.rule_state, messages, self._spare())
+        found = prepared.apply(self.half, peak, round, self.rule_state, messages, self._spare(), message_peak)
         return None if found is None else (found[0], found[1], prepared.present, found[2])
+
+    def _prepared_for(self, delivery: Delivery) -> Prepared | None:
+        """What can be prepared for a round in which this arrives: much of it, if the links and lies are known."""
+        old = 0 if delivery.messages is None else len(delivery.messages)
+        known = self.exchange.prepared if isinstance(self.exchange, LiveExchange) and self._same_lies else {}
+        if old in known:
+            prepared = known[old]
+            return prepared if prepared is None else prepared.refill(delivery.index)
+        arrivals = self.exchange.arrivals(delivery, self.half, self.bound, self.weight_bound)
+        known[old] = prepare(self.rule, arrivals, self.models.shape[1], LOST)
+        return known[old]
 
     def _whole_round(self, round: Round) -> _Found | None:
         """The outcome of any round; None if an honest model is beyond `LOST`."""
@@ -312,7 +320,8 @@ class Simulation:
     def _meet(self, live: Live, k: int) -> Integers:
         """Go to the links of a round; who sleeps in it. An attack's plan is made anew, what it remembers is kept."""
         exchange = self.exchange = live.meet(k)
-        self.bound, self.prepared = live.bound, exchange.prepared
+        live.begin(k, self.local_round, self.models)
+        self.bound, self.prepared = live.bound, exchange.prepared.get(0) if exchange.age is None else None
         if exchange.lies:
             scene = self.scene = exchange.scene
             if exchange.plan is None:
@@ -326,6 +335,8 @@ class Simulation:
     def _trials(self) -> Callable[[Round], Weigh] | None:
         if not self.attack.needs_response or self.channel:
             return None
+        if isinstance(self.exchange, LiveExchange) and self.exchange.age is not None:
+            return None  # trials know the models of this round only
         dtype = to_host(self.models[:0]).dtype
         return trials(self.rule, self.exchange, self.scene, self.bound, dtype, self.weight_bound)
 
@@ -350,7 +361,17 @@ class Simulation:
 
     def _deliver(self, round: Round) -> Delivery:
         """What arrives in a round, with its lies."""
-        return self._delivered(self._forge(round) if self._lies else None)
+        exchange = self.exchange
+        if not isinstance(exchange, LiveExchange) or not self._same_lies:
+            return self._delivered(self._forge(round) if self._lies else None)
+        if exchange.fresh is None:
+            exchange.fresh = Exchange.deliver(exchange, self._forge(round) if self._lies else None, self.half)
+        return exchange.with_late(exchange.fresh, self.half)
+
+    @property
+    def _same_lies(self) -> bool:
+        """Whether the same links bring the same lies, as combinations of honest models."""
+        return self.courier is None and (self.attack.fixed or not self._lies)
 
     def _delivered(self, forged: Forged | None) -> Delivery:
         if self.courier is None:
@@ -416,7 +437,7 @@ class Simulation:
         ahead.models, ahead.round, ahead.status = self.models, self.round, RUNNING
         ahead.rule_state, ahead.attack_state = self.rule_state, state
         if self.live and ahead.live:
-            ahead.live.past.sent = list(self.live.past.sent)
+            ahead.live.past.like(self.live.past, self.round)
         if self.courier and ahead.courier:
             ahead.courier.state = self.courier_before
         ahead.local_round.start(ahead.models)

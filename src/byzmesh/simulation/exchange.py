@@ -45,12 +45,14 @@ class Delivery:
     present      (R, K) whether a message arrived; the exchange's own `valid` if all did
     messages     (Q, D) messages as vectors, None if there are none
     combination  messages as combinations of what honest workers send, None if there are none; see `Pool`
+    peak         (Q,) the `peaks` of `messages` if they are known
     """
 
     index: Integers
     present: Booleans
     messages: Any = None
     combination: tuple[Integers, Floats] | None = None
+    peak: Floats | None = None
 
 
 class Exchange:
@@ -132,6 +134,7 @@ class Exchange:
             b=b,
             receiver=self.receiver,
             messages=delivery.messages,
+            message_peak=delivery.peak,
             combination=delivery.combination,
             index=delivery.index,
             expected=self.valid,

@@ -8,44 +8,98 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact
+from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.interop import from_host, to_host
-from byzmesh.types import Integers
+from byzmesh.types import Floats, Integers
 
 _NAME = "process/past"
 
 
 class Past:
-    """What was sent in the last rounds, the latest first, for as long as a message may be late.
+    """What was sent in the last rounds, for as long as a message may be late.
+
+    A ring of that many rounds and this one, an array (oldest + 1, N, D): old messages are rows of it, by their numbers.
+    `begin` names the place of a round, into which its half steps are written; after `remember` they are the past.
 
     >>> past = Past(oldest=2)
     >>> for k in range(4):
-    ...     past.remember(np.full((3, 1), float(k)))
-    >>> past.rows(np.array([1, 2]), np.array([0, 2]), np.zeros((3, 1)))
-    array([[3.],
-           [2.]])
+    ...     past.begin(k, np.zeros((3, 1)))[:] = float(k)
+    ...     past.remember(past.place, None)
+    >>> past.begin(4, np.zeros((3, 1))).shape, past.turn, past.flat.ravel()
+    ((3, 1), 1, array([3., 3., 3., 1., 1., 1., 2., 2., 2.]))
     """
 
     def __init__(self, oldest: int) -> None:
         self.oldest = oldest
-        self.sent: list[Any] = []
+        self.named = False
+        """Whether the rule reads rows by their numbers: then a large network's old messages are never copied."""
+        self.forget()
 
-    def remember(self, sent: Any) -> None:
-        """Keep what was sent in this round (N, D), an array that nobody writes to any more."""
-        self.sent = [sent, *self.sent[: self.oldest - 1]]
+    def forget(self) -> None:
+        """Go back to round 0."""
+        self.count, self.turn = 0, 0
+        """How many rounds are remembered, at most `oldest`, and where in the ring this one is."""
+        self.ring: Any = None
+        self.flat: Any = None
+        """(S N, D) the ring; the rows of rounds that are not remembered mean nothing."""
+        self.place: Any = None
+        """(N, D) of the ring: what is sent in this round."""
+        self.peak: Floats | None = None
+        """(S N,) `peaks` of the ring's rows; None: nobody knows them."""
+        self._taken: Any = None
 
-    def rows(self, age: Integers, row: Integers, like: Any) -> Any:
-        """(Q, D) what these workers sent so many rounds ago, 1 or more; ages ascending."""
-        edges = np.searchsorted(age, np.arange(1, len(self.sent) + 2))
-        parts = [to_host(sent)[row[low:high]] for sent, low, high in zip(self.sent, edges, edges[1:]) if high > low]
-        return from_host(parts[0] if len(parts) == 1 else np.concatenate(parts), like)
+    def begin(self, round: int, like: Any) -> Any:
+        """(N, D) where the half steps of a round belong; what was sent in it more than `oldest` rounds ago is lost."""
+        if self.ring is None:
+            shape = (self.oldest + 1, *like.shape)
+            self.ring = np.zeros(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_zeros(shape)
+            self.flat, self.peak = self.ring.reshape(-1, shape[2]), np.zeros(shape[0] * shape[1])
+        self.turn = round % (self.oldest + 1)
+        self.place = self.ring[self.turn]
+        return self.place
 
-    def arrays(self) -> dict[str, Any]:
-        """For a checkpoint."""
-        return {_NAME: np.stack([to_host(sent) for sent in self.sent])} if self.sent else {}
+    def remember(self, sent: Any, peak: Floats | None) -> None:
+        """End a round in which these (N, D) were sent; they are copied unless they are what `begin` returned.
 
-    def resume(self, arrays: Mapping[str, Any], like: Any) -> None:
-        """Continue from what `arrays` returned."""
-        self.sent = [from_host(sent, like) for sent in arrays.get(_NAME, ())]
+        peak  (N,) their `peaks`, None if nobody knows them
+        """
+        if sent is not self.place:
+            self.place[...] = sent
+        if peak is None:
+            self.peak = None
+        elif self.peak is not None:
+            self.peak[self.turn * len(peak) : (self.turn + 1) * len(peak)] = peak
+        self.count = min(self.count + 1, self.oldest)
+
+    def rows(self, numbers: Integers, behind: Any = None) -> Any:
+        """(Q, D) these rows of the ring after those of `behind`; the next call overwrites them."""
+        ring = to_host(self.flat)
+        first = 0 if behind is None else len(behind)
+        total = first + len(numbers)
+        if self._taken is None or len(self._taken) < total:
+            self._taken = np.empty((total + total // 2, ring.shape[1]), ring.dtype)
+        taken = self._taken[:total]
+        if behind is not None:
+            taken[:first] = to_host(behind)
+        ring.take(numbers, axis=0, out=taken[first:], mode="clip")
+        return from_host(taken, self.ring)
+
+    def arrays(self, round: int) -> dict[str, Any]:
+        """For a checkpoint before a round: what was sent, the latest first."""
+        if not self.count:
+            return {}
+        return {_NAME: to_host(self.ring)[(round - 1 - np.arange(self.count)) % (self.oldest + 1)]}
+
+    def resume(self, arrays: Mapping[str, Any], round: int, like: Any) -> None:
+        """Continue from what `arrays` returned before a round."""
+        self.forget()
+        for age, sent in reversed(list(enumerate(arrays.get(_NAME, ()), 1))):
+            self.begin(round - age, like)
+            self.remember(from_host(sent, like), peaks(sent))
+
+    def like(self, other: Past, round: int) -> None:
+        """Remember what another one does, before a round."""
+        self.resume(other.arrays(round), round, None if other.ring is None else other.ring[0])
 
 
 def late_slots(
@@ -54,19 +108,17 @@ def late_slots(
     receiver: Integers,
     lying: Any,
     honest_row: Integers,
-    oldest: int,
+    past: Past,
     before: int,
     index: Integers,
-) -> tuple[Integers, Integers]:
-    """Age and row of every older message that arrives, in this order; their slots in `index` (R, K) are set.
+) -> Integers:
+    """(Q,) rows of the ring of all older messages that arrive, by age; their slots in `index` (R, K) are set.
 
-    start, age  links of the round and the age (E,) of the message on each, at most `oldest`
+    start, age  links of the round and the age (E,) of the message on each, at most `past.oldest`
     before      rows of the pool in front of the older messages
     """
-    found = np.empty((2, len(age)), np.int64)
-    spot = np.full((oldest, len(receiver)), -1, np.int64)
-    count = _late(start, age, receiver, lying, honest_row, before, spot, found, index)
-    return found[0, :count], found[1, :count]
+    found, spot = np.empty(len(age), np.int64), np.empty((past.oldest, len(receiver)), np.int64)
+    return found[: _late(start, age, receiver, lying, honest_row, past.turn, before, spot, found, index)]
 
 
 @exact
@@ -76,13 +128,16 @@ def _late(
     receivers: Any,
     lying: Any,
     honest_row: Any,
+    turn: Any,
     before: Any,
     spot: Any,
     found: Any,
     index: Any,
 ) -> Any:
     """`spot` (oldest, N) becomes the place of each message among those found."""
+    oldest, workers = spot.shape
     count = 0
+    spot[:] = -1
     for visit in range(2):
         for r in range(len(receivers)):
             first = start[receivers[r]]
@@ -93,10 +148,10 @@ def _late(
                         spot[old - 1, honest_row[r, slot]] = 0
                     else:
                         index[r, slot] = before + spot[old - 1, honest_row[r, slot]]
-        for old in range(spot.shape[0] if visit == 0 else 0):
-            for row in range(spot.shape[1]):
+        for old in range(oldest if visit == 0 else 0):
+            for row in range(workers):
                 if spot[old, row] == 0:
                     spot[old, row] = count
-                    found[0, count], found[1, count] = old + 1, row
+                    found[count] = (turn + oldest - old) % (oldest + 1) * workers + row
                     count += 1
     return count

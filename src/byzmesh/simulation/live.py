@@ -17,12 +17,12 @@ from byzmesh.networks.processes.base import Meeting
 from byzmesh.networks.processes.quantile import Quantile
 from byzmesh.networks.weights import EXPLICIT
 from byzmesh.rules.aggregate import check_feasible
-from byzmesh.rules.base import UNBOUNDED, Rule
+from byzmesh.rules.base import UNBOUNDED, Choosing, Rule
 from byzmesh.simulation.late import Past
 from byzmesh.simulation.live_exchange import LiveExchange
 from byzmesh.simulation.live_scene import Stage
 from byzmesh.training.local_round import LocalRound
-from byzmesh.types import Integers
+from byzmesh.types import Floats, Integers
 
 SMALL = 4096
 """Graphs of at most this many links are kept."""
@@ -50,6 +50,9 @@ class Live:
                 f"process {chosen[0].name} replaces the links, so weights cannot be numbers; name a scheme"
             )
         self.past = Past(self.meetings.oldest)
+        parts = rule.consists_of
+        self.past.named = isinstance(parts, Choosing) and parts.apply is rule.apply
+        self._same: LiveExchange | None = None
         self._known: dict[bytes, LiveExchange] | None = None
         if self.meetings.recurs and len(network.links.sender) <= SMALL:
             self._known = {}
@@ -96,6 +99,12 @@ class Live:
 
     def _exchange(self, meeting: Meeting) -> LiveExchange:
         """The inboxes of a round; those of a graph that has come before, with all that was prepared for it."""
+        if self._same is None or self._same.links is not meeting.links:
+            self._same = self._of_graph(meeting)
+        self._same.age = meeting.age
+        return self._same
+
+    def _of_graph(self, meeting: Meeting) -> LiveExchange:
         if self._known is None:
             return LiveExchange(self.stage, meeting, self.past)
         graph = meeting.links.start.tobytes() + meeting.links.sender.tobytes()
@@ -105,10 +114,18 @@ class Live:
             self._known[graph] = LiveExchange(self.stage, meeting, self.past)
         return self._known[graph]
 
-    def remember(self, local: LocalRound, previous: Any) -> None:
+    def begin(self, round: int, local: LocalRound, models: Any) -> None:
+        """Let the half steps from these models be written where they are kept, if messages may be late."""
+        if self.past.oldest:
+            place = self.past.begin(round, models)
+            if self.rule.sends == "half":
+                local.write_to(place)
+
+    def remember(self, half: Any, peak: Floats | None, previous: Any) -> None:
         """Keep what was sent in this round, if messages may be late."""
         if self.past.oldest:
-            self.past.remember(previous if self.rule.sends == "start" else local.release())
+            sent = (previous, None) if self.rule.sends == "start" else (half, peak)
+            self.past.remember(*sent)
 
 
 @exact

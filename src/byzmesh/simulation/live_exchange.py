@@ -17,7 +17,8 @@ from byzmesh.compiled import exact
 from byzmesh.networks import Links, Network
 from byzmesh.networks.processes.base import Meeting
 from byzmesh.networks.weights import EXPLICIT, mixing_weights
-from byzmesh.rules.gram.pool import stacked
+from byzmesh.rules.gram import strategy
+from byzmesh.rules.gram.pool import peaks, stacked
 from byzmesh.rules.prepared import Prepared
 from byzmesh.simulation.exchange import Delivery, Exchange
 from byzmesh.simulation.late import Past, late_slots
@@ -36,11 +37,14 @@ class LiveExchange(Exchange):
 
     liars     (R,) how many of the senders of each inbox lie
     plan      state of an attack that is fixed by these links, once it is known
-    prepared  what a rule does in every round with these links and fixed lies, once it is known
+    fresh     what arrives if nothing is late, once it is known and the same in every round with these links
+    prepared  what a rule does in every round with these links, fixed lies and so many old messages, once it is known
+    age       (E,) of the round's messages, None if nothing can be late: the only part that differs between its rounds
     """
 
     plan: Any = None
-    prepared: Prepared | None = None
+    fresh: Delivery | None = None
+    prepared: dict[int, Prepared | None]
 
     def __init__(self, stage: Stage, meeting: Meeting, past: Past) -> None:
         links, acting = meeting.links, stage.acting
@@ -58,6 +62,7 @@ class LiveExchange(Exchange):
         )  # fmt: skip
         _weigh(links.start, links.sender, self.receiver, code, given, self.weight)
         self.age = meeting.age
+        self.prepared = {}
 
     @cached_property
     def degree(self) -> Integers:  # type: ignore[override]
@@ -82,20 +87,34 @@ class LiveExchange(Exchange):
 
     def deliver(self, forged: Forged | None, half: Any) -> Delivery:
         """As `Exchange.deliver`; messages that are late are older rows."""
-        fresh = super().deliver(forged, half)
-        if self.age is None or not len(self._past.sent):
+        return self.with_late(super().deliver(forged, half), half)
+
+    def with_late(self, fresh: Delivery, half: Any) -> Delivery:
+        """What arrives in this round, given what would if nothing were late."""
+        past = self._past
+        if self.age is None or not past.count:
             return fresh
         index, messages, combination = fresh.index.copy(), fresh.messages, fresh.combination
         before = len(half) + (0 if messages is None else len(messages))
         before += 0 if combination is None else len(combination[0])
-        oldest = len(self._past.sent)
-        age, row = late_slots(
-            self.links.start, self.age, self.receiver, self.lying, self.honest_row, oldest, before, index
+        numbers = late_slots(
+            self.links.start, self.age, self.receiver, self.lying, self.honest_row, past, before, index
         )
-        if not len(age):
+        if not len(numbers):
             return fresh
-        older = self._past.rows(age, row, half)
-        return Delivery(index, fresh.present, older if messages is None else stacked(messages, older), combination)
+        peak = past.peak
+        if past.named and messages is None and peak is not None and isinstance(half, np.ndarray):
+            receivers, slots = index.shape
+            if strategy.blocks_cost_less(before + len(numbers), len(half) + len(numbers), receivers, slots + 1):
+                old = index >= before
+                index[old] = before + numbers[index[old] - before]
+                return Delivery(index, fresh.present, past.flat, combination, peak)
+        if messages is not None and messages.dtype != half.dtype:
+            return Delivery(index, fresh.present, stacked(messages, past.rows(numbers)), combination)
+        known = None
+        if peak is not None:
+            known = peak[numbers] if messages is None else np.concatenate([peaks(messages), peak[numbers]])
+        return Delivery(index, fresh.present, past.rows(numbers, messages), combination, known)
 
 
 def _link_weights(network: Network, links: Links) -> Floats:

@@ -56,7 +56,7 @@ def save(run: Resumable, path: str | Path) -> None:
         arrays |= {f"counts/{name}": values for name, values in run.counts.arrays().items()}
     arrays |= run.local_round.states()
     if run.live is not None:
-        arrays |= run.live.past.arrays()
+        arrays |= run.live.past.arrays(run.round)
     if run.courier is not None:
         arrays |= run.courier.arrays()
     if run.sent_bytes.any():
@@ -95,7 +95,7 @@ def restore(run: Resumable, path: str | Path, *, fewer_rounds: bool = False) -> 
         run.counts = run.start_counts(**counted)
     run.local_round.resume(arrays)
     if run.live is not None:
-        run.live.past.resume(arrays, run.models)
+        run.live.past.resume(arrays, run.round, run.models)
     if run.courier is not None:
         run.courier.resume(arrays)
     run.sent_bytes = arrays.get("sent_bytes", run.sent_bytes)

@@ -62,6 +62,7 @@ class LocalRound:
         self._gradients = _empty_like(models)
         # a round of one step no longer needs the gradients once it has the half steps
         self._half = self._gradients if self.steps == 1 else _empty_like(models)
+        self._scratch = self._gradients
         self._momentum: Any = self._update.init(models)
         self._kept = self._estimator.init(models)
         self._peak = np.empty(len(models))
@@ -132,13 +133,9 @@ class LocalRound:
             self._peak[:] = peaks(models)
         return self._half
 
-    def release(self) -> Array:
-        """The last half steps, to keep: the next ones are written elsewhere."""
-        half = self._half
-        self._half = _empty_like(half)
-        if self._gradients is half:
-            self._gradients = self._half
-        return half
+    def write_to(self, place: Array) -> None:
+        """Let the next half steps be written to `place` (R, D), if a round has one step; those before stay."""
+        self._half, self._gradients = place, place if self.steps == 1 else self._scratch
 
     def outer(self, models: Array, agreed: Array, resting: Integers | None = None) -> Array:
         """(R, D) the next models, from the former ones and what the rule made of the half steps."""

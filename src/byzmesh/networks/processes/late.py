@@ -32,11 +32,11 @@ def late(p: float = 0.5, s: int = 1) -> Process:
             links = meeting.links
             age = np.empty_like(links.sender)
             _ages(links.start, links.sender, ground.key, round, p, s, age)
-            return Meeting(links, meeting.active, np.minimum(age, round))
+            return Meeting(links, meeting.active, age)
 
         return step
 
-    return Process("late", bind, options={"p": p, "s": s}, oldest=s, counts=lambda counts: counts)
+    return Process("late", bind, options={"p": p, "s": s}, oldest=s, counts=lambda counts: counts, recurs=True)
 
 
 @exact
@@ -45,4 +45,4 @@ def _ages(start: Any, sender: Any, key: Any, round: Any, p: Any, s: Any, age: An
         state = rng.stream(key, receiver, round)
         for entry in range(start[receiver], start[receiver + 1]):
             late = rng.unit(state, 2 * sender[entry]) < p
-            age[entry] = 1 + rng.below(state, 2 * sender[entry] + 1, s) if late else 0
+            age[entry] = min(1 + rng.below(state, 2 * sender[entry] + 1, s), round) if late else 0

@@ -29,13 +29,17 @@ class Sources:
         anchors = none if pool.anchors is None else pool.anchors
         terms, share = (np.zeros((0, 1), np.int64), np.zeros((0, 1))) if pool.combination is None else pool.combination
         if strategy.builds_messages(pool, slots):
-            messages, terms, share = pool.dense_messages(), terms[:0], share[:0]
+            if pool.anchors is None:  # what comes after the built ones need not be copied
+                messages, anchors = pool.built(), messages
+            else:
+                messages = pool.dense_messages()
+            terms, share = terms[:0], share[:0]
         self.rows: tuple[Array, Array, Array, Array, Array] = (
             own,
             np.ascontiguousarray(messages),
             terms,
             share,
-            anchors,
+            np.ascontiguousarray(anchors),
         )
         scale = np.where(pool.usable, power_of_two(pool.peak, pool.dtype), 1.0)
         self.factor, self.scale = 1.0 / scale, np.minimum(scale, LARGEST)

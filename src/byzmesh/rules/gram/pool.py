@@ -70,7 +70,7 @@ class Pool:
     own          (N, D)
     messages     (Q, D) or None
     combination  (index (C, J), coefficient (C, J)): message c = sum_j coefficient[c, j] * own[index[c, j]], or None
-    own_peak     (N,) `peaks` of `own` if somebody has them already
+    own_peak     (N,) `peaks` of `own` if somebody has them already; message_peak (Q,) those of `messages`
 
     >>> pool = Pool(np.eye(2), messages=np.array([[3.0, 3.0]]))
     >>> float(pool.inner[2, 2] - 2 * pool.inner[2, 0] + pool.inner[0, 0])    # ||(3, 3) - (1, 0)||^2
@@ -83,6 +83,7 @@ class Pool:
     _: KW_ONLY
     anchors: Any = None
     own_peak: Floats | None = None
+    message_peak: Floats | None = None
 
     @property
     def size(self) -> int:
@@ -108,7 +109,10 @@ class Pool:
         parts = [peaks(self.own) if self.own_peak is None else self.own_peak]
         if self.combination is not None:
             parts.append(combination_peaks(*self.combination, parts[0]))
-        parts += [peaks(rows) for rows in (self.messages, self.anchors) if rows is not None]
+        if self.messages is not None:
+            parts.append(peaks(self.messages) if self.message_peak is None else self.message_peak)
+        if self.anchors is not None:
+            parts.append(peaks(self.anchors))
         return np.concatenate(parts)
 
     @cached_property
@@ -124,16 +128,21 @@ class Pool:
 
     def with_anchors(self, anchors: Any) -> Pool:
         """The same pool with anchor rows at the end."""
-        return Pool(self.own, self.messages, self.combination, anchors=anchors, own_peak=self.own_peak)
+        known = {"own_peak": self.own_peak, "message_peak": self.message_peak}
+        return Pool(self.own, self.messages, self.combination, anchors=anchors, **known)
 
     def dense_messages(self) -> Any:
         """(C + Q, D) the messages as vectors."""
         if self.combination is None:
             return self.own[:0] if self.messages is None else self.messages
-        built = self._built(*self.combination)
+        built = self.built()
         return built if self.messages is None else stacked(built, self.messages)
 
-    def _built(self, index: Integers, coefficient: Floats) -> Any:
+    def built(self) -> Any:
+        """(C, D) the combinations as vectors."""
+        if self.combination is None:
+            return self.own[:0]
+        index, coefficient = self.combination
         if isinstance(self.own, np.ndarray):
             out = np.empty((len(index), self.own.shape[1]), self.own.dtype)
             own = np.ascontiguousarray(self.own)

@@ -104,6 +104,11 @@ class PreparedGram:
         )
         _ = self._seen.room  # the same in every round
 
+    def refill(self, index: Integers) -> PreparedGram:
+        """See `rules.prepared.Prepared`; this one is changed."""
+        self._index = np.concatenate([index, self._index[:, -1:]], axis=1) if self._remembers else index
+        return self
+
     def apply(
         self,
         own: Array,
@@ -112,22 +117,24 @@ class PreparedGram:
         state: State,
         messages: Array | None = None,
         out: Array | None = None,
+        message_peak: Floats | None = None,
     ) -> tuple[Array, Floats | None, State] | None:
         """The new models (R, D), the coefficients (R, K) and the next state, or None.
 
         own, peak  the half steps (R, D) and their largest absolute values (R,)
         messages   (Q, D) the messages that are no combinations, if there are any
         out        (R, D) memory for the new models that nobody reads any more, if there is any
+        message_peak  (Q,) the `peaks` of the messages if they are known
         """
         anchors = state if self._remembers else self._none
         messages = self._none if messages is None else messages
         chosen = self._weight
         if self.choose is not None:
-            block = self.block(own, messages, anchors, peak, round)
+            block = self.block(own, messages, anchors, peak, round, message_peak)
             if block is None:
                 return None
             chosen = checked(self.choose(block), chosen.shape, self._name)
-        elif not _usual(peak, *self._combination, self._others(messages, anchors), self._largest, FAR):
+        elif not _usual(peak, *self._combination, self._others(messages, anchors, message_peak), self._largest, FAR):
             return None
         if self._kept is not None:
             chosen = chosen.copy()
@@ -140,7 +147,15 @@ class PreparedGram:
             models[self._kept] = own[self._index[self._kept, 0]]
         return (models, chosen[:, :-1], models) if self._remembers else (models, chosen, state)
 
-    def block(self, own: Array, messages: Array, anchors: Array, peak: Floats, round: Round) -> Block | None:
+    def block(
+        self,
+        own: Array,
+        messages: Array,
+        anchors: Array,
+        peak: Floats,
+        round: Round,
+        message_peak: Floats | None = None,
+    ) -> Block | None:
         """What the rule sees of these rows; None if they are not usual."""
         inner = np.empty(self._shape)
         usual = _blocks(
@@ -149,7 +164,7 @@ class PreparedGram:
             anchors,
             peak,
             *self._combination,
-            self._others(messages, anchors),
+            self._others(messages, anchors, message_peak),
             self._largest,
             FAR,
             self.centre_row,
@@ -164,11 +179,12 @@ class PreparedGram:
         )
         return Block.alike(self._seen, inner, round) if usual else None
 
-    def _others(self, messages: Array, anchors: Array) -> Floats:
+    def _others(self, messages: Array, anchors: Array, message_peak: Floats | None) -> Floats:
         """The largest absolute values of the rows that are neither half steps nor combinations."""
         if self._own_distances or not (len(anchors) or len(messages)):
             return _NO_PEAKS
-        return np.concatenate([peaks(messages), peaks(anchors)])
+        known = peaks(messages) if message_peak is None else message_peak
+        return np.concatenate([known, peaks(anchors)]) if len(anchors) else known
 
 
 _NOTHING = np.zeros((0, 1), np.int64), np.zeros((0, 1))
