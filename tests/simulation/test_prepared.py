@@ -99,6 +99,7 @@ def test_prepared_rounds_of_changing_networks_are_rounds(rule: Any) -> None:
             (LOSSY, "gaussian"),
             (LATE, "sign-flipping"),
             (LATE, "gaussian"),
+            ({"name": "late", "p": 0.9}, "sign-flipping"),
             ("one-peer-exponential", "dissensus"),
             ({"name": "sleep", "p": 0.1}, "ipm"),
             ({"name": "sleep", "p": 0.3}, "feigned-sleep"),

@@ -63,16 +63,18 @@ def test_rules_decide_the_same_by_blocks(name: str, attack: str, monkeypatch: py
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", ["combination", "long combination", "messages", "anchors"])
+@pytest.mark.parametrize("kind", ["combination", "long combination", "long and messages", "messages", "anchors"])
 def test_products_and_mixtures_are_those_of_the_vectors(kind: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategy, "prefers_blocks", lambda *_: True)
     draw = np.random.default_rng(3)
     own = draw.normal(size=(9, 1030)).astype(dtype)
-    count = 40 if kind == "long combination" else 4
+    count = 40 if "long" in kind else 4
     terms = (draw.integers(0, 9, (5, count)), draw.normal(size=(5, count)) * (draw.random((5, count)) < 0.8))
     given: dict[str, Any] = {"combination": terms}
+    if kind in ("messages", "anchors"):
+        given = {}
     if "combination" not in kind:
-        given = {"messages": draw.normal(size=(5, 1030)).astype(dtype)}
+        given["messages"] = draw.normal(size=(5, 1030)).astype(dtype)
     if kind == "anchors":
         given["anchors"] = draw.normal(size=(9, 1030)).astype(dtype)
     pool = bm.rules.gram.pool.Pool(own, **given)
