@@ -51,6 +51,8 @@ def command(
     tls_cert: Annotated[str | None, typer.Option(help="This client's certificate (PEM).")] = None,
     tls_key: Annotated[str | None, typer.Option(help="This client's private key (PEM).")] = None,
     tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard event files.")] = None,
+    mlflow: Annotated[str | None, typer.Option(help="Tracking URI or folder of MLflow.")] = None,
+    wandb: Annotated[Path | None, typer.Option(help="Folder for offline runs of Weights & Biases.")] = None,
 ) -> None:
     """Compute the runs of a grid that are not in the store yet. Ctrl-C stops; the same command continues.
 
@@ -82,6 +84,8 @@ def command(
             keep_models=keep_models,
             checkpoint_seconds=checkpoint_seconds,
             tensorboard=tensorboard,
+            mlflow=mlflow,
+            wandb=wandb,
             show=show,
         )
     print_swept(swept, store, as_json=as_json)

@@ -25,11 +25,14 @@ from byzmesh.store import ENDED, RunRecord, open_store
 from byzmesh.sweeps.checkpoints import tidy
 from byzmesh.sweeps.dask import Tls, run_on_cluster
 from byzmesh.sweeps.here import run_here
+from byzmesh.sweeps.mlflow import MLflow
 from byzmesh.sweeps.models import KEEP
 from byzmesh.sweeps.processes import Pool
 from byzmesh.sweeps.queue import Backlog, Show
 from byzmesh.sweeps.reasons import reasons, summary
-from byzmesh.sweeps.tensorboard import check_tensorboard, write_events
+from byzmesh.sweeps.run_log import RunLogger, run_log
+from byzmesh.sweeps.tensorboard import TensorBoard
+from byzmesh.sweeps.wandb import WeightsAndBiases
 from byzmesh.sweeps.worker import Orders
 
 
@@ -64,6 +67,8 @@ def sweep(
     keep_models: str = "none",
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     tensorboard: str | Path | None = None,
+    mlflow: str | Path | None = None,
+    wandb: str | Path | None = None,
     show: Show = lambda backlog, record: None,
 ) -> Swept:
     """Compute the runs of these canonical configs that have no result in the store yet.
@@ -78,6 +83,8 @@ def sweep(
                         models of a run are ten to a thousand times the size of its entry in the store
     checkpoint_seconds  how often each run's state is written to the folder `STORE.checkpoints`
     tensorboard         folder for TensorBoard event files of all runs that have a result
+    mlflow              tracking URI or folder of MLflow, for the same runs
+    wandb               folder for offline runs of Weights & Biases, of the same runs
     show                called with the state of the sweep (`Backlog`) and the record of each run that ended
 
     Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Swept.interrupted` is then True.
@@ -90,8 +97,11 @@ def sweep(
     count = cores() if workers is None else whole("workers", workers, 0)
     positive("checkpoint_seconds", checkpoint_seconds)
     choice("keep_models", keep_models, KEEP)
-    if tensorboard is not None:
-        check_tensorboard(tensorboard)
+    loggers: list[RunLogger] = [
+        kind(where)
+        for kind, where in ((TensorBoard, tensorboard), (MLflow, mlflow), (WeightsAndBiases, wandb))
+        if where is not None
+    ]
     with open_store(store) as opened:
         again = (*ENDED, "failed") if recompute else ("failed",) if retry_failed else ()
         reader = CodeReader()
@@ -99,18 +109,23 @@ def sweep(
         because = reasons(opened, list(cells.values()))
         keys = opened.plan_all([c.config for c in cells.values()], [c.code for c in cells.values()], again=again)
 
+        def write(record: RunRecord) -> None:
+            told = run_log(opened, record)
+            for logger in loggers:
+                logger.write(told)
+
         def shown(backlog: Backlog, record: RunRecord | None) -> None:
             show(backlog, record)
-            if tensorboard is not None and record is not None and record.status in ENDED:
-                write_events(opened, record, tensorboard)
+            if loggers and record is not None and record.status in ENDED:
+                write(record)
 
         backlog = Backlog(opened, keys, shown)
         for text in summary(because.values()):
             backlog.note(text)
-        if tensorboard is not None:
+        if loggers:
             for key, status in backlog.ended.items():
                 if status in ENDED:
-                    write_events(opened, opened.get(key), tensorboard)
+                    write(opened.get(key))
         plugins = {name for cell in cells.values() for name in cell.config.get("plugins", ())}
         orders = Orders(
             store=opened.path, checkpoint_seconds=checkpoint_seconds, keep_models=keep_models, texts=texts_of(plugins)
