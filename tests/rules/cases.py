@@ -56,11 +56,13 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("CS+", {}),
     ("RTC", {}),
     ("BALANCE", {"gamma": 1.3, "alpha": 0.3}),
+    ("Leash", {"c": 0.8}),
+    ("Leash", {"c": 0.8, "agree": 0}),
 ]
 
 
 ROUND = 5
-"""The number of the round in which a rule with turns (ByRDiE) is called."""
+"""The number of the round in which a rule with turns (ByRDiE, Leash) is called."""
 
 
 def loss(vector: Any) -> float:
@@ -75,6 +77,8 @@ def extras(
     if name == "DRSA":
         both = {"previous": previous} if options["at"] == "start" else {}
         return {"step": step, **both}, {"round": Round(step_size=step), **both}
+    if name == "Leash":
+        return {"step": step, "number": ROUND}, {"round": Round(step_size=step, number=ROUND)}
     if name == "ByRDiE":
         return {"previous": previous, "number": ROUND}, {"previous": previous, "round": Round(number=ROUND)}
     if name == "SimRew":

@@ -295,6 +295,30 @@ def rtc(own: Any, received: Any, weights: Any, f: int) -> Vector:
     return gossip_step(vectors, weights, kept, adaptive_radius(vectors, weights, kept, bound))
 
 
+def leash(
+    own: Any,
+    received: Any,
+    weights: Any,
+    f: int = 0,
+    *,
+    c: float = 2.0,
+    agree: int = 30,
+    step: float = 1.0,
+    number: int = 0,
+) -> Vector:
+    """Every neighbour pulls by at most its weight times c steps; at first, if that is more, as far as half of them."""
+    vectors = stack(own, received)
+    far = [math.sqrt(distance2(vector, vectors[0])) for vector in vectors]
+    radius, heard = c * step, 0.0
+    if number < agree:
+        for m in sorted(range(1, len(vectors)), key=lambda m: far[m]):
+            heard += weights[m]
+            if heard >= 0.5 * sum(weights[1:]) * (1.0 - 1e-12):
+                radius = max(radius, far[m])
+                break
+    return gossip_step(vectors, weights, range(1, len(vectors)), radius)
+
+
 def balance(
     own: Any,
     received: Any,
@@ -627,4 +651,5 @@ ORACLES: dict[str, Oracle] = {
     "CS+": cs_plus,
     "RTC": rtc,
     "BALANCE": balance,
+    "Leash": leash,
 }
