@@ -55,7 +55,7 @@ def command(
     from byzmesh.reports.text_table import to_rich
     from byzmesh.studies.audit.audit import audit
     from byzmesh.studies.audit.fault_bound import bounds_grid
-    from byzmesh.studies.audit.report import unavoidable_text, verdict_grid
+    from byzmesh.studies.audit.tables import unavoidable_text, verdict_grid
 
     written = with_plugins(read_config(config, settings or ()), load_plugins(plugin or ()))
     with progress() as show:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from byzmesh.studies.audit import halving, lies
 from byzmesh.studies.audit.audit import FRESH, Audit
 from byzmesh.studies.audit.fault_bound import ASKED
 from byzmesh.studies.audit.lies import Family, every_lie
+from byzmesh.sweeps.build import build
 
 CONFIG = {
     "problem": {"name": "noisy-quadratic", "dimension": 2, "init": "normal", "scale": 3.0},
@@ -154,3 +156,20 @@ def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> Non
 
     tried = [trial("strong", 1, 0.9), trial("weak", 1, 0.1), trial("strong", 2, 0.8), trial("new", 2, 0.2)]
     assert [one.lie.name for one in halving.ranked(tried, "IOS")] == ["strong", "new", "weak"]
+
+
+def test_compiling_does_not_count_as_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtual clock that compiling moves by an hour: an audit of a minute still tries what it is asked to."""
+    now = [0.0]
+
+    def slow(config: Any) -> Any:
+        now[0] += 3600.0
+        return build(config)
+
+    monkeypatch.setattr(halving, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(halving, "build", slow)
+    found = bm.audit(
+        {**CONFIG, "rounds": 20}, runs=2, seeds=1, finals=1, minutes=1.0, store=tmp_path / "runs.db", workers=0
+    )
+    assert now[0] >= 3600.0
+    assert found["WeiMean"].worst is not None

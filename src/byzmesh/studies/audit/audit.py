@@ -154,7 +154,8 @@ def audit(
     starts    first models to try, of zero, common, normal (default: all, if the problem has them)
     runs      short runs per rule, in three stages of successive halving
     rounds    of the runs in the last stage (default: the config's)
-    minutes   limit on the time: what is not tried by then is left out, and the last stage has fewer rounds if need be
+    minutes   limit on the time: what is not tried by then is left out, and the last stage has fewer rounds if need be;
+              compiling, which the first audit on a machine begins with, does not count
     seeds     fresh seeds of the last stage
     finals    lies per rule in the last stage
     at_least  accuracy in percent that the worst case shall have (for a loss: at most): `Audit.holds`
@@ -191,6 +192,8 @@ def audit(
         compute={"workers": workers, "dask": dask},
         show=show,
     )
+    if minutes is not None and dask is None:
+        search.warm_up()
     chosen = finalists(search, finals)
     last = affordable(search, chosen, seeds)
     first = int(written.get("seed") or 0) + FRESH

@@ -16,6 +16,7 @@ import itertools
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from byzmesh.config.schema import resolve
 from byzmesh.errors import ByzmeshError
 from byzmesh.reports.aggregation import value_of
 from byzmesh.store import ENDED, RunRecord, Store, open_store
-from byzmesh.studies.audit.lies import Lie, every_lie, refined
+from byzmesh.studies.audit.lies import FAMILIES, Lie, every_lie, refined
+from byzmesh.sweeps.build import build
 from byzmesh.sweeps.queue import Backlog, Show
 from byzmesh.sweeps.sweep import cores, sweep
 
@@ -40,6 +42,8 @@ TIMES = (0.4, 0.65, 0.75)
 KEEP = 4
 """One of so many goes on to the second stage."""
 LEAST_ROUNDS = 20
+WARMING = ("target", "riding, negative", "ALIE", "sign-flipping")
+"""Families that between them need nearly all compiled code."""
 QUIET = Lie(family="nobody lies", strength=None, attack={"name": "none"})
 
 
@@ -120,6 +124,15 @@ class Search:
 
     def __post_init__(self) -> None:
         self._reader = CodeReader()
+
+    def warm_up(self) -> None:
+        """Two rounds under some lies, not stored, and then the clock: compiling for the first time takes a minute."""
+        for rule, family in itertools.product(self.rules, WARMING):
+            cell = self.cell(rule, FAMILIES[family].at(family, None), self.starts[0], 0, 2, (), None)
+            if cell is not None:
+                with suppress(ByzmeshError):  # the search says what fails, and why
+                    build(cell.config).run()
+        self.budget.began = time.monotonic()
 
     def run(self, asked: Sequence[Trial], until: float) -> list[Trial]:
         """The trials with their results; those that the time did not allow for are left out."""

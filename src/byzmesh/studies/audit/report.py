@@ -13,23 +13,28 @@ import yaml
 
 from byzmesh.files import folder, write
 from byzmesh.networks import Network
-from byzmesh.reports.aggregation import value_of
-from byzmesh.reports.charts import Chart, Curve, draw_charts
+from byzmesh.reports.charts import draw_charts
 from byzmesh.reports.html import Report, Section
 from byzmesh.reports.provenance import describe
-from byzmesh.reports.text_table import EMPTY, Grid, GridCell, to_markdown
+from byzmesh.reports.text_table import to_markdown
 from byzmesh.reports.trust import heatmap, picture
 from byzmesh.reports.writing import write_report
 from byzmesh.store import Store, open_store
 from byzmesh.studies.audit.fault_bound import bounds_grid
-from byzmesh.studies.audit.halving import QUIET, Trial
+from byzmesh.studies.audit.tables import (
+    finalists_grid,
+    strength_chart,
+    tried_grid,
+    trust_grid,
+    trusted,
+    unavoidable_text,
+    verdict_grid,
+    verdict_text,
+)
 from byzmesh.studies.audit.unavoidable import THEOREM
 
 if TYPE_CHECKING:
-    from byzmesh.studies.audit.audit import Audit, Case, Verdict
-
-SHOWN = 20
-"""The most trials that the table of what was tried shows for a rule."""
+    from byzmesh.studies.audit.audit import Audit, Verdict
 
 
 def as_dict(audit: Audit) -> dict[str, Any]:
@@ -84,179 +89,6 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
             for trial in verdict.trials
         ],
     }
-
-
-def verdict_grid(audit: Audit) -> Grid:
-    """One line per rule: the worst case, its interval, the lie, the start, and what a run without liars reaches."""
-    rows = []
-    for verdict in audit.verdicts:
-        case = verdict.worst
-        if case is None:
-            rows.append((verdict.rule, (GridCell("not reached"), EMPTY, EMPTY, EMPTY, EMPTY)))
-            continue
-        quiet = verdict.quiet.get(case.trial.start, math.nan)
-        tone = "" if audit.at_least is None else "same" if _meets(audit, case) else "far-below"
-        interval = "one seed" if len(case.values) == 1 else f"± {case.half:.2f}, {len(case.values)} seeds"
-        cells = (
-            GridCell(f"{case.mean:.2f}", interval, value=case.mean, tone=tone),
-            GridCell(case.trial.lie.name, _options(case.trial)),
-            GridCell(case.trial.start or "as configured"),
-            GridCell(f"{quiet:.2f}", value=quiet),
-            GridCell(f"{sum(t.lie is not QUIET for t in verdict.trials)}"),
-        )
-        rows.append((verdict.rule, cells))
-    metric = next((v.worst.trial.metric for v in audit.verdicts if v.worst), "accuracy")
-    unit = "accuracy (%)" if metric == "accuracy" else "loss"
-    return Grid(
-        name="verdict",
-        title=f"Worst {unit} found, {audit.rounds:,} rounds",
-        corner="rule",
-        columns=("worst case", "lie", "start", "nobody lies", "runs tried"),
-        rows=tuple(rows),
-        note="Mean and 95% interval over seeds that were not used to choose the lie. The worst found, not a bound."
-        + (f" {len(audit.failures)} runs failed; the first: {audit.failures[0]}." if audit.failures else ""),
-    )
-
-
-def finalists_grid(verdict: Verdict) -> Grid:
-    """The last stage of a rule."""
-    rows = tuple(
-        (
-            f"{case.trial.lie.name}, start {case.trial.start or 'as configured'}",
-            (
-                GridCell(f"{case.mean:.2f}", "" if math.isnan(case.half) else f"± {case.half:.2f}", value=case.mean),
-                GridCell(", ".join(f"{value:.1f}" for value in case.values)),
-            ),
-        )
-        for case in verdict.cases
-    )
-    return Grid(name="finalists", title="Last stage", corner="lie", columns=("mean", "by seed"), rows=rows)
-
-
-def tried_grid(verdict: Verdict) -> Grid:
-    """The most harmful trials of the search, by stage."""
-    searched = (trial for trial in verdict.trials if trial.stage < 4 and trial.lie is not QUIET)
-    found = sorted(searched, key=lambda t: (-t.stage, -_sortable(t.damage)))
-    rows = tuple(
-        (
-            f"{trial.lie.name}, start {trial.start or 'as configured'}",
-            (
-                GridCell(str(trial.stage), value=trial.stage),
-                GridCell(f"{trial.rounds:,}", value=trial.rounds),
-                GridCell(f"{trial.value:.2f}", value=trial.value),
-                GridCell(f"{trial.damage:.2f}", value=trial.damage),
-            ),
-        )
-        for trial in found[:SHOWN]
-    )
-    note = f"The {SHOWN} most harmful of {len(found)}; all are in audit.json." if len(found) > SHOWN else ""
-    return Grid(
-        name="tried",
-        title="What was tried",
-        corner="lie",
-        columns=("stage", "rounds", next((trial.metric for trial in found), "value"), "damage"),
-        rows=rows,
-        note=note,
-    )
-
-
-def strength_chart(verdict: Verdict) -> Chart | None:
-    """Damage against strength in the first stage, per start, for families with at least three strengths."""
-    facets: dict[str, tuple[Curve, ...]] = {}
-    for start in dict.fromkeys(trial.start for trial in verdict.trials):
-        lines: dict[str, dict[float, float]] = {}
-        for trial in verdict.trials:
-            if trial.stage == 1 and trial.start == start and trial.lie.strength is not None:
-                lines.setdefault(trial.lie.family, {})[trial.lie.strength] = trial.damage
-        curves = tuple(
-            Curve(family, tuple(sorted(points)), tuple(points[x] for x in sorted(points)))
-            for family, points in lines.items()
-            if len(points) >= 3
-        )
-        if curves:
-            facets[f"start {start}" if start else "as configured"] = curves
-    if not facets:
-        return None
-    return Chart(
-        title="Damage against strength", x_label="strength", y_label="damage (points)", facets=facets, marks=True
-    )
-
-
-def trusted(audit: Audit, case: Case | None) -> list[dict[str, Any]]:
-    """In the worst case's first run, by receiver: how often each liar was trusted, and the honest sender least so."""
-    if case is None:
-        return []
-    with open_store(audit.store, readonly=True) as opened:
-        edges = opened.edges(case.keys[0])
-    if not len(edges) or not edges[:, 2].any():
-        return []
-    lying = set(case.trial.config["network"]["byzantine"])
-    told = []
-    for receiver in sorted(set(edges[:, 1].tolist())):
-        share = {int(s): round(1.0 - cut / max(came, 1), 4) for s, r, cut, came in edges.tolist() if r == receiver}
-        honest = {sender: value for sender, value in share.items() if sender not in lying and sender != receiver}
-        least = min(honest, key=lambda sender: honest[sender], default=None)
-        told.append(
-            {
-                "worker": int(receiver),
-                "liars": {sender: value for sender, value in share.items() if sender in lying},
-                "least_trusted_honest": None if least is None else {least: honest[least]},
-            }
-        )
-    return told
-
-
-def trust_grid(audit: Audit, case: Case | None) -> Grid | None:
-    """Who was believed."""
-    told = trusted(audit, case)
-    if not told:
-        return None
-    rows = tuple(
-        (
-            f"worker {line['worker']}",
-            (
-                GridCell(", ".join(f"{liar} in {share:.0%}" for liar, share in line["liars"].items()) or "none"),
-                GridCell(
-                    ", ".join(f"{peer} in {share:.0%}" for peer, share in (line["least_trusted_honest"] or {}).items())
-                ),
-            ),
-        )
-        for line in told
-    )
-    return Grid(
-        name="trust",
-        title="Who was trusted in the worst case",
-        corner="receiver",
-        columns=("lying neighbours", "least trusted honest neighbour"),
-        rows=rows,
-        note="In which share of the rounds their messages were taken.",
-    )
-
-
-def unavoidable_text(audit: Audit, store: Store | None = None) -> str:
-    """The limit, and the worst runs' squared gradient norm beside it."""
-    text = str(audit.limit)
-    if store is None:
-        return text
-    seen = []
-    for verdict in audit.verdicts:
-        if verdict.worst is not None:
-            series = store.series(verdict.worst.keys[0])
-            if "gradient" in series:
-                seen.append(f"{verdict.rule} {value_of(series, 'gradient'):.3g}")
-    return f"{text} At the end of the worst runs the squared gradient norm is: {', '.join(seen)}." if seen else text
-
-
-def verdict_text(verdict: Verdict) -> str:
-    """The verdict on a rule in a sentence."""
-    case = verdict.worst
-    if case is None:
-        return f"{verdict.rule}: the time was over before the last stage."
-    unit = "%" if case.trial.metric == "accuracy" else ""
-    start = f" from the start {case.trial.start}" if case.trial.start else ""
-    quiet = verdict.quiet.get(case.trial.start, math.nan)
-    reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies"
-    return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {case.trial.lie.name}{start}{reached}."
 
 
 def as_text(audit: Audit) -> str:
@@ -339,21 +171,9 @@ def _again(verdict: Verdict) -> str:
     return f"byzmesh run worst-{slug(verdict.rule)}.yaml repeats the first seed of the worst case."
 
 
-def _options(trial: Trial) -> str:
-    return json.dumps(trial.config["attack"], separators=(", ", ": ")).replace('"', "")
-
-
-def _meets(audit: Audit, case: Case) -> bool:
-    return audit.at_least is None or case.meets(audit.at_least)
-
-
 def _fields(limit: Any) -> Sequence[str]:
     return tuple(limit.__dataclass_fields__)
 
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _sortable(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
