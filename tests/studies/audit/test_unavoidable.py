@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,24 @@ def test_no_point_is_good_in_both_worlds(honest: int, liars: int) -> None:
     assert worst >= bound * (1.0 - 1e-9) and worst == pytest.approx(bound, rel=1e-2), "and the bound is reached"
 
 
+@pytest.mark.parametrize(("honest", "liars"), [(4, 1), (5, 2)])
+def test_no_labelling_is_right_in_both_worlds(honest: int, liars: int) -> None:
+    """One input per worker; every labelling of the inputs that a common model could choose is tried in both worlds."""
+    inputs = [*range(honest), *range(liars)]  # the last have those of the first
+    labels = [0] * honest + [1] * liars
+    worlds = ([*range(honest)], [*range(liars, honest + liars)])
+    best = max(
+        min(float(np.mean([chosen[inputs[worker]] == labels[worker] for worker in world])) for world in worlds)
+        + max(float(np.mean([chosen[inputs[worker]] == labels[worker] for worker in world])) for world in worlds)
+        for chosen in itertools.product((0, 1), repeat=honest)
+    )
+    known: dict[str, Any] = {"zeta": 1.0, "delta_out": 1.0, "b": 0.1, "mu_2": 0.7, "initial": 1.0}
+    told = Unavoidable(honest=honest, liars=liars, **known)
+    assert 50.0 * best == pytest.approx(told.accuracy), "the mean over the worlds: a rule may draw which one to trust"
+    assert f"more than {told.accuracy:.1f}%" in str(told)
+    assert Unavoidable(honest=2, liars=3, **known).accuracy == 75.0
+
+
 def test_of_a_config() -> None:
     config = resolve({"problem": {"name": "quadratic", "targets": "normal"}, "network": "paper/two-castle"})
     told = unavoidable(config)
@@ -33,7 +52,6 @@ def test_of_a_config() -> None:
 
 def test_where_training_begins_is_held_against_the_bound() -> None:
     """If the first model is already better than what any rule can guarantee, the text says so, and only then."""
-    # the bound is 1
     known: dict[str, Any] = {
         "honest": 10,
         "liars": 2,

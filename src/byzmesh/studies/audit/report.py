@@ -49,7 +49,7 @@ def as_dict(audit: Audit) -> dict[str, Any]:
         "failures": list(audit.failures),
         "unavoidable": {
             "theorem": THEOREM,
-            **{name: _finite(getattr(limit, name)) for name in (*_fields(limit), "gradient")},
+            **{name: _finite(getattr(limit, name)) for name in (*_fields(limit), "gradient", "accuracy")},
         },
         "rules": [_of_rule(audit, verdict) for verdict in audit.verdicts],
     }

@@ -15,7 +15,17 @@ It is about the worst losses of that heterogeneity, not about yours: a rule may 
 always does better on such data does not exist. zeta is measured after some steps of gradient descent, which is where
 it matters (it need not be the largest); delta_out, the paper's, is the largest deviation of one worker there.
 
-A second limit is the graph's. With symmetric weights let b be the most that liars weigh at a worker and mu_2 the
+The same idea in units of accuracy, for classifiers and whatever the losses: no algorithm guarantees that every honest
+worker's model labels more than 1 - B / (2 N) of the honest workers' data rightly, if all have equally much. Proof. Let
+the last B have the inputs of the first B, each with another label. In two worlds everybody follows the algorithm on
+this data; either the last B are the liars or the first. The N - B workers that are honest in both cannot tell, so they
+predict the same, and of every contested input and its two labels at most one is right: over both worlds at most half of
+the contested B / N. (If B >= N, N - 1 of the liars suffice for this.)                                               []
+
+This one does not grow with how much data differ, and so it is what to hold a low accuracy against: below it, that the
+loss of accuracy had to be is not shown.
+
+A third limit is the graph's. With symmetric weights let b be the most that liars weigh at a worker and mu_2 the
 algebraic connectivity of the honest graph: there are graphs with b = mu_2 / 2 on which no rule makes the honest workers
 agree (Gaucher, Dieuleveut and Hendrikx, 2024; quoted, not proved here), so no proof for all graphs can go beyond that.
 """
@@ -68,6 +78,15 @@ class Unavoidable:
         return lower_bound(self.honest, self.liars, self.zeta)
 
     @property
+    def accuracy(self) -> float:
+        """100 (1 - B / (2 N)): the most accuracy in percent that a rule can guarantee to every worker.
+
+        >>> Unavoidable(honest=10, liars=2, zeta=2.0, delta_out=3.0, b=0.1, mu_2=0.7, initial=1.0).accuracy
+        90.0
+        """
+        return 100.0 * (1.0 - min(self.liars, self.honest - 1) / (2.0 * self.honest))
+
+    @property
     def hopeless(self) -> bool:
         """Whether the untrained model is already better than what any rule can guarantee."""
         return self.initial <= self.gradient
@@ -79,6 +98,8 @@ class Unavoidable:
             f"gradient norm below {self.gradient:.3g}.",
             f"The untrained model has {self.initial:.3g}"
             + (", already below that: no guarantee is better than not training." if self.hopeless else "."),
+            f"No rule can guarantee a classifier of more than {self.accuracy:.1f}% accuracy to every worker, whatever "
+            "the data: liars may have the inputs of as many honest workers with other labels.",
         ]
         if math.isfinite(self.mu_2):
             limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
