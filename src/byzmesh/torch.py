@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from byzmesh.checks import whole
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Task
 from byzmesh.problems.linear.task import LinearTask
@@ -65,6 +66,8 @@ def aggregate(
     /,
     weights: npt.ArrayLike | None = None,
     f: int = 1,
+    *,
+    in_blocks: int | None = None,
     **options: Any,
 ) -> list[int]:
     """Aggregate a module's trainable parameters with those its neighbours sent; the result is written into the module.
@@ -72,6 +75,7 @@ def aggregate(
     received_state_dicts  what the d neighbours sent, in the order of sender ids; None for a missing message
     weights, f, options   as in `bm.aggregate`: (d + 1,) mixing weights, own first; the bound on lies; `previous`,
                           `centre` (vectors as of `flatten`), `round`, `loss`, and the rule's own options
+    in_blocks             for large modules: so many parameters at a time, without a copy of the module or the messages
 
     A message that is not a mapping, lacks a trainable parameter, or has one that is not a dense tensor of the module's
     shape and dtype with finite numbers counts as silence, with a `bm.BadMessage` warning: its weight goes to your own
@@ -93,10 +97,51 @@ def aggregate(
             f"received_state_dicts must be a list with one state_dict per neighbour, "
             f"got {type(received_state_dicts).__name__}"
         )
+    if in_blocks is not None:
+        return _in_blocks(torch, rule, module, list(received_state_dicts), weights, f, in_blocks, options)
     own = flat.flatten(module)
     messages, silent = _rows(torch, module, list(received_state_dicts), own)
     flat.load(module, api.aggregate(rule, own, messages, weights, f, **options))
     return silent
+
+
+def _in_blocks(
+    torch: Any,
+    rule: Any,
+    module: nn.Module,
+    received: Sequence[Any],
+    weights: npt.ArrayLike | None,
+    f: int,
+    block: int,
+    options: dict[str, Any],
+) -> list[int]:
+    """`aggregate` a block of parameters at a time, in the module's own memory."""
+    layout, parameters = flat.layout_of(module), dict(module.named_parameters())
+    own = [parameters[name] for name in layout.names]
+    kinds = {parameter.dtype for parameter in own}
+    if len(kinds) > 1 or not all(parameter.is_contiguous() for parameter in own):
+        raise ConfigError("in_blocks needs contiguous parameters of one dtype; leave it out for this module")
+    messages = [
+        flat.Spanning([message[name].contiguous() for name in layout.names])
+        if isinstance(message, Mapping)
+        and all(_fits(torch, message.get(name), parameters[name]) for name in layout.names)
+        else None
+        for message in received
+    ]
+    bounds = {name: options.pop(name) for name in ("b", "round") if name in options}
+    with torch.no_grad():
+        vector = flat.Spanning(own)
+        return api.aggregate_blocks(
+            api.rule(rule, **options),
+            vector,
+            messages,
+            vector,
+            weights=weights,
+            f=None if "b" in bounds else f,
+            dtype="float64" if kinds == {torch.float64} else "float32",
+            block=whole("in_blocks", block, 1),
+            **bounds,
+        )
 
 
 def state_dict(task: Task, vector: Any) -> dict[str, Tensor]:

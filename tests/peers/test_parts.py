@@ -255,3 +255,34 @@ def test_peers_with_sockets_exchange_long_messages() -> None:
 def test_the_simulator_counts_the_bytes_of_all_parts() -> None:
     form = Format(0, PART_BYTES // 4 + 100)
     assert Parts(form).total == sent_bytes(form.payload) == form.size + 2 * HEADER.size
+
+
+@pytest.mark.parametrize("rule", ["ios", "coomed", {"name": "cc", "tau": 5.0, "centre": "memory"}])
+def test_long_vectors_are_aggregated_where_they_lie(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages in parts are read block by block: three rounds give what short messages give."""
+
+    def three_rounds(part_bytes: int) -> list[Any]:
+        ended: dict[int, Any] = {}
+        with VirtualWorld() as world:
+
+            def act(me: int) -> None:
+                others = {i: ("", KEYS.public) for i in range(4) if i != me}
+                vector = np.random.default_rng(me).normal(size=100)
+                peer = Peer(
+                    *(vector, others, rule), me=me, address="", keys=KEYS, f=1, world=world, part_bytes=part_bytes
+                )
+                for _ in range(3):
+                    vector = peer.exchange(vector * 0.9)
+                peer.leave()
+                ended[me] = vector, peer.tally.used.tolist(), peer.tally.ignored.tolist()
+
+            for me in range(4):
+                world.start(lambda me=me: act(me))  # type: ignore[misc]
+            world.run()
+        return [ended[me] for me in range(4)]
+
+    whole = three_rounds(1 << 20)
+    monkeypatch.setattr("byzmesh.rules.streamed.BLOCK", 33)
+    for (vector, *counted), (expected, *told) in zip(three_rounds(LIMIT), whole, strict=True):
+        np.testing.assert_allclose(vector, expected, rtol=1e-12)
+        assert counted == told

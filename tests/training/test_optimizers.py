@@ -12,6 +12,7 @@ import torch
 import byzmesh as bm
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption
 from byzmesh.training.local import LocalOptions
+from byzmesh.training.outer import Outer
 
 ADAMW = {"name": "AdamW", "betas": [0.8, 0.95], "weight_decay": 0.05}
 COMPLETE = {"name": "complete", "n": 3}
@@ -142,3 +143,16 @@ def test_mistakes_are_named() -> None:
         LocalOptions.of({"optimizer": "AdamW", "decay": 0.1})
     with pytest.raises(ConfigError, match=r"must be a name of torch\.optim"):
         LocalOptions.of({"optimizer": 3})
+
+
+@pytest.mark.parametrize("name", ["plain", "heavy-ball", "nesterov"])
+def test_outer_steps_of_long_models_are_those_of_short_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block by block, for a width that does not divide the length, bit for bit."""
+    outer, random = Outer.of(name), np.random.default_rng(0)
+    models, agreed, velocity = random.normal(size=(3, 4, 1001))
+    first, second = (None, None) if not outer.moves else (velocity.copy(), velocity.copy())
+    at_once = outer.apply(models, agreed, first)
+    monkeypatch.setattr("byzmesh.training.outer.BLOCK", 64)
+    np.testing.assert_array_equal(outer.apply(models, agreed, second), at_once)
+    if outer.moves:
+        np.testing.assert_array_equal(first, second)

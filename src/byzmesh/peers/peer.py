@@ -33,6 +33,7 @@ from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Outcome, Rule, State
 from byzmesh.rules.inbox import make_inbox, sent_by
 from byzmesh.rules.interop import Bridge
+from byzmesh.rules.streamed import apply_streamed, streams
 from byzmesh.types import Array, Floats
 
 if TYPE_CHECKING:
@@ -200,6 +201,8 @@ class Peer(Links):
         if largest == np.inf or (own is not half and peak(half) == np.inf):
             raise PeerError(f"peer {self.me}: its own model is not finite in round {self.round}; lower the step size")
         self._largest = LARGEST * max(1.0, largest)
+        if self.parts.count > 1 and streams(self.rule):
+            return self._streamed(own, step_size)
         messages, came = self.gather(own)
         present = np.ones((1, len(came) + 1), bool)
         present[0, 1:] = came
@@ -222,8 +225,35 @@ class Peer(Links):
         self.round += 1
         return outcome
 
+    def _streamed(self, own: Array, step_size: float) -> Outcome:
+        """The end of `advance` for long vectors: messages are read where they lie, a block at a time."""
+        self._exchange(own)
+        new = np.empty_like(own)
+        said = apply_streamed(
+            self.rule,
+            [own],
+            self.rounds.collect(),
+            [new],
+            weight=self.weight if self.meet is None else self.meet(self.round).weight_over(self.neighbours),
+            f=self._bound,
+            receiver=self._receiver,
+            dtype=own.dtype,
+            round=Round(number=self.round, total=self.total, step_size=step_size, seed=self.seed),
+            state=self.state,
+        )
+        outcome = Outcome(models=new[None, :], coefficients=said.coefficients, kept=said.kept)
+        if self.rule.init(new[None, :1]) is not None:
+            self.state = outcome.models
+        self.tally.count(outcome, said.present[0, 1:])
+        self.round += 1
+        return outcome
+
     def gather(self, own: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Send its own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
+        self._exchange(own)
+        return self.rounds.gather(self.form.dimension, self.form.dtype)
+
+    def _exchange(self, own: Array) -> None:
         self._vector = own
         # what came during the local work: whoever fell behind moves up before it sends
         for _ in range(QUEUE * self.parts.count):
@@ -236,7 +266,6 @@ class Peer(Links):
             if target is not None:
                 self._enter(target)
         self._notice(self.world.now())
-        return self.rounds.gather(self.form.dimension, self.form.dtype)
 
     def _notice(self, now: float) -> None:
         """Tell who was lost and who is back."""

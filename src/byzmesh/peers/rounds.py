@@ -303,13 +303,19 @@ class Rounds:
 
     def gather(self, dimension: int, dtype: Any = np.float64) -> tuple[Array, npt.NDArray[np.bool_]]:
         """End the round: messages (d, D) by sender id, zero if missing, and which arrived (d,)."""
+        vectors = self.collect()
+        messages = np.empty((len(vectors), dimension), dtype)
+        for slot, vector in enumerate(vectors):
+            messages[slot] = 0.0 if vector is None else vector
+        return messages, np.array([vector is not None for vector in vectors], bool)
+
+    def collect(self) -> list[Array | None]:
+        """End the round: the messages by sender id, None if missing; they are not copied."""
         self._open = False
-        messages = np.empty((len(self.neighbours), dimension), dtype)
-        present = np.zeros(len(self.neighbours), bool)
+        vectors: list[Array | None] = [None] * len(self.neighbours)
         due = None if self._due_in is None else set(self.due)
         for slot, neighbour in enumerate(self.neighbours):
             if due is not None and neighbour not in due:
-                messages[slot] = 0.0
                 continue
             in_time = self.round in self._held[neighbour]
             self._missed[neighbour] = 0 if in_time else self._missed[neighbour] + 1
@@ -317,8 +323,6 @@ class Rounds:
             found = (self.round, self._held[neighbour][self.round]) if in_time else late
             if found is None:
                 self.verdicts[neighbour]["silent"] += 1
-                messages[slot] = 0.0
             else:
-                self._used[neighbour], messages[slot] = found
-                present[slot] = True
-        return messages, present
+                self._used[neighbour], vectors[slot] = found
+        return vectors

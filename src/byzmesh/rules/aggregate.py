@@ -21,6 +21,7 @@ from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.inbox import FARTHEST, make_inbox, own_slots
 from byzmesh.rules.interop import Bridge
 from byzmesh.rules.prepared import Prepared, prepare
+from byzmesh.rules.streamed import apply_streamed, sliceable
 from byzmesh.types import Booleans, Floats, Integers
 
 
@@ -116,6 +117,8 @@ def aggregate(
     centre: Any = None,
     round: Round = FIRST,
     loss: Callable[[Any], float] | None = None,
+    in_blocks: int | None = None,
+    out: Any = None,
     **options: Any,
 ) -> Any:
     """Combine one worker's own vector with what it received.
@@ -129,6 +132,8 @@ def aggregate(
     centre    (D,) centred clipping's memory, its previous output (a string is CC's option of that name)
     round     its number, the step size (DRSA), the seed (bucketing)
     loss      vector -> loss on its own batch (UBAR, Zeno)
+    in_blocks for vectors that are too long to be copied: so many coordinates at a time (rules/streamed.py)
+    out       (D,) with `in_blocks`: where to write the result, perhaps `own`
 
     A vector that is not finite or of the wrong shape counts as silence, with a `BadMessage` warning: its weight goes to
     its own vector.
@@ -141,6 +146,11 @@ def aggregate(
     elif centre is not None and not isinstance(rule, Rule):
         options = {"centre": "memory", **options}
     chosen = make_rule(rule, **options) if options or not isinstance(rule, str) else _named(rule)
+    if in_blocks is not None:
+        bounds = {"weights": weights, "f": f, "b": b, "round": round, "block": whole("in_blocks", in_blocks, 1)}
+        return _in_blocks(own, received, out, chosen, centre, **bounds)
+    if out is not None:
+        raise ConfigError("out needs in_blocks, e.g. in_blocks=1 << 17")
     bridge = Bridge(own, "own")
     mine = bridge.vector(own)[None, :]
     messages, arrived = _messages(bridge, received, mine.shape[1])
@@ -180,6 +190,62 @@ def aggregate(
     state = chosen.init(mine) if centre is None else bridge.vector(centre)[None, :]
     outcome, _ = chosen.apply(inbox, state)
     return bridge.back(outcome.models[0])
+
+
+def _in_blocks(own: Any, received: Sequence[Any], out: Any, rule: Rule, centre: Any, **bounds: Any) -> Any:
+    """`aggregate` a block of coordinates at a time."""
+    bridge = Bridge(own, "own")
+    if not bridge.here:
+        raise ConfigError(f"in_blocks needs vectors in this machine's memory, own is on {bridge.device}; leave it out")
+    if out is None:
+        out = own.clone() if bridge.torch is not None else np.empty(len(own), bridge.dtype)
+    if np.shape(out) != np.shape(own):
+        raise ConfigError(f"out must be like own, a vector of {len(own)} numbers, got shape {tuple(np.shape(out))}")
+    fits = [vector is not None and tuple(np.shape(vector)) == (len(own),) for vector in received]
+    messages = [sliceable(vector) if usable else None for vector, usable in zip(received, fits, strict=True)]
+    memory = None if centre is None else sliceable(centre)
+    aggregate_blocks(rule, sliceable(own), messages, sliceable(out), centre=memory, dtype=bridge.work, **bounds)
+    return out
+
+
+def aggregate_blocks(
+    rule: Rule,
+    own: Any,
+    messages: Sequence[Any],
+    out: Any,
+    *,
+    weights: npt.ArrayLike | None,
+    f: int | None,
+    b: float | None = None,
+    centre: Any = None,
+    dtype: Any,
+    round: Round = FIRST,
+    block: int,
+) -> list[int]:
+    """`aggregate` for vectors of D numbers that can be sliced, into `out`; the positions of the silent messages."""
+    weight = _weights(weights, len(messages))
+    bound, room = _bound(rule, f, b, weight)
+    check_feasible(rule, bound, np.array([len(messages)]), np.zeros(1, np.int64))
+    said = apply_streamed(
+        rule,
+        [own],
+        messages,
+        [out],
+        weight=weight,
+        f=bound,
+        b=room,
+        receiver=np.zeros(1, np.int64),
+        dtype=dtype,
+        round=round,
+        state=None if centre is None else [centre],
+        block=block,
+    )
+    bad: list[int] = np.flatnonzero(~said.present[0, 1:]).tolist()
+    if bad:
+        warnings.warn(
+            BadMessage(f"messages {bad} are missing, not finite or of the wrong shape: silence"), stacklevel=4
+        )
+    return bad
 
 
 class _Kept(threading.local):

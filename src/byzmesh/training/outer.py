@@ -22,6 +22,8 @@ from byzmesh.checks import choice, fraction, positive
 from byzmesh.errors import ConfigError, UnknownOption, nearest
 from byzmesh.types import Array
 
+BLOCK = 1 << 18
+"""Numbers at a time: the step needs three more arrays, which must not be as large as all models."""
 KINDS = ("none", "plain", "heavy-ball", "nesterov")
 
 
@@ -83,6 +85,16 @@ class Outer:
         """(R, D) the next models, from the former ones and what the rule returned; `velocity` is updated."""
         if self.name == "none":
             return agreed  # type: ignore[no-any-return]
+        if not isinstance(models, np.ndarray) or models.size <= BLOCK:
+            return self._moved(models, agreed, velocity)
+        moved: Array = np.empty_like(agreed)
+        width = max(1, BLOCK // len(models))
+        for start in range(0, models.shape[1], width):
+            part = np.s_[:, start : start + width]
+            moved[part] = self._moved(models[part], agreed[part], None if velocity is None else velocity[part])
+        return moved
+
+    def _moved(self, models: Any, agreed: Any, velocity: Any) -> Array:
         slope = models - agreed
         if self.moves:
             velocity *= self.beta

@@ -8,9 +8,13 @@ they stay as the factory made them, the same for all workers.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+import numpy as np
 
 from byzmesh.errors import ConfigError
 
@@ -54,6 +58,44 @@ def layout_of(module: Any) -> Layout:
         starts.append(total)
         total += prod(shape)
     return Layout(tuple(name for name, _ in named), shapes, tuple(starts), total)
+
+
+class Spanning:
+    """Tensors one after the other as one vector (D,) of which blocks can be read and written: nothing is copied.
+
+    >>> import torch
+    >>> parts = [torch.zeros(2), torch.ones(1, 3)]
+    >>> vector = Spanning(parts)
+    >>> vector[1:4] = [5.0, 6.0, 7.0]
+    >>> len(vector), vector[0:5], parts[1]
+    (5, array([0., 5., 6., 7., 1.], dtype=float32), tensor([[6., 7., 1.]]))
+    """
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        self._flat = [tensor.detach().view(-1) for tensor in tensors]
+        self._starts = [0, *np.cumsum([len(part) for part in self._flat]).tolist()]
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def _pieces(self, block: slice) -> Iterator[tuple[int, Any]]:
+        """Where in the block, and what: views of the tensors that it touches."""
+        first = bisect_right(self._starts, block.start) - 1
+        for part, start in zip(self._flat[first:], self._starts[first:], strict=False):
+            if start >= block.stop:
+                return
+            low, high = max(block.start, start), min(block.stop, start + len(part))
+            if high > low:
+                yield low - block.start, part[low - start : high - start]
+
+    def __getitem__(self, block: slice) -> Any:
+        pieces = [piece for _, piece in self._pieces(block)]
+        found = [(piece.float() if piece.element_size() < 4 else piece).cpu().numpy() for piece in pieces]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def __setitem__(self, block: slice, values: Any) -> None:
+        for at, piece in self._pieces(block):
+            piece.copy_(piece.new_tensor(values[at : at + len(piece)]))
 
 
 def flatten(module: Any) -> Any:
