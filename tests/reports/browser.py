@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_SECONDS = 60.0
+REPORT = "window.byzmesh !== undefined"
+"""True in an HTML report whose script has run."""
 
 
 class Page:
     """One page of a headless Chromium; a context manager."""
 
-    def __init__(self, file: Path, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
+    def __init__(
+        self, page: Path | str, width: int = 1280, height: int = 900, *, dark: bool = False, ready: str = REPORT
+    ) -> None:
+        """page is a file or an address; it is loaded once the expression `ready` is true."""
         self.profile = tempfile.mkdtemp(prefix="byzmesh-chromium-")
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
@@ -45,8 +50,8 @@ class Page:
         phone = width < 600
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         self.requests: list[str] = []
-        self.call("Page.navigate", url=file.absolute().as_uri())
-        self.until("document.readyState === 'complete' && window.byzmesh !== undefined")
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.absolute().as_uri())
+        self.until(f"document.readyState === 'complete' && ({ready})")
 
     def __enter__(self) -> Page:
         return self

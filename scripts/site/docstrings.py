@@ -1,0 +1,85 @@
+"""Docstrings of byzmesh as Markdown.
+
+They are plain text with four kinds of blocks between blank lines: paragraphs, indented blocks (formulas, tables of
+words), examples that start with `>>>`, and definitions:
+
+    name   what it means, perhaps on
+           several lines
+
+Markdown would fold the last two into paragraphs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+DEFINED = re.compile(r"^(\S+(?: \S+)*?) {2,}(\S.*)$")
+LISTED = re.compile(r"^(?:[-*] |\d+\. |\|)")
+
+
+def markdown_of(text: str | None) -> str:
+    """The docstring as Markdown.
+
+    >>> print(markdown_of("Sum.\\n\\nn  how many\\n   there are\\n\\n>>> 1 + 1\\n2"))
+    Sum.
+    <BLANKLINE>
+    - **n**: how many there are
+    <BLANKLINE>
+    ```pycon
+    >>> 1 + 1
+    2
+    ```
+    """
+    return "\n\n".join(_block(block) for block in blocks_of(text))
+
+
+def blocks_of(text: str | None) -> list[str]:
+    """Blocks between blank lines; indented ones that follow each other are one, and an example begins its own."""
+    blocks: list[str] = []
+    for part in re.split(r"\n\s*\n", inspect.cleandoc(text or "")):
+        before, example = part, ""
+        found = re.search(r"^>>> ", part, re.MULTILINE)
+        if found and not part.startswith("    "):
+            before, example = part[: found.start()].rstrip("\n"), part[found.start() :]
+        for block in filter(None, (before, example)):
+            if blocks and is_code(block) and is_code(blocks[-1]):
+                blocks[-1] += "\n\n" + block
+            else:
+                blocks.append(block)
+    return blocks
+
+
+def is_code(block: str) -> bool:
+    """Whether every line is indented."""
+    return all(line.startswith("    ") or not line.strip() for line in block.split("\n"))
+
+
+def escaped(text: str) -> str:
+    """Text in which `<` is no tag, except inside backticks, where nothing needs it."""
+    parts = text.split("`")
+    return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
+
+
+def _block(block: str) -> str:
+    if block.startswith(">>> "):
+        return f"```pycon\n{block}\n```"
+    if is_code(block):
+        return "```text\n" + inspect.cleandoc(block) + "\n```"
+    lines = block.split("\n")
+    if LISTED.match(lines[0]):
+        return escaped(block)
+    if DEFINED.match(lines[0]):
+        return _definitions(lines)
+    return escaped(block)
+
+
+def _definitions(lines: list[str]) -> str:
+    items: list[str] = []
+    for line in lines:
+        found = DEFINED.match(line)
+        if found and not line.startswith(" "):
+            items.append(f"- **{escaped(found[1])}**: {escaped(found[2])}")
+        else:
+            items[-1] += " " + escaped(line.strip())
+    return "\n".join(items)

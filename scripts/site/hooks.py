@@ -1,0 +1,93 @@
+"""What MkDocs does beside the pages in docs/: files of the repository that pages link to, and the generated reference.
+
+Pages keep links that work in the repository (`../reports/paper/README.md`, `../src/byzmesh/doors.py`). Here such a link
+leads to a page of the site: another page of Markdown as it is, a program or config as a page that shows it, anything
+else as a copy. A link to a file that does not exist stays as it is, and the strict build fails.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import reference  # MkDocs puts the folder of a hook on the path while it loads it
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+SHOWN = {".py": "python", ".yaml": "yaml", ".toml": "toml", ".edges": "text"}
+"""Files that become a page, with the language of their text."""
+
+
+def site_path(path: str) -> str:
+    """Where a file of the repository is on the site.
+
+    >>> site_path("docs/rules.md"), site_path("CONTRIBUTING.md"), site_path("src/byzmesh/doors.py")
+    ('rules.md', 'CONTRIBUTING.md', 'source/src/byzmesh/doors.py.md')
+    """
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    return f"source/{path}.md" if PurePosixPath(path).suffix in SHOWN else path
+
+
+def targets(text: str, page: str) -> list[str]:
+    """Files of the repository that a page links to; `page` is its path in the repository."""
+    found = []
+    for _, target, _, _ in LINK.findall(text):
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+        if ":" not in target and (ROOT / path).is_file():
+            found.append(path)
+    return found
+
+
+def repointed(text: str, page: str) -> str:
+    """The page with its links as they are on the site."""
+    folder = posixpath.dirname(page)
+    here = posixpath.dirname(site_path(page)) or "."
+
+    def link(found: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(folder, found[2]))
+        if ":" in found[2] or not (ROOT / path).is_file():
+            return found[0]
+        return f"{found[1]}{posixpath.relpath(site_path(path), here)}{found[3] or ''}{found[4]}"
+
+    return LINK.sub(link, text)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the files that pages link to, and the generated pages."""
+    os.environ.setdefault("MPLBACKEND", "agg")
+    waiting = [f"docs/{file.src_uri}" for file in files if file.src_uri.endswith(".md")]
+    for uri, text in reference.pages().items():
+        files.append(File.generated(config, uri, content=text))
+        waiting += [path for path in targets(text, f"docs/{uri}") if site_path(path) not in files.src_uris]
+        _add(files, config, targets(text, f"docs/{uri}"))
+    while waiting:
+        page = waiting.pop()
+        if (ROOT / page).is_file() and page.endswith(".md"):
+            waiting += _add(files, config, targets((ROOT / page).read_text(), page))
+    return files
+
+
+def _add(files: Files, config: Any, paths: list[str]) -> list[str]:
+    """Add files of the repository; those that were not there yet."""
+    new = [path for path in dict.fromkeys(paths) if site_path(path) not in files.src_uris]
+    for path in new:
+        language = SHOWN.get(PurePosixPath(path).suffix)
+        if language is None:
+            files.append(File.generated(config, site_path(path), abs_src_path=str(ROOT / path)))
+        else:
+            text = f"# {PurePosixPath(path).name}\n\n`{path}`\n\n````{language}\n{(ROOT / path).read_text()}````\n"
+            files.append(File.generated(config, site_path(path), content=text))
+    return new
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Links as they are on the site."""
+    uri = page.file.src_uri
+    if uri.startswith("source/"):
+        return markdown
+    return repointed(markdown, uri if (ROOT / uri).is_file() and not (ROOT / "docs" / uri).is_file() else f"docs/{uri}")
