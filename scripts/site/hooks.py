@@ -1,8 +1,9 @@
 """What MkDocs does beside the pages in docs/: files of the repository that pages link to, and the generated reference.
 
 Pages keep links that work in the repository (`../reports/paper/README.md`, `../src/byzmesh/doors.py`). Here such a link
-leads to a page of the site: another page of Markdown as it is, a program or config as a page that shows it, anything
-else as a copy. A link to a file that does not exist stays as it is, and the strict build fails.
+leads to a page of the site: another page of Markdown as it is, a program or config as a page that shows it, a folder as
+a list of what is in it, anything else as a copy. A link to what does not exist stays as it is, and the strict build
+fails.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def site_path(path: str) -> str:
     """
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
+    if (ROOT / path).is_dir():
+        return f"source/{path}/index.md"
     return f"source/{path}.md" if PurePosixPath(path).suffix in SHOWN else path
 
 
@@ -38,9 +41,14 @@ def targets(text: str, page: str) -> list[str]:
     found = []
     for _, target, _, _ in LINK.findall(text):
         path = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
-        if ":" not in target and (ROOT / path).is_file():
+        if ":" not in target and _is_shown(path):
             found.append(path)
     return found
+
+
+def _is_shown(path: str) -> bool:
+    """Whether there is such a file, or a folder outside docs/."""
+    return (ROOT / path).is_file() or ((ROOT / path).is_dir() and not f"{path}/".startswith(("docs/", "../", "./")))
 
 
 def repointed(text: str, page: str) -> str:
@@ -50,7 +58,7 @@ def repointed(text: str, page: str) -> str:
 
     def link(found: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, found[2]))
-        if ":" in found[2] or not (ROOT / path).is_file():
+        if ":" in found[2] or not _is_shown(path):
             return found[0]
         return f"{found[1]}{posixpath.relpath(site_path(path), here)}{found[3] or ''}{found[4]}"
 
@@ -77,7 +85,16 @@ def _add(files: Files, config: Any, paths: list[str]) -> list[str]:
     new = [path for path in dict.fromkeys(paths) if site_path(path) not in files.src_uris]
     for path in new:
         language = SHOWN.get(PurePosixPath(path).suffix)
-        if language is None:
+        if (ROOT / path).is_dir():
+            inside = sorted(f"{path}/{file.name}" for file in (ROOT / path).iterdir() if file.suffix in {*SHOWN, ".md"})
+            shown = [
+                f"- [{posixpath.basename(one)}]({posixpath.relpath(site_path(one), f'source/{path}')})"
+                for one in inside
+            ]
+            text = "\n".join([f"# {path}", "", *shown, ""])
+            files.append(File.generated(config, site_path(path), content=text))
+            _add(files, config, inside)
+        elif language is None:
             files.append(File.generated(config, site_path(path), abs_src_path=str(ROOT / path)))
         else:
             text = f"# {PurePosixPath(path).name}\n\n`{path}`\n\n````{language}\n{(ROOT / path).read_text()}````\n"

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from byzmesh.networks import Network, network
     from byzmesh.networks.processes import Process, process
     from byzmesh.problems.base import Problem, problem
+    from byzmesh.reports.comparison import plot
     from byzmesh.round import Round
     from byzmesh.rules.aggregate import BadMessage, aggregate, rule
     from byzmesh.rules.arc import arc
@@ -60,8 +61,9 @@ if TYPE_CHECKING:
     from byzmesh.rules.generic import generic
     from byzmesh.rules.gram.rule import gram_rule
     from byzmesh.rules.nnm import nnm
-    from byzmesh.simulation.engine import Run, Simulation
+    from byzmesh.simulation.engine import Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
+    from byzmesh.simulation.run import Run
     from byzmesh.store import open_store
     from byzmesh.studies.audit.audit import audit
     from byzmesh.sweeps.build import prepare, simulate
@@ -90,7 +92,7 @@ _HOME = {
     "RECOMMENDED_RULE": "training.profiles",
     "Round": "round",
     "Rule": "rules.base",
-    "Run": "simulation.engine",
+    "Run": "simulation.run",
     "Simulation": "simulation.engine",
     "View": "attacks",
     "aggregate": "rules.aggregate",
@@ -120,6 +122,7 @@ _HOME = {
     "network": "networks",
     "nnm": "rules.nnm",
     "open_store": "store",
+    "plot": "reports.comparison",
     "prepare": "sweeps.build",
     "problem": "problems.base",
     "process": "networks.processes",
@@ -205,6 +208,7 @@ __all__ = [
     "network",
     "nnm",
     "open_store",
+    "plot",
     "prepare",
     "problem",
     "process",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.reports.aggregation import STATISTICS, summarise
 from byzmesh.reports.charts import draw_charts, run_chart
-from byzmesh.reports.pivot import pivot, pivot_csv, pivot_grid
+from byzmesh.reports.pivot import best_cells, pivot, pivot_csv, pivot_grid
 from byzmesh.reports.sweep import sweep_chart
 from byzmesh.reports.text_table import to_latex, to_markdown
 from byzmesh.store import Store, open_store
@@ -197,3 +197,71 @@ def test_figures_are_the_same_file_twice(store: Store, tmp_path: Path) -> None:
         draw_charts([chart], tmp_path / "plot.gif")
     with pytest.raises(ConfigError, match="no curve"):
         draw_charts([run_chart(store, {})], tmp_path / "plot.png")
+
+
+def seeds(store: Store, rule: str, *values: float, **more: Any) -> None:
+    """A run for each value."""
+    for seed, value in enumerate(values):
+        put(store, value, rule=rule, seed=seed, **more)
+
+
+def test_the_best_of_a_column_is_bold_and_what_noise_hides_too(tmp_path: Path) -> None:
+    """Welch's t-test written out: 0.90 ± 0.01 is not distinguishable from 0.91 ± 0.01 with three seeds, 0.80 is."""
+    with open_store(tmp_path / "runs.db") as store:
+        seeds(store, "IOS", 0.90, 0.91, 0.92)
+        seeds(store, "FABA", 0.89, 0.90, 0.91)
+        seeds(store, "Krum", 0.79, 0.80, 0.81)
+        table = pivot(store)
+        assert best_cells(table) == {("IOS", "none"), ("FABA", "none")}
+        grid = pivot_grid(table)
+        assert [cells[0].best for _, cells in grid.rows] == [True, True, False]
+        assert "| IOS | **91.00 ± 1.00** |" in to_markdown(grid) and "| Krum | 80.00 ± 1.00 |" in to_markdown(grid)
+        assert r"\textbf{91.00 $\pm$ 1.00}" in to_latex(grid)
+        assert "Welch" in grid.note
+        smallest = pivot(store, metric="loss")
+        assert all(
+            smallest.cells[place].mean == min(c.mean for c in smallest.cells.values()) for place in best_cells(smallest)
+        )
+
+
+def test_single_runs_have_one_best_and_ties_share_it(tmp_path: Path) -> None:
+    with open_store(tmp_path / "runs.db") as store:
+        for rule, value in (("IOS", 0.9), ("FABA", 0.9), ("Krum", 0.8999)):
+            seeds(store, rule, value)
+        assert best_cells(pivot(store)) == {("IOS", "none"), ("FABA", "none")}
+        assert pivot_grid(pivot(store)).note.endswith("Bold: the best of its column.")
+    with open_store(tmp_path / "alone.db") as store:
+        seeds(store, "IOS", 0.9)
+        assert best_cells(pivot(store)) == set(), "one rule is not the best of anything"
+
+
+def test_equal_numbers_of_seeds_are_said_once(tmp_path: Path) -> None:
+    with open_store(tmp_path / "runs.db") as store:
+        seeds(store, "IOS", 0.9, 0.8)
+        seeds(store, "Krum", 0.5, 0.6)
+        grid = pivot_grid(pivot(store))
+        assert "standard deviation over 2 seeds" in grid.note and "n = " not in to_latex(grid)
+        put(store, 0.7, rule="Krum", seed=2)
+        assert dict(pivot_grid(pivot(store)).rows)["Krum"][0].detail == "n = 3"
+
+
+def test_columns_by_two_fields_have_two_lines_of_headings(tmp_path: Path) -> None:
+    with open_store(tmp_path / "runs.db") as store:
+        for step in (0.1, 0.2):
+            for attack in ("none", "alie"):
+                put(store, 0.5, attack=attack, step=step)
+        text = to_latex(pivot_grid(pivot(store, columns="step,attack")))
+        assert r" & \multicolumn{2}{c}{0.1} & \multicolumn{2}{c}{0.2} \\" in text
+        assert r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}" in text
+        assert r"rule & none & alie & none & alie \\" in text
+
+
+def test_bands_and_decades_in_charts_of_stored_runs(tmp_path: Path) -> None:
+    with open_store(tmp_path / "runs.db") as store:
+        seeds(store, "IOS", 0.9, 0.8)
+        drawn = sweep_chart(store, pivot(store), "accuracy").facets["none"][0]
+        assert drawn.low[-1] < drawn.y[-1] < drawn.high[-1]
+        config = {"rule": {"name": "IOS"}, "attack": {"name": "none"}, "seed": 7}
+        key = store.plan(config)
+        store.finish(key, "finished", {"round": [0.0, 1.0], "loss": [500.0, 0.5]})
+        assert run_chart(store, {"": {"a": [key]}}, "loss").logarithmic

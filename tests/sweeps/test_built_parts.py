@@ -12,7 +12,8 @@ import pytest
 
 import byzmesh as bm
 from byzmesh.errors import ConfigError, NoLiars
-from byzmesh.simulation.engine import Run, Simulation
+from byzmesh.simulation.engine import Simulation
+from byzmesh.simulation.run import Run
 from byzmesh.sweeps.build import build
 from tests.simulation.small import write_data
 

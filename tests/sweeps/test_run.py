@@ -11,7 +11,8 @@ import pytest
 
 from byzmesh.config.grid import expand
 from byzmesh.errors import ConfigError, DataError, InfeasibleBound, MissingExtra
-from byzmesh.simulation.engine import Run, Simulation
+from byzmesh.simulation.engine import Simulation
+from byzmesh.simulation.run import Run
 from byzmesh.store import Owner, Store, open_store
 from byzmesh.store.records import FAILURE_KINDS
 from byzmesh.sweeps.checkpoints import Checkpoint, checkpoint_folder, delete_runs, find_runs, tidy

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from byzmesh.curves import picture
 from byzmesh.errors import ConfigError
 from byzmesh.files import figure_suffix, save_figure
 from byzmesh.networks.positions import circle
@@ -33,12 +34,17 @@ SMALLEST_LETTERS = 4.0
 
 
 def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
-    """Draw to a PNG, SVG or PDF file, by suffix.
+    """Draw to a PNG, SVG or PDF file, by suffix."""
+    figure_suffix(path)
+    return save_figure(figure_of(network, cut), path)
+
+
+def figure_of(network: Network, cut: Floats | None = None) -> Any:
+    """The picture as a matplotlib figure.
 
     cut  (n, n) fraction of rounds in which the row's worker cut the column's: links are then redder and wider the more
          often one end cut the other, instead of coloured by who lies
     """
-    figure_suffix(path)
     if network.n > MOST_NODES:
         raise ConfigError(
             f"a picture shows at most {MOST_NODES} nodes, network {network.name} has {network.n}; draw a smaller one "
@@ -46,11 +52,10 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
         )
     import matplotlib
     from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
 
     spots, width, height = _scaled(_apart(positions(network)), network.n)
     size = _node_size(spots)
-    figure = Figure(figsize=(width, height + 0.5))
+    figure = picture(width, height + 0.5)
     axes = figure.add_axes((0.0, 0.5 / (height + 0.5), 1.0, height / (height + 0.5)))
     axes.set_axis_off()
     axes.set_xlim(0.0, width)
@@ -88,8 +93,8 @@ def draw(network: Network, path: Path, cut: Floats | None = None) -> Path:
     handles, labels = axes.get_legend_handles_labels()
     legend = figure.legend(handles, labels, loc="lower center", ncols=2, frameon=False, title=title)
     for handle in legend.legend_handles:
-        handle.set_sizes([70.0])  # type: ignore[union-attr]
-    return save_figure(figure, path)
+        handle.set_sizes([70.0])
+    return figure
 
 
 def _arrows(axes: Any, network: Network, spots: Floats, size: float, cut: Floats | None) -> None:

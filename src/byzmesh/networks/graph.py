@@ -217,12 +217,18 @@ class Network(Facts):
         """Write to a file that `from_file` can read; only `.json` keeps everything. Returns the path."""
         return io.write(self, Path(path))
 
-    def draw(self, path: str | Path, cut: Floats | None = None) -> Path:
-        """Draw to a PNG, SVG or PDF file (by suffix): honest workers blue circles, liars red squares.
+    def draw(self, path: str | Path | None = None, cut: Floats | None = None) -> Any:
+        """Draw to a PNG, SVG or PDF file (by suffix) and return its path; without one, return a matplotlib figure.
 
-        `cut` (n, n) colours the links by how often the row's worker cut the column's. At most 2,000 nodes.
+        Honest workers are blue circles, liars red squares. `cut` (n, n) colours the links by how often the row's worker
+        cut the column's (`run.edges.cut_rates(n)`). At most 2,000 nodes.
         """
-        return drawing.draw(self, Path(path), cut)
+        return drawing.figure_of(self, cut) if path is None else drawing.draw(self, Path(path), cut)
+
+    def _repr_html_(self) -> str:
+        from byzmesh.networks.svg import network_html
+
+        return network_html(self)
 
     def with_byzantine(self, byzantine: Any, *, seed: int = 0) -> Network:
         """The same graph and weights with other liars: "none", a list of ids or a number placed by `seed`."""

@@ -82,6 +82,19 @@ class Summary:
         return ", ".join(f"{count} {word}" for count, word in counts if count)
 
 
+def half_widths(values: Floats) -> Floats:
+    """Half the width of the 95% interval (Student's t) of the mean over the first axis, which has two or more entries.
+
+    >>> half_widths(np.array([[1.0], [2.0], [3.0]])).round(3)
+    array([2.484])
+    """
+    from scipy.special import stdtrit
+
+    count = len(values)
+    half: Floats = stdtrit(count - 1, 0.975) * np.std(values, axis=0, ddof=1) / math.sqrt(count)
+    return half
+
+
 def value_of(series: Mapping[str, Floats], metric: str, last: int | None = None) -> float:
     """Mean of a metric over a run's last evaluations, in the unit of tables: percent for accuracies."""
     values = series[metric]

@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from byzmesh.reports.charts import DARK_PALETTE, PALETTE, SMALLEST, Chart
+from byzmesh.reports.charts import DARK_PALETTE, PALETTE, SMALLEST, Chart, Curve
 from byzmesh.reports.provenance import Runs
 from byzmesh.reports.text_table import LONG, Grid, GridCell
 from byzmesh.reports.trust import Heatmap, Picture
@@ -119,8 +119,9 @@ def _panel(name: str, kind: str, item: Mapping[str, Any]) -> str:
     options = "".join(f"<option>{escape(facet)}</option>" for facet in facets)
     choice = f'<select aria-label="choose" data-for="{name}">{options}</select>' if len(facets) > 1 else ""
     title = escape(item["title"] + (f": {facets[0]}" if len(facets) == 1 and facets[0] else ""))
+    band = f"<small>{escape(item['band'])}</small>" if item.get("band") else ""
     return (
-        f'<figure><figcaption>{title} {choice}</figcaption><div class="plot {kind}" id="{name}" role="img" '
+        f'<figure><figcaption>{title} {choice}{band}</figcaption><div class="plot {kind}" id="{name}" role="img" '
         f'aria-label="{title}"></div></figure>'
     )
 
@@ -148,7 +149,7 @@ def _cell(cell: GridCell) -> str:
     classes = [f"t-{cell.tone}"] * bool(cell.tone) + ["words"] * (len(cell.text) > LONG)
     tone = f' class="{" ".join(classes)}"' if classes else ""
     detail = f"<small>{escape(cell.detail)}</small>" if cell.detail else ""
-    text = f"<b>{escape(cell.text)}</b>" if detail else escape(cell.text)
+    text = f"<b>{escape(cell.text)}</b>" if detail or cell.best else escape(cell.text)
     return f"<td{tone}{value}{tip}>{text}{detail}</td>"
 
 
@@ -159,10 +160,7 @@ def _legend(grid: Grid) -> str:
 
 
 def _chart(chart: Chart) -> dict[str, Any]:
-    facets = {
-        facet: [{"name": curve.name, "points": _points(curve.x, curve.y, chart.logarithmic)} for curve in curves]
-        for facet, curves in chart.facets.items()
-    }
+    facets = {facet: [_curve(curve, chart.logarithmic) for curve in curves] for facet, curves in chart.facets.items()}
     names = list(dict.fromkeys(curve.name for curves in chart.facets.values() for curve in curves))
     return {
         "names": names,
@@ -171,8 +169,17 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "y": chart.y_label,
         "log": chart.logarithmic,
         "marks": chart.marks,
+        "band": chart.band if any(curve.low for curves in chart.facets.values() for curve in curves) else "",
         "facets": facets,
     }
+
+
+def _curve(curve: Curve, logarithmic: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": curve.name, "points": _points(curve.x, curve.y, logarithmic)}
+    if curve.low:
+        shown["low"] = _points(curve.x, curve.low, logarithmic)
+        shown["high"] = _points(curve.x, curve.high, logarithmic)
+    return shown
 
 
 def _points(x: Iterable[float], y: Iterable[float], logarithmic: bool) -> list[list[float | None]]:

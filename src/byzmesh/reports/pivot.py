@@ -124,20 +124,86 @@ def _follows_the_seeds(path: str, group: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def pivot_grid(table: Pivot, title: str = "") -> Grid:
-    """The table as text: mean ± std, with n and the runs that did not finish in small print."""
+    """The table as text: mean ± std, the best of each column in bold, what did not finish in small print.
+
+    If all cells have as many seeds, the note says how many; otherwise each cell does.
+    """
+    counts = {cell.n for cell in table.cells.values() if cell.n}
     several = any(cell.total > 1 for cell in table.cells.values())
     metric = metric_of(table.metric)
+    best = best_cells(table)
     rows = tuple(
-        (row, tuple(_cell(table, table.cells.get((row, column)), several) for column in table.column_labels))
+        (
+            row,
+            tuple(
+                _cell(table, table.cells.get((row, column)), len(counts) > 1, (row, column) in best)
+                for column in table.column_labels
+            ),
+        )
         for row in table.row_labels
     )
-    note = f"Mean of {words_of_last(table.last)}" + ("; ± is the standard deviation over n seeds." if several else ".")
+    seeds = f"{counts.pop()} seeds" if len(counts) == 1 else "n seeds"
+    note = f"Mean of {words_of_last(table.last)}" + (f"; ± is the standard deviation over {seeds}." if several else ".")
+    note += f" {BOLD}" if best and several else " Bold: the best of its column." if best else ""
     row_name, column_name = (", ".join(map(short, words_of(side))) for side in (table.rows, table.columns))
     caption = title or f"{metric.words}{metric.suffix} by {row_name} and {column_name}"
-    return Grid(name="sweep", title=caption, corner=row_name, columns=table.column_labels, rows=rows, note=note)
+    return Grid(
+        name="sweep",
+        title=caption,
+        corner=row_name,
+        columns=table.column_labels,
+        rows=rows,
+        note=note,
+        groups=_groups(table.column_labels, len(words_of(table.columns))),
+    )
 
 
-def _cell(table: Pivot, cell: Summary | None, several: bool) -> GridCell:
+BOLD = "Bold: the best of its column, and what does not differ from it (Welch's t-test, 5%)."
+
+
+def best_cells(table: Pivot) -> set[tuple[str, str]]:
+    """In each column with several values, the best mean and those that do not differ from it beyond noise.
+
+    Two means differ if Welch's t-test says so at 5%; for cells of a single run there is no noise to go by.
+    """
+    direction = metric_of(table.metric).direction
+    if direction == "none":
+        return set()
+    best: set[tuple[str, str]] = set()
+    for column in table.column_labels:
+        known = {row: cell for row in table.row_labels if (cell := table.cells.get((row, column))) and cell.n}
+        if len(known) > 1:
+            top = (max if direction == "up" else min)(known.values(), key=lambda cell: cell.mean)
+            best |= {(row, column) for row, cell in known.items() if not _differ(cell, top)}
+    return best
+
+
+def _differ(one: Summary, other: Summary) -> bool:
+    """Whether two means differ, by Welch's t-test at 5%."""
+    if one.mean == other.mean:
+        return False
+    if one.n < 2 or other.n < 2:
+        return True
+    from scipy.special import stdtrit
+
+    a, b = one.std**2 / one.n, other.std**2 / other.n
+    if a + b == 0.0:
+        return True
+    freedom = (a + b) ** 2 / (a**2 / (one.n - 1) + b**2 / (other.n - 1))
+    return bool(abs(one.mean - other.mean) > float(stdtrit(freedom, 0.975)) * math.sqrt(a + b))
+
+
+def _groups(labels: Sequence[str], fields: int) -> tuple[tuple[str, ...], ...]:
+    """The parts of headings by several fields; empty if a value has a comma of its own.
+
+    >>> _groups(["ring, alie", "ring, ipm"], 2)
+    (('ring', 'alie'), ('ring', 'ipm'))
+    """
+    parts = tuple(tuple(label.split(", ")) for label in labels)
+    return parts if fields > 1 and all(len(part) == fields for part in parts) else ()
+
+
+def _cell(table: Pivot, cell: Summary | None, several: bool, best: bool) -> GridCell:
     if cell is None:
         return EMPTY
     if not cell.n:
@@ -149,7 +215,8 @@ def _cell(table: Pivot, cell: Summary | None, several: bool) -> GridCell:
     parts += [f"{name} {metric.number(value)}" for name, value in cell.statistics.items() if name not in SHOWN]
     parts += [cell.troubles] if cell.troubles else []
     tip = f"{table.metric} {shown}{spread}, {cell.n} of {cell.total} runs finished"
-    return GridCell(shown + spread, ", ".join(parts), tip=tip, value=cell.mean, tone="trouble" if cell.troubles else "")
+    tone = "trouble" if cell.troubles else ""
+    return GridCell(shown + spread, ", ".join(parts), tip=tip, value=cell.mean, tone=tone, best=best)
 
 
 def pivot_csv(table: Pivot) -> str:

@@ -43,6 +43,8 @@ class GridCell:
     tip: str = ""
     value: float = math.nan
     tone: str = ""
+    best: bool = False
+    """Whether it is printed in bold: the best of its column, or not distinguishable from it."""
 
 
 EMPTY = GridCell("")
@@ -60,6 +62,8 @@ class Grid:
     note: str = ""
     legend: Mapping[str, str] = field(default_factory=dict)
     """What the tones mean."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    """For columns by several fields, the parts of each heading: LaTeX prints equal neighbours once, above a rule."""
 
 
 def to_rich(grid: Grid) -> Table:
@@ -73,7 +77,8 @@ def to_rich(grid: Grid) -> Table:
         table.add_column(column, justify="right")
     for label, cells in grid.rows:
         shown = [
-            Text(cell.text, TONES[cell.tone]) + (Text(f"\n{cell.detail}", "dim") if cell.detail else Text(""))
+            Text(cell.text, f"{TONES[cell.tone]} bold" if cell.best else TONES[cell.tone])
+            + (Text(f"\n{cell.detail}", "dim") if cell.detail else Text(""))
             for cell in cells
         ]
         table.add_row(Text(label), *shown)
@@ -116,9 +121,9 @@ def to_latex(grid: Grid) -> str:
     body = []
     for label, cells in grid.rows:
         shown = [
-            rf"\shortstack[r]{{{_tex(cell.text)}\\{{\scriptsize {_tex(cell.detail)}}}}}"
+            rf"\shortstack[r]{{{_tex_text(cell)}\\{{\scriptsize {_tex(cell.detail)}}}}}"
             if cell.detail
-            else _tex(cell.text)
+            else _tex_text(cell)
             for cell in cells
         ]
         body.append("    " + " & ".join([_tex(label), *shown]) + r" \\")
@@ -135,7 +140,7 @@ def to_latex(grid: Grid) -> str:
         r"  \resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{l{''.join(kinds)}}}",
         r"    \toprule",
-        "    " + " & ".join(_tex(word) for word in (grid.corner, *grid.columns)) + r" \\",
+        *_tex_heads(grid),
         r"    \midrule",
         "\n    \\addlinespace\n".join(body),
         r"    \bottomrule",
@@ -146,8 +151,34 @@ def to_latex(grid: Grid) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _tex_heads(grid: Grid) -> list[str]:
+    """The lines of headings: one, or one per field with a rule under what several columns share."""
+    if not grid.groups:
+        return ["    " + " & ".join(_tex(word) for word in (grid.corner, *grid.columns)) + r" \\"]
+    lines = []
+    for level in range(len(grid.groups[0]) - 1):
+        spans: list[list[int]] = []
+        for column, parts in enumerate(grid.groups):
+            if spans and grid.groups[spans[-1][0]][: level + 1] == parts[: level + 1]:
+                spans[-1].append(column)
+            else:
+                spans.append([column])
+        shown = [rf"\multicolumn{{{len(span)}}}{{c}}{{{_tex(grid.groups[span[0]][level])}}}" for span in spans]
+        lines.append("    " + " & ".join(["", *shown]) + r" \\")
+        lines.append("    " + " ".join(rf"\cmidrule(lr){{{span[0] + 2}-{span[-1] + 2}}}" for span in spans))
+    lines.append(
+        "    " + " & ".join(_tex(word) for word in (grid.corner, *(parts[-1] for parts in grid.groups))) + r" \\"
+    )
+    return lines
+
+
+def _tex_text(cell: GridCell) -> str:
+    return rf"\textbf{{{_tex(cell.text)}}}" if cell.best else _tex(cell.text)
+
+
 def _one_line(cell: GridCell) -> str:
-    return f"{cell.text} ({cell.detail})" if cell.detail else cell.text
+    text = f"**{cell.text}**" if cell.best else cell.text
+    return f"{text} ({cell.detail})" if cell.detail else text
 
 
 def _pipe(text: str) -> str:

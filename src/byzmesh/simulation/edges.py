@@ -35,6 +35,12 @@ class Edges:
         """(E, 4) sender, receiver, cut, rounds: what a store keeps."""
         return np.stack([self.sender, self.receiver, self.cut, self.rounds], axis=1)
 
+    def cut_rates(self, n: int) -> Floats:
+        """(n, n) fraction of the rounds with a message in which the row's worker cut the column's; 0 without one."""
+        rates = np.zeros((n, n))
+        rates[self.receiver, self.sender] = self.cut / np.maximum(self.rounds, 1)
+        return rates
+
     @property
     def mistakes(self) -> float:
         """Fraction of honest neighbours' messages that were cut."""

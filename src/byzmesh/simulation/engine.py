@@ -27,10 +27,11 @@ from byzmesh.channels import Stage as ChannelStage
 from byzmesh.channels import sent_bytes
 from byzmesh.checks import whole
 from byzmesh.compiled import computing_time, keep_memory, limit_threads
-from byzmesh.errors import ConfigError, NoLiars, UnknownName, nearest
+from byzmesh.errors import ConfigError, NoLiars
 from byzmesh.networks import Network
 from byzmesh.networks.processes import Process
 from byzmesh.problems.base import Task
+from byzmesh.progress import progress_bar
 from byzmesh.round import Round
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.base import Inbox, Rule
@@ -39,19 +40,19 @@ from byzmesh.rules.inbox import sent_by
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.rules.prepared import Prepared, prepare
 from byzmesh.simulation.carrying import Courier, check_channel
-from byzmesh.simulation.edges import EdgeCounts, Edges, PairCounts
+from byzmesh.simulation.edges import EdgeCounts, PairCounts
 from byzmesh.simulation.exchange import Delivery, Exchange, scene_of
 from byzmesh.simulation.live import NOBODY, Live
 from byzmesh.simulation.live_exchange import LiveExchange
 from byzmesh.simulation.live_scene import Stage
+from byzmesh.simulation.run import Run
 from byzmesh.simulation.saving import restore, save
 from byzmesh.simulation.trials import trials
 from byzmesh.sparse import DENSE
 from byzmesh.training.evaluation import Evaluation, Setting
-from byzmesh.training.final import mean_of_last
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.local_round import LocalRound
-from byzmesh.training.metrics import ALWAYS, BYTES, asked_for, metrics, summarise
+from byzmesh.training.metrics import ALWAYS, BYTES, asked_for, metric_of, metrics, summarise
 from byzmesh.training.schedules import Schedule
 from byzmesh.types import Integers
 
@@ -70,46 +71,6 @@ def _holders(owner: Any, name: str) -> int:
 
 HELD_ONCE = _holders(SimpleNamespace(alone=object()), "alone")
 """`_holders` of something that nothing but its owner holds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """The result of a simulation.
-
-    metrics  name -> (E,) array over the evaluations: `round`, `accuracy`, `loss`, `worst_accuracy`, `consensus_error`
-             (the paper's CE), `disagreement` (H), and those that `measure` asked for
-    workers  name -> (E, N) the same per honest worker, for metrics that have it
-    models   (N, D) final models of the honest workers, in the order of `network.honest`
-    edges    how often each neighbour was cut and how much it counted; None for coordinate-wise rules
-    seconds  of computing: compiling kernels does not count
-    status   finished, diverged (an honest model is beyond 1e20 or not finite) or running (stopped early)
-
-    >>> import byzmesh as bm
-    >>> bm.simulate(problem="quadratic", network={"name": "ring", "n": 5}, rounds=2, local={"decay": 0.0}).rounds
-    2
-    """
-
-    config: Mapping[str, Any]
-    metrics: dict[str, np.ndarray[Any, Any]]
-    workers: dict[str, np.ndarray[Any, Any]]
-    models: np.ndarray[Any, Any]
-    edges: Edges | None
-    status: str
-    rounds: int
-    seconds: float
-
-    def final(self, name: str = "accuracy", last: int | None = None) -> float:
-        """Mean of a metric over the last evaluations, as in every table: see `training.final.last_evaluations`.
-
-        last  this many of them; default: those in the last tenth of the rounds, at most 10
-        """
-        if name not in self.metrics:
-            raise UnknownName(f"the run has no metric {name!r}: {nearest(name, self.metrics)}")
-        return mean_of_last(self.metrics[name], self.metrics["round"], last)
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {self.metrics[name][-1]:.4g}" for name in self.metrics if name != "round")
-        return f"Run({self.status} after {self.rounds} rounds: {shown})"
 
 
 @dataclass(kw_only=True)
@@ -508,10 +469,12 @@ class Simulation:
                 if record:
                     yield record
 
-    def run(self) -> Run:
-        """Run to the end."""
-        for _ in self:
-            pass
+    def run(self, *, progress: bool = False) -> Run:
+        """Run to the end; with `progress`, a bar in a notebook or a terminal tells of every evaluation."""
+        with progress_bar(progress) as tell:
+            for record in self:
+                shown = ", ".join(metric_of(name).text(record[name]) for name in ("accuracy", "loss") if name in record)
+                tell(self.round / max(self.rounds, 1), f"round {self.round} of {self.rounds}: {shown}")
         return self.result()
 
     def result(self) -> Run:

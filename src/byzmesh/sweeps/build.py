@@ -17,7 +17,8 @@ from byzmesh.networks.processes import process as make_process
 from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
 from byzmesh.rules.base import Rule, rules
-from byzmesh.simulation.engine import Run, Simulation
+from byzmesh.simulation.engine import Simulation
+from byzmesh.simulation.run import Run
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.local_round import learn
 from byzmesh.training.schedules import schedule
@@ -155,6 +156,7 @@ def simulate(
     labels: Mapping[str, str | int | float | bool] | None = None,
     plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
+    progress: bool = False,
     **unknown: Any,
 ) -> Run:
     """Train on a network under attack and return the `Run`. Arguments not given are as in the profile.
@@ -187,6 +189,7 @@ def simulate(
     labels          your own names for the run: rows and columns of tables
     plugins         scripts or modules to import first; they define rules, attacks, ... that other arguments name
     profile         "paper": the settings behind the published numbers
+    progress        show a bar, in a notebook or a terminal
 
     >>> import byzmesh as bm
     >>> ring = {"name": "ring", "n": 5}
@@ -195,4 +198,5 @@ def simulate(
     ('finished', ['consensus_error', 'disagreement', 'loss', 'round'])
     """
     config: dict[str, Any] = dict(locals())
-    return prepare(**config.pop("unknown"), **config).run()
+    del config["progress"]
+    return prepare(**config.pop("unknown"), **config).run(progress=progress)

@@ -18,7 +18,8 @@ from typing import Any
 from byzmesh.config.code import check_code
 from byzmesh.errors import ByzmeshError, ConfigError, MissingExtra
 from byzmesh.plugins import keep_loaded, load_texts, texts_of
-from byzmesh.simulation.engine import Run, Simulation
+from byzmesh.simulation.engine import Simulation
+from byzmesh.simulation.run import Run
 from byzmesh.store.provenance import provenance
 from byzmesh.sweeps.failures import failure_kind, failure_text
 from byzmesh.sweeps.leases import Leases

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from byzmesh.compiled import limit_threads
-from byzmesh.simulation.engine import RUNNING, Run, Simulation
+from byzmesh.simulation.engine import RUNNING, Simulation
+from byzmesh.simulation.run import Run
 from byzmesh.store import Store
 from byzmesh.store.records import RESULTS
 from byzmesh.sweeps.build import build

@@ -21,6 +21,7 @@ from byzmesh.config.code import CodeReader
 from byzmesh.errors import ConfigError
 from byzmesh.files import CHECKPOINT_SECONDS
 from byzmesh.plugins import texts_of
+from byzmesh.progress import progress_bar
 from byzmesh.store import ENDED, RunRecord, open_store
 from byzmesh.sweeps.checkpoints import tidy
 from byzmesh.sweeps.dask import Tls, run_on_cluster
@@ -70,6 +71,7 @@ def sweep(
     mlflow: str | Path | None = None,
     wandb: str | Path | None = None,
     show: Show = lambda backlog, record: None,
+    progress: bool = False,
 ) -> Swept:
     """Compute the runs of these canonical configs that have no result in the store yet.
 
@@ -86,6 +88,7 @@ def sweep(
     mlflow              tracking URI or folder of MLflow, for the same runs
     wandb               folder for offline runs of Weights & Biases, of the same runs
     show                called with the state of the sweep (`Backlog`) and the record of each run that ended
+    progress            show a bar, in a notebook or a terminal
 
     Ctrl-C and SIGTERM end the sweep after a checkpoint of every run; `Swept.interrupted` is then True.
     A script that calls this with `workers` needs the guard `if __name__ == "__main__":`, as every use of processes.
@@ -102,7 +105,7 @@ def sweep(
         for kind, where in ((TensorBoard, tensorboard), (MLflow, mlflow), (WeightsAndBiases, wandb))
         if where is not None
     ]
-    with open_store(store) as opened:
+    with open_store(store) as opened, progress_bar(progress) as tell:
         again = (*ENDED, "failed") if recompute else ("failed",) if retry_failed else ()
         reader = CodeReader()
         cells = {cell.key: cell for cell in (make_cell(dict(config), reader=reader) for config in configs)}
@@ -116,6 +119,7 @@ def sweep(
 
         def shown(backlog: Backlog, record: RunRecord | None) -> None:
             show(backlog, record)
+            tell(backlog.share, f"{len(backlog.ended)} of {len(backlog.keys)} runs")
             if loggers and record is not None and record.status in ENDED:
                 write(record)
 

@@ -18,7 +18,8 @@ from byzmesh.checks import at_least, positive, whole
 from byzmesh.config.schema import resolve
 from byzmesh.problems.base import Bounded
 from byzmesh.rules.interop import to_host
-from byzmesh.simulation.engine import Run, Simulation
+from byzmesh.simulation.engine import Simulation
+from byzmesh.simulation.run import Run
 from byzmesh.simulation.tracing import trace_of
 from byzmesh.store import Store
 from byzmesh.sweeps.build import build

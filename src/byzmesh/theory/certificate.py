@@ -8,7 +8,7 @@ from typing import Any
 
 from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
-from byzmesh.theory.certificate_text import about, bounds, number, tolerance, yes_or_no
+from byzmesh.theory.certificate_text import LEVELS, about, bounds, number, tolerance, yes_or_no
 from byzmesh.theory.connectivity import Connectivity
 from byzmesh.theory.consensus import Condition
 from byzmesh.theory.contraction import Proof
@@ -26,7 +26,7 @@ EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3}
 """Exit codes of `byzmesh certify`; 2 is a usage error."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Certificate:
     """What is known about a rule on a network. `print` shows it as text, `to_dict` is for programs.
 
@@ -116,17 +116,22 @@ class Certificate:
     def __str__(self) -> str:
         return in_words(self)
 
+    def __repr__(self) -> str:
+        known = "" if self.rho_bound is None else f", rho <= {number(self.rho_bound)}"
+        return (
+            f"Certificate({self.rule.name} on {self.network.name}: {self.guarantee} "
+            f"{ANSWERS[self.verdict.status]}{known})"
+        )
+
+    def _repr_html_(self) -> str:
+        from byzmesh.theory.certificate_html import certificate_html
+
+        return certificate_html(self)
+
 
 def in_words(certificate: Certificate) -> str:
     """The certificate as text."""
     return "\n".join([*_words(certificate), "", *_numbers(certificate)])
-
-
-LEVELS = {
-    "bounded": "bounded (no lies move a worker farther than {limit:g} honest spreads)",
-    "fair": "fair (bounded, and every honest worker counts the same: RDSA)",
-    "agrees": "agrees (disagreement dies out, whatever the liars send)",
-}
 
 
 def _words(certificate: Certificate) -> list[str]:

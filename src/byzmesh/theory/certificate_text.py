@@ -15,6 +15,13 @@ from byzmesh.types import Floats
 NAMED = 40
 """How many nodes, or ranges of them, a sentence lists."""
 
+LEVELS = {
+    "bounded": "bounded (no lies move a worker farther than {limit:g} honest spreads)",
+    "fair": "fair (bounded, and every honest worker counts the same: RDSA)",
+    "agrees": "agrees (disagreement dies out, whatever the liars send)",
+}
+"""Guarantees in words, weakest first."""
+
 
 def spans(ids: Iterable[int]) -> str:
     """Ids as ranges.

@@ -74,21 +74,33 @@
     const shown = item.log ? curves.flatMap((curve) => curve.points.map((point) => point[1]).filter((y) => y > 0)) : [];
     const decades = shown.length ? { min: 10 ** Math.floor(Math.log10(Math.min(...shown))),
       max: 10 ** Math.ceil(Math.log10(Math.max(...shown))) } : {};
+    // Beyond as many curves as there are styles, the others are grey and have no entry in the legend: hover for a name.
+    const named = palette.length * styles.length;
+    const tint = (place) => (place < named ? palette[place % palette.length] : colour("line"));
+    const band = (curve, place) => {
+      const whole = (points) => points.filter((point) => point[1] !== null);
+      const corners = [...whole(curve.high), ...whole(curve.low).reverse()];
+      return { name: curve.name, type: "custom", color: tint(place), silent: true, clip: true, z: 1, animation: false,
+        data: [corners[0]], tooltip: { show: false }, renderItem: (_, api) => ({ type: "polygon",
+          shape: { points: corners.map((corner) => api.coord(corner)) }, style: { fill: tint(place), opacity: 0.16 } }) };
+    };
     return {
       grid: { left: 12, right: 18, top: phone() ? 76 : 64, bottom: 30, containLabel: true },
-      legend: { top: 4, type: curves.length > 14 ? "scroll" : "plain", textStyle: { color: colour("ink"), fontSize: 12 },
+      legend: { top: 4, type: curves.length > 14 ? "scroll" : "plain",
+        data: curves.map((curve) => curve.name).filter((name) => item.names.indexOf(name) < named), textStyle: { color: colour("ink"), fontSize: 12 },
         inactiveColor: colour("line"), icon: "roundRect", itemWidth: 16, itemHeight: 6, itemGap: 9 },
-      tooltip: { ...box(), trigger: "axis", valueFormatter: short, order: "valueDesc" },
+      tooltip: { ...box(), trigger: curves.length > 14 ? "item" : "axis", valueFormatter: short, order: "valueDesc" },
       xAxis: { type: "value", name: item.x, nameLocation: "middle", nameGap: 26, min: "dataMin", max: "dataMax", ...axis() },
       yAxis: { type: item.log ? "log" : "value", name: item.y, nameLocation: "end", scale: true, ...decades, ...axis(),
         nameTextStyle: { color: colour("soft"), align: "left" },
         axisLabel: { color: colour("soft"), formatter: (v) => short(v) } },
       dataZoom: [{ type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl" }],
       // one colour per name, whatever the facet
-      series: curves.map((curve) => [curve, item.names.indexOf(curve.name)]).map(([curve, place]) => ({
-        name: curve.name, type: "line", color: palette[place % palette.length], data: curve.points, showSymbol: item.marks, symbolSize: 7, emphasis: { focus: "series" },
-        lineStyle: { width: 2, type: styles[Math.floor(place / palette.length) % 3] }, animation: false,
-      })),
+      series: curves.map((curve) => [curve, item.names.indexOf(curve.name)]).flatMap(([curve, place]) => [{
+        name: curve.name, type: "line", color: tint(place), data: curve.points, showSymbol: item.marks, symbolSize: 7,
+        emphasis: { focus: "series" }, z: 2, animation: false,
+        lineStyle: { width: place < named ? 2 : 1, type: place < named ? styles[Math.floor(place / palette.length)] : "solid" },
+      }, ...(curve.low && curve.low.some((point) => point[1] !== null) ? [band(curve, place)] : [])]),
     };
   }
 

@@ -102,7 +102,7 @@ def strength_chart(verdict: Verdict) -> Chart | None:
             if trial.stage == 1 and trial.start == start and trial.lie.strength is not None:
                 lines.setdefault(trial.lie.family, {})[trial.lie.strength] = trial.damage
         curves = tuple(
-            Curve(family, tuple(sorted(points)), tuple(points[x] for x in sorted(points)))
+            Curve(name=family, x=tuple(sorted(points)), y=tuple(points[x] for x in sorted(points)))
             for family, points in lines.items()
             if len(points) >= 3
         )

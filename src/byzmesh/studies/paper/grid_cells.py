@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.reports.text_table import GridCell
+from byzmesh.reports.text_table import Grid, GridCell
 from byzmesh.studies.paper.agreement import COLLAPSED, gap_tone, tone
 from byzmesh.studies.paper.published import Published, beside
 from byzmesh.studies.readings import Reading
@@ -31,6 +31,21 @@ BESIDE_EXACT = {
 }
 BELOW = {"collapsed": "below 60%", "trouble": BESIDE_PUBLISHED["trouble"]}
 ERRORS = {"same": "agrees", "far-above": "larger than published", "far-below": "smaller than published"}
+
+
+def neutral(grid: Grid) -> Grid:
+    """A table of a short run without colours that compare it with published values: it is not meant to reach them."""
+    if grid.legend not in (BESIDE_PUBLISHED, ERRORS):
+        return grid
+    rows = tuple(
+        (label, tuple(cell if cell.tone in KEPT else replace(cell, tone="") for cell in cells))
+        for label, cells in grid.rows
+    )
+    return replace(grid, rows=rows, legend={tone: text for tone, text in grid.legend.items() if tone in KEPT})
+
+
+KEPT = ("trouble", "infeasible")
+"""Tones that say how a run ended, not how near to the published value it is."""
 
 
 def accuracy_cell(group: Sequence[Reading]) -> GridCell:

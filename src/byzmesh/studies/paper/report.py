@@ -16,6 +16,7 @@ from byzmesh.reports.trust import Heatmap, heatmap, picture
 from byzmesh.store import Store
 from byzmesh.studies.paper import table1_grid, tables
 from byzmesh.studies.paper.agreement import agreement_grid, compare
+from byzmesh.studies.paper.grid_cells import neutral
 from byzmesh.studies.paper.published import FILES
 from byzmesh.studies.paper.text import SECTIONS, intro
 from byzmesh.studies.readings import Reading
@@ -58,6 +59,8 @@ def sections(shown: Reproduction) -> dict[str, Section]:
     for target in shown.targets:
         parts = _table(shown, target) if target in FILES else makers[target](shown)
         title, *text = SECTIONS[target]
+        if shown.quick:
+            parts = {**parts, "grids": tuple(map(neutral, parts.get("grids", ())))}
         sections[target] = Section(name=target, title=title, text=tuple(text), **parts)
     return sections
 
@@ -152,7 +155,7 @@ def _end_curves(ended: Iterable[tuple[tuple[str, str], float, Reading]]) -> dict
             points.setdefault(facet, {}).setdefault(name, {}).setdefault(x, []).append(reading.accuracy)
     return {
         facet: tuple(
-            Curve(name, tuple(values), tuple(float(np.mean(group)) for group in values.values()))
+            Curve(name=name, x=tuple(values), y=tuple(float(np.mean(group)) for group in values.values()))
             for name, values in named.items()
         )
         for facet, named in points.items()
@@ -171,7 +174,7 @@ def _examples(shown: Reproduction) -> Mapping[str, Any]:
     )
     if drift.facets:
         rounds = drift.facets[""][0].x
-        line = Curve("predicted for equal weights", rounds[:: len(rounds) - 1], (biased_distance(),) * 2)
+        line = Curve(name="predicted for equal weights", x=rounds[:: len(rounds) - 1], y=(biased_distance(),) * 2)
         drift = Chart(
             title=drift.title, x_label=drift.x_label, y_label="squared distance", facets={"": (*drift.facets[""], line)}
         )
