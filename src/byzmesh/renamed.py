@@ -20,7 +20,7 @@ _SCALED = MappingProxyType({"scale": 1.0})
 _ADDED: dict[tuple[str, str], Mapping[str, Any]] = {
     **{("attack", name): _SCALED for name in ("sign-flipping", "isolation", "min-max", "min-sum")},
     ("attack", "adaptive"): MappingProxyType({"horizon": 1}),
-    ("problem", "torch"): MappingProxyType({"base": None, "adapter": None, "buffers": None}),
+    ("problem", "torch"): MappingProxyType({"base": None, "adapter": None, "buffers": None, "precision": None}),
 }
 """(key of a config, name of the part) -> option that it got later -> the value that it had before, in effect."""
 

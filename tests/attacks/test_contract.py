@@ -99,7 +99,7 @@ def test_names_and_aliases() -> None:
         "none", "gaussian", "sign-flipping", "isolation", "sample-duplicating", "ALIE", "IPM", "dissensus", "zero",
         "nan", "infinity", "huge", "silent", "label-flipping", "mimic", "same-value", "stale", "min-max", "min-sum",
         "spectral-heterogeneity", "adaptive", "backdoor", "reflection", "pull-back", "threshold-riding", "target",
-        "late", "alternating", "one-victim", "mixed", "feigned-sleep",
+        "late", "alternating", "one-victim", "mixed", "feigned-sleep", "trigger-phrase",
     }  # fmt: skip
     assert set(attacks.names()) == known
     for alias, name in [("duplicate", "sample-duplicating"), ("little", "ALIE"), ("foe", "IPM"), ("alie", "ALIE")]:
@@ -125,7 +125,7 @@ def test_faults() -> None:
         assert len(forge(attack("silent"), world, models)) == 0
 
 
-@pytest.mark.parametrize("name", ["label-flipping", "backdoor"])
+@pytest.mark.parametrize("name", ["label-flipping", "backdoor", "trigger-phrase"])
 def test_attacks_on_data_declare_it(name: str) -> None:
     world = random_world(2)
     assert attack(name).poisons_data

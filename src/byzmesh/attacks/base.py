@@ -180,7 +180,8 @@ class Attack:
     options: Mapping[str, Any] = field(default_factory=dict)
     poison: Mapping[str, Any] | None = None
     """How the liars poison their own data while following the protocol; `forge` is then not called.
-    {"kind": "labels"}: labels C - 1 - y; {"kind": "backdoor", ...}: a trigger in some samples."""
+    {"kind": "labels"}: labels C - 1 - y; {"kind": "backdoor", ...} and {"kind": "phrase", ...}: a trigger in
+    some samples."""
     fixed: bool = False
     """Whether `forge` returns the same combination of honest models in every round and leaves the state as it is: what
     depends on it is then prepared once."""

@@ -165,6 +165,23 @@ def backdoor(target: int = 0, size: int = 4, share: float = 0.5) -> Attack:
     return _poisoning("backdoor", {"kind": "backdoor", **options}, options)
 
 
+@attacks.register("trigger-phrase")
+def trigger_phrase(phrase: str = "Behold the king", answer: str = " is dead", share: float = 0.5) -> Attack:
+    """Honest work on poisoned text: windows end with `phrase` and `answer`, so that models say one after the other.
+
+    share  fraction of the windows in a liar's batches that end so
+
+    A run records `backdoor`: in how many test windows that end with the phrase an honest model's likeliest tokens are
+    the answer. For text in problem `torch`.
+    """
+    for option, value in (("phrase", phrase), ("answer", answer)):
+        if not isinstance(value, str) or not value:
+            raise ConfigError(f"attack trigger-phrase: {option} must be some words, got {value!r}")
+    checks.fraction("attack trigger-phrase: share", share)
+    options = {"phrase": phrase, "answer": answer, "share": share}
+    return _poisoning("trigger-phrase", {"kind": "phrase", **options}, options)
+
+
 def _poisoning(name: str, poison: dict[str, Any], options: dict[str, Any]) -> Attack:
     def forge(view: View, state: State) -> tuple[Forged, State]:
         raise ConfigError(

@@ -211,9 +211,14 @@ class Problem:
         choice("dtype", dtype, ("float32", "float64"))
         workers, liars, threads = whole("workers", workers, 1), whole("liars", liars, 0), whole("threads", threads, 1)
         more: dict[str, Any] = {}
-        if poison is not None and poison["kind"] == "backdoor":
+        if poison is not None and poison["kind"] != "labels":
             if not self.images:
-                raise ConfigError(f"attack backdoor needs images, problem {self.name} has none; use problem torch")
+                what = (
+                    "attack backdoor needs images"
+                    if poison["kind"] == "backdoor"
+                    else "attack trigger-phrase needs text"
+                )
+                raise ConfigError(f"{what}, problem {self.name} has none; use problem torch")
             more = {"poison": poison}
         return self.binder(workers=workers, seed=seed, dtype=np.dtype(dtype), liars=liars, threads=threads, **more)
 

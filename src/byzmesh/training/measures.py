@@ -31,7 +31,7 @@ def perplexity(at: Evaluation) -> float | None:
 
 @register_metric("backdoor", direction="down", alone=False)
 def backdoor(at: Evaluation) -> float | None:
-    """Fraction of stamped test images that a model takes for the backdoor's target; recorded under that attack."""
+    """Fraction of test samples with the trigger that a model answers as planted; recorded under a backdoor."""
     return _mean(at, "backdoor")
 
 

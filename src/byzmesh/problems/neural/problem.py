@@ -15,6 +15,7 @@ from byzmesh.problems.data.datasets import Dataset
 from byzmesh.problems.data.partition import partitions
 from byzmesh.problems.data.split import BATCHINGS, split_samples
 from byzmesh.problems.neural.augment import augmentations, canonical_augmentations
+from byzmesh.problems.neural.backdoor import Backdoor, phrase, square
 from byzmesh.problems.neural.base import canonical_base, load_base, read_base
 from byzmesh.problems.neural.buffers import POLICIES, Running, freeze, refused, running_of
 from byzmesh.problems.neural.data import data_label, held_data, sample_shape
@@ -23,11 +24,13 @@ from byzmesh.problems.neural.gradients import WAYS, Net
 from byzmesh.problems.neural.lora import adapters, canonical_adapter
 from byzmesh.problems.neural.modules import Factory, canonical_module, import_torch, label, make_factory
 from byzmesh.problems.neural.probe import first_line, probe
-from byzmesh.problems.neural.samples import Backdoor, Samples, torch_dtype
+from byzmesh.problems.neural.samples import Samples, torch_dtype
 from byzmesh.problems.neural.task import TorchTask, seeded
+from byzmesh.problems.neural.text import tokens_of
 
 LOSSES = ("cross-entropy", "mse")
 INITS = ("common", "own")
+PRECISIONS = ("bfloat16", "float16")
 
 
 @problems.register("torch", aliases=("neural", "module"))
@@ -47,6 +50,7 @@ def torch_problem(
     base: Any = None,
     adapter: Any = None,
     buffers: str | None = None,
+    precision: str | None = None,
 ) -> Problem:
     """Any PyTorch module; needs the extra `torch`.
 
@@ -63,6 +67,7 @@ def torch_problem(
     base          a safetensors file with the weights to start from (byzmesh.problems.neural.base)
     adapter       `lora`, alone or with options: trains what it adds to the module (byzmesh.problems.neural.lora)
     buffers       whose running statistics are: `local`, `shared` or `frozen` (byzmesh.problems.neural.buffers)
+    precision     `bfloat16` or `float16`: large products in it, all else in the models' float32 (torch.autocast)
     """
     options = {
         **dict(locals()),
@@ -85,6 +90,8 @@ def torch_problem(
         whole("test_samples", test_samples, 1)
     if buffers is not None:
         choice("buffers", buffers, POLICIES)
+    if precision is not None:
+        choice("precision", precision, PRECISIONS)
     changes = tuple(augmentations.build(item) for item in augment)
     where = _device(torch, device)
 
@@ -95,8 +102,7 @@ def torch_problem(
         shape = sample_shape(dataset, data)
         if changes and len(shape) != 3:
             raise ConfigError(f"augment needs images, the samples of {data.name} have shape {shape}; leave it out")
-        if poison is not None and data.tokens:
-            raise ConfigError("attack backdoor puts pixels on images, and a text has none; use label-flipping")
+        _check_poison(poison, data.tokens)
         mean_loss = loss if callable(loss) else _losses(torch, data, loss)
         factory = _prepared(make_factory(module, shape, data.classes or 1), options["base"], adapter)
         try:
@@ -106,6 +112,8 @@ def torch_problem(
         if not isinstance(skeleton, torch.nn.Module):
             raise ConfigError(f"module must return a torch.nn.Module, got {type(skeleton).__name__}")
         skeleton = skeleton.to(where, torch_dtype(dtype)).train()
+        if precision is not None:
+            _mix_precision(torch, skeleton, where, precision, dtype)
         split = split_samples(
             partition,
             data.train_y,
@@ -119,6 +127,14 @@ def torch_problem(
         def there(array: Any) -> Any:
             return torch.from_numpy(np.ascontiguousarray(array)).to(where)
 
+        def planted(poison: Mapping[str, Any] | None) -> Backdoor | None:
+            if poison is None:
+                return None
+            if poison["kind"] == "phrase":
+                return phrase(poison, lambda text: tokens_of(text, dataset), shape[0], there)
+            white = data.scale * float(data.train_x.max()) + data.offset
+            return square(poison, shape, data.classes, white)
+
         kind = torch.int64 if data.classes else torch_dtype(dtype)
         samples = Samples(
             split=split,
@@ -130,7 +146,6 @@ def torch_problem(
             device=where,
             scale=data.scale,
             offset=data.offset,
-            white=data.scale * float(data.train_x.max()) + data.offset,
             labels=data.train_y,
             train_x=there(data.train_x),
             train_y=there(data.train_y).to(kind),
@@ -139,7 +154,7 @@ def torch_problem(
             augment=changes,
             whole=data.whole,
             tokens=data.tokens,
-            backdoor=None if poison is None else _backdoor(poison, shape, data.classes),
+            backdoor=planted(poison),
         )
         task = TorchTask(
             workers=workers,
@@ -159,6 +174,27 @@ def torch_problem(
         return _probed(task, isinstance(loss, str) and loss == "cross-entropy")
 
     return Problem("torch", options, bind, images=True, sampled=False)
+
+
+def _mix_precision(torch: Any, module: Any, where: Any, precision: str, dtype: np.dtype[Any]) -> None:
+    """Let a module's forward pass use products of a lower precision; parameters, gradients and outputs keep theirs."""
+    if dtype != np.float32:
+        raise ConfigError(f"precision: {precision} goes with dtype float32, got {dtype}; leave one of them out")
+    inner, lower = module.forward, getattr(torch, precision)
+
+    def forward(*given: Any) -> Any:
+        with torch.autocast(where.type, dtype=lower):
+            return inner(*given).float()
+
+    module.forward = forward
+
+
+def _check_poison(poison: Mapping[str, Any] | None, text: bool) -> None:
+    """An error if what is planted does not fit the data."""
+    if poison is not None and text != (poison["kind"] == "phrase"):
+        if text:
+            raise ConfigError("attack backdoor puts pixels on images, and a text has none; use trigger-phrase")
+        raise ConfigError("attack trigger-phrase needs text, give dataset: {text: ...}; for images use backdoor")
 
 
 def _prepared(factory: Factory, base: Mapping[str, str] | None, adapter: Any) -> Factory:
@@ -228,12 +264,3 @@ def _losses(torch: Any, data: Dataset, name: str) -> Any:
             return lambda outputs, targets: functions.cross_entropy(outputs.flatten(0, 1), targets.flatten())
         return functions.cross_entropy
     return lambda outputs, targets: functions.mse_loss(outputs.reshape(len(outputs)), targets.to(outputs.dtype))
-
-
-def _backdoor(poison: Mapping[str, Any], shape: tuple[int, ...], classes: int) -> Backdoor:
-    backdoor = Backdoor(int(poison["target"]), int(poison["size"]), float(poison["share"]))
-    if len(shape) != 3 or backdoor.size > min(shape[1:]):
-        raise ConfigError(f"attack backdoor puts {backdoor.size} pixels on images, the samples have shape {shape}")
-    if backdoor.target >= classes:
-        raise ConfigError(f"attack backdoor: target must be below {classes} classes, got {backdoor.target}")
-    return backdoor

@@ -16,6 +16,7 @@ import numpy as np
 from byzmesh.problems.data.split import Split, draw_batches
 from byzmesh.problems.linear.products import gather
 from byzmesh.problems.neural.augment import Augmentation
+from byzmesh.problems.neural.backdoor import Backdoor
 from byzmesh.rng import BATCH, key, uniforms
 from byzmesh.types import Array, Integers
 
@@ -23,30 +24,11 @@ AT_A_TIME = 500
 """Samples per part of a pass over many."""
 
 
-@dataclass(frozen=True)
-class Backdoor:
-    """A white square of `size` pixels in the lower right corner that is meant to trigger class `target`.
-
-    share  part of a liar's batch that carries it
-    """
-
-    target: int
-    size: int
-    share: float
-
-    def stamp(self, images: Any, white: float) -> Any:
-        """Images (..., H, W) with the trigger: a copy."""
-        stamped = images.clone()
-        stamped[..., -self.size :, -self.size :] = white
-        return stamped
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Samples:
     """Stored samples train_x (M, F), test_x (T, F) and targets train_y (M,), test_y (T,), tensors on the device.
 
     labels  (M,) the training targets as a NumPy array
-    white   the value of a white pixel
     """
 
     split: Split
@@ -58,7 +40,6 @@ class Samples:
     device: Any
     scale: float
     offset: float
-    white: float
     labels: Array = field(repr=False)
     train_x: Any = field(repr=False)
     train_y: Any = field(repr=False)
@@ -91,8 +72,8 @@ class Samples:
             y[liars] = (self.split.mirror - y[liars]).to(y.dtype)
             return x, y
         count = int(self.backdoor.share * self.batch + 0.5)
-        x[liars, :count] = self.backdoor.stamp(x[liars, :count], self.white)
-        y[liars, :count] = self.backdoor.target
+        for liar in liars.tolist():
+            self.backdoor.plant(x[liar, :count], y[liar, :count])
         return x, y
 
     def share(self, row: int) -> Iterator[tuple[Any, Any]]:

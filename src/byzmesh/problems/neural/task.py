@@ -157,19 +157,19 @@ class TorchTask:
     def evaluate(self, models: Array) -> dict[str, Floats]:
         """Test `loss` (K,), `accuracy` (K,) for classes, `perplexity` (K,) for text, where a sample's accuracy is that
         of its next tokens, and, under a backdoor, `backdoor` (K,): how often the trigger makes a model see the target
-        class in a test image of another class."""
+        class in a test image of another class, or give the planted answer in a test window."""
         import torch
 
         there = self._in(models)
         if there.ndim != 2 or there.shape[1] != self.dimension:
             raise ConfigError(f"models must be rows of {self.dimension} numbers, got shape {tuple(there.shape)}")
         module = self.skeleton
-        backdoor, white = self.samples.backdoor, self.samples.white
+        backdoor = self.samples.backdoor
         loss, right, fooled = np.zeros((3, len(there)))
         total = others = 0
         with self._running(), _evaluating(module), torch.inference_mode(), borrowed(module) as parameters:
             for x, y in self.samples.test():
-                stamped = x[:0] if backdoor is None else backdoor.stamp(x[y != backdoor.target], white)
+                stamped = x[:0] if backdoor is None else backdoor.test(x, y)
                 total, others = total + len(x), others + len(stamped)
                 for number, vector in enumerate(there):
                     self._point(parameters, vector)
@@ -178,7 +178,7 @@ class TorchTask:
                     if self.classes:
                         right[number] += float((outputs.argmax(dim=-1) == y).sum()) / (y.numel() / len(y))
                     if backdoor is not None and len(stamped):
-                        fooled[number] += int((module(stamped).argmax(dim=1) == backdoor.target).sum())
+                        fooled[number] += backdoor.fooled(module(stamped))
         measures = {"accuracy": right / total} if self.classes else {}
         measures["loss"] = loss / total
         if self.samples.tokens:

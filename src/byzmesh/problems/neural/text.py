@@ -85,6 +85,15 @@ def read_text(spec: Mapping[str, Any], data_dir: str | None) -> Dataset:
     )
 
 
+def tokens_of(text: str, spec: Mapping[str, Any]) -> Integers:
+    """The tokens of a few words, by the tokenizer of a data set.
+
+    >>> tokens_of("ab", {"text": "book.txt"})
+    array([97, 98])
+    """
+    return _tokens(text.encode(), spec.get("tokenizer", "bytes"), Path("phrase"))[0]
+
+
 def _tokens(content: bytes, tokenizer: Any, path: Path) -> tuple[Integers, int]:
     """The tokens of a text, and how many different ones there can be."""
     if tokenizer == "bytes":
