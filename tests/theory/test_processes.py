@@ -51,6 +51,15 @@ def test_the_interval_of_drawn_rounds_contains_the_exact_number() -> None:
     assert inside >= 15
 
 
+def test_the_interval_holds_where_lambda_belongs_to_all_vectors() -> None:
+    """On a complete graph every vector shrinks alike; the largest eigenvalue of a mean of rounds is then too large."""
+    net = bm.network("complete", n=8, weights="equal")
+    exact = expected_contraction(net, bm.process("link-loss", p=0.6)).value
+    twice = bm.process([{"name": "link-loss", "p": 0.2}, {"name": "link-loss", "p": 0.5}])
+    drawn = [expected_contraction(net, twice, rounds=200, seed=seed) for seed in range(20)]
+    assert sum(one.low <= exact <= one.high for one in drawn) >= 18
+
+
 def test_disagreement_shrinks_by_the_factor() -> None:
     """Plain averaging without gradients: mean squared disagreement after a round over that before, at most lambda."""
     net = bm.network("erdos-renyi", n=9, p=0.4, seed=1, weights="equal")
