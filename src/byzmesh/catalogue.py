@@ -195,7 +195,7 @@ def _listing(kind: str) -> Listing:
 
     def chosen(entry: Entry[Any]) -> dict[str, Any]:
         """What users choose: a module's shape follows from the data, a weight scheme's first argument is the graph."""
-        names = list(entry.options)[1:] if kind == "weights" else entry.options
+        names = [name for name in list(entry.options)[1:] if name != "samples"] if kind == "weights" else entry.options
         return {name: entry.options[name] for name in names if kind != "modules" or name not in FROM_DATA}
 
     return Listing(replace(_listed(entry), options=chosen(entry)) for entry in registries()[kind].entries())

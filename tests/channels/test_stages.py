@@ -9,6 +9,7 @@ import pytest
 
 from byzmesh.channels import Channel, Undecodable, canonical_channel, stages
 from byzmesh.channels.base import State
+from byzmesh.channels.pairs import Pairs
 from byzmesh.channels.rand_k import RandK
 from byzmesh.errors import ConfigError
 
@@ -176,10 +177,58 @@ def test_noise_after_clip_is_part_of_what_was_sent() -> None:
     assert np.abs(noise.std(axis=1) - 0.5).max() < 0.1
 
 
+def pairs(seed: int = 0) -> Pairs:
+    """Everybody shares a number with everybody."""
+    draw = np.random.default_rng(seed)
+    number = {(a, b): int(draw.integers(1 << 62)) for a in IDS.tolist() for b in IDS.tolist() if a < b}
+    return Pairs({a: {b: number[min(a, b), max(a, b)] for b in IDS.tolist() if b != a} for a in IDS.tolist()})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_pair_noise_cancels_in_the_mean(dtype: str) -> None:
+    sent = vectors(dtype)
+    channel = Channel({"name": "pair-noise", "sigma": 2.0}, D, dtype, pairs=pairs())
+    payload, kept = channel.send_and_keep(sent, (None,), 5, IDS)
+    arrived, _ = channel.receive(payload, (None,), 5, IDS)
+    noise = arrived.astype(np.float64) - sent
+    assert np.array_equal(kept, arrived), "the sender goes on from what it sent"
+    rounding = 4 * np.finfo(dtype).eps * np.abs(arrived).max()
+    assert np.abs(noise.sum(axis=0)).max() <= rounding
+    assert np.abs(noise.std(axis=1) - 2.0 * np.sqrt(3.0)).max() < 0.5
+    alone = Channel({"name": "pair-noise", "sigma": 2.0}, D, dtype, pairs=Pairs({3: pairs().shared[3]}))
+    assert np.array_equal(alone.send(sent[1:2], (None,), 5, IDS[1:2])[0], payload[1]), "a peer draws the same"
+    for other in (Channel(channel.spec, D, dtype, pairs=pairs(1)), Channel(channel.spec, D, dtype, 1, pairs=pairs())):
+        assert not np.array_equal(other.send(sent, (None,), 5, IDS), payload)
+    assert not np.array_equal(channel.send(sent, (None,), 6, IDS), payload)
+
+
+def test_what_a_pair_shares_hides_a_sender_from_all_others() -> None:
+    """Without the number of one pair, the noise of both ends is as large as that pair's."""
+    channel = Channel({"name": "pair-noise", "sigma": 1.0}, D, "float64", pairs=Pairs({0: {3: 8}, 3: {0: 8}}))
+    noise = channel.send_and_keep(np.zeros((N, D)), (None,), 0, IDS)[1]
+    assert abs(noise[0].std() - 1.0) < 0.1 and np.array_equal(noise[0], -noise[1])
+    assert not noise[2:].any()
+
+
+def test_noise_stays_with_its_sender_unless_told_otherwise() -> None:
+    sent = vectors("float64")
+    for spec, stays in (("gaussian-noise", True), ({"name": "gaussian-noise", "own": False}, False)):
+        channel = Channel([spec, "int8"], D, "float64")
+        _, kept = channel.send_and_keep(sent, (None, None), 0, IDS)
+        noisy = Channel(["gaussian-noise"], D, "float64").send(sent, (None,), 0, IDS).view(np.float64)
+        assert channel.stays == stays
+        assert np.array_equal(kept, noisy if stays else sent), "before it is rounded"
+
+
+def test_pair_noise_needs_somebody_to_share_it_with() -> None:
+    with pytest.raises(ConfigError, match="share nothing with their neighbours"):
+        Channel("pair-noise", D).send(vectors(), (None,), 0, IDS)
+
+
 @pytest.mark.parametrize("name", stages.names())
 def test_a_liar_leaves_out_what_only_senders_do(name: str) -> None:
     told = stages.build(name).lying()
-    assert (told is None) == (name in ("clip", "gaussian-noise"))
+    assert (told is None) == (name in ("clip", "gaussian-noise", "pair-noise"))
     assert told is None or stages.build(name).sizes(77) == told.sizes(77)
 
 
@@ -187,6 +236,7 @@ def test_a_liar_leaves_out_what_only_senders_do(name: str) -> None:
     ("spec", "why"),
     [
         (["int8", "float16"], "int8 must be the last stage; write float16 before it"),
+        (["rand-k", "gaussian-noise"], "gaussian-noise makes its sender's own model; write it before rand-k"),
         (["rand-k", "top-k"], "top-k needs whole vectors; write it before rand-k"),
         ([{"name": "clip", "radius": 0}], "radius must be a positive number"),
         ([{"name": "top-k", "fraction": 1.5}], "fraction must be a number in"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byzmesh.channels.pairs import Pairs
 from byzmesh.config.schema import resolve
 from byzmesh.networks import Network
 from byzmesh.peers import peer as peer_module
@@ -36,6 +38,12 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers whose noise is the simulator's."""
     monkeypatch.setattr(peer_module, "new_secret", lambda: 0)
+    monkeypatch.setattr(peer_module, "shared_numbers", lambda me, keys, public, run: everybodys(me, public))
+
+
+def everybodys(me: int, neighbours: Iterable[int]) -> Pairs:
+    """What simulated workers share."""
+    return Pairs.of_links(np.full(len(list(neighbours)), me), np.array(sorted(neighbours)))
 
 
 def config(samples: Path, channel: Any, **more: Any) -> dict[str, Any]:
@@ -99,6 +107,20 @@ def test_noise_of_real_peers_is_their_own(samples: Path, keys: Path, tmp_path: P
     assert np.abs(models[0] - models[1]).max() > 1e-4
 
 
+def test_pair_noise_of_real_peers_cancels_and_is_nobody_elses(
+    samples: Path, keys: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(peer_module, "new_secret", lambda: 0)
+    loud, mean = {"name": "pair-noise", "sigma": 1.0}, {"rule": "weimean", "rounds": 3, "f": 0}
+    noisy = train(planned(config(samples, loud, **mean), keys, tmp_path), keys, tmp_path / "loud")
+    plain = build(config(samples, None, **mean)).run().models
+    assert np.abs(noisy - plain).max() < 1e-12, "on a complete graph every peer has the mean after each round"
+    once = planned(config(samples, loud, rule="tm", rounds=3, f=1), keys, tmp_path)
+    simulated = build(config(samples, loud, rule="tm", rounds=3, f=1)).run().models
+    assert np.abs(train(once, keys, tmp_path / "once") - simulated).max() > 1e-3, "other noise than simulated"
+
+
 def test_a_peer_with_another_channel_is_refused_at_its_first_message(samples: Path, keys: Path, tmp_path: Path) -> None:
     file = planned(config(samples, "int8", rounds=3), keys, tmp_path)
     other = network_file({**file.model_dump(mode="json", exclude_unset=True), "channel": ["float16"]}, tmp_path)
@@ -122,7 +144,7 @@ def test_a_peer_with_another_channel_is_refused_at_its_first_message(samples: Pa
 @settings(max_examples=40, deadline=None)
 def test_hostile_payloads_are_refused_or_finite(name: str, seed: int, kind: str) -> None:
     """Bytes that a liar chose, with a correct checksum: refused as such, or a finite vector, and nothing else."""
-    form = Format(5, 37, "float32", SPECS[name])
+    form = Format(5, 37, "float32", SPECS[name], pairs=Pairs({}))
     random = np.random.default_rng(seed)
     data = form.encode(np.zeros(37, np.float32), 3, int(random.integers(1 << 20)))
     payload = np.frombuffer(data, np.uint8)[HEADER.size : HEADER.size + form.payload]

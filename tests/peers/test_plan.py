@@ -26,6 +26,7 @@ from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.plan import addresses, plan_network
 from byzmesh.problems.base import problems
 from byzmesh.problems.data.partition import partitions
+from byzmesh.problems.data.split import BATCHINGS
 from byzmesh.rules.base import rules
 from byzmesh.sweeps.build import build
 from byzmesh.training.local import MOMENTA, VARIANCES, LocalOptions
@@ -58,9 +59,10 @@ TORCH = {"name": "torch", "module": {"name": "mlp", "hidden": [3]}, "dataset": "
 BINARY: list[dict[str, Any]] = [
     {"classes": [0, 1]},
     {"data_dir": ".", "dataset": "samples.npz"},
-    *({"partition": name} for name in partitions.names()),
+    *({"partition": name} for name in partitions.names() if name != "sizes"),
+    {"partition": {"name": "sizes", "shares": [1, 2, 3, 4, 5, 6]}},
     {"batch": 3},
-    *({"batching": name} for name in ("uniform", "consecutive")),
+    *({"batching": name} for name in BATCHINGS),
     {"init": "normal", "scale": 2.0},
 ]
 NEURAL: list[dict[str, Any]] = [
@@ -103,6 +105,7 @@ LOCAL: dict[str, list[Any]] = {
     "beta": [0.5],
     "steps": [1, 3],
     "clip": [None, 0.1],
+    "clip_samples": [None, 0.1],
     "variance": list(VARIANCES),
     "refresh": [None, 0.5],
     "accumulate": [2],
@@ -116,6 +119,7 @@ TABLE: dict[str, list[Any]] = {
     "network": [
         RING,
         {**RING, "byzantine": [4]},
+        {**RING, "samples": [1, 2, 3, 4, 5, 6]},
         {**RING, "byzantine": 2, "seed": 3},
         *({**RING, "weights": name} for name in schemes.names()),
         {"edges": EDGES, "n": PEERS, "label": "office"},
@@ -125,6 +129,7 @@ TABLE: dict[str, list[Any]] = {
     "rule": [*rules.names(), {"name": "CC", "tau": 0.2}, {"name": "bucketing", "inner": {"name": "CC", "tau": 1.0}}],
     "attack": attacks.names(),
     "f": ["exact", "max", 0, 1, [0, 1, 0, 1, 0, 1]],
+    "objective": ["workers", "samples"],
     "b": [0.2],
     "process": [
         *(name for name in processes.names() if name != "schedule"),

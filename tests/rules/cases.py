@@ -58,6 +58,10 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("BALANCE", {"gamma": 1.3, "alpha": 0.3}),
     ("Leash", {"c": 0.8}),
     ("Leash", {"c": 0.8, "agree": 0}),
+    ("WeightedCooMed", {}),
+    ("WeightedTriMean", {}),
+    ("WeightedKrum", {}),
+    ("WeightedGeoMed", {}),
 ]
 
 

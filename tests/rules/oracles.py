@@ -84,29 +84,32 @@ def coo_med(own: Any, received: Any, weights: Any, f: int = 0, *, even: str = "m
     return np.array(result)
 
 
-def sum_of_distances(point: Vector, vectors: Vectors) -> float:
-    return math.fsum(math.sqrt(distance2(vector, point)) for vector in vectors)
+def sum_of_distances(point: Vector, vectors: Vectors, mass: Any) -> float:
+    return math.fsum(m * math.sqrt(distance2(vector, point)) for m, vector in zip(mass, vectors))
 
 
-def median_point(vectors: Vectors) -> Vector:
+def median_point(vectors: Vectors, masses: Sequence[float] | None = None) -> Vector:
     """The argmin of the sum of distances: the best vectors' mean where they are optimal, else Newton's limit."""
-    sums = [sum_of_distances(vector, vectors) for vector in vectors]
+    mass = np.ones(len(vectors)) if masses is None else np.asarray(masses)
+    sums = [sum_of_distances(vector, vectors, mass) for vector in vectors]
     best = vectors[int(np.argmin(sums))]
-    apart = np.array([vector - best for vector in vectors if distance2(vector, best) > 0.0]).reshape(-1, best.size)
-    units = apart / np.sqrt((apart**2).sum(axis=1, keepdims=True))
-    if np.linalg.norm(units.sum(axis=0)) <= (len(vectors) - len(apart)) * (1.0 + TIE):
+    away = np.array([distance2(vector, best) > 0.0 for vector in vectors])
+    apart = (vectors - best)[away].reshape(-1, best.size)
+    units = mass[away, None] * apart / np.sqrt((apart**2).sum(axis=1, keepdims=True))
+    if np.linalg.norm(units.sum(axis=0)) <= mass[~away].sum() * (1.0 + TIE):
         return np.asarray(vectors[[i for i, value in enumerate(sums) if value <= min(sums) * (1.0 + TIE)]].mean(axis=0))
     point, step = best, units.sum(axis=0) * min(np.sqrt((apart**2).sum(axis=1)))
     for _ in range(200):
         size = 1.0
-        while sum_of_distances(point + size * step, vectors) > sum_of_distances(point, vectors) and size > 1e-9:
+        here = sum_of_distances(point, vectors, mass)
+        while sum_of_distances(point + size * step, vectors, mass) > here and size > 1e-9:
             size *= 0.5
         point = point + size * step
         gaps = point - vectors
         lengths = np.sqrt((gaps**2).sum(axis=1))
         units = gaps / lengths[:, None]
-        hessian = sum((np.eye(best.size) - np.outer(u, u)) / length for u, length in zip(units, lengths))
-        step = -np.linalg.solve(hessian, units.sum(axis=0))
+        hessian = sum(m * (np.eye(best.size) - np.outer(u, u)) / long for m, u, long in zip(mass, units, lengths))
+        step = -np.linalg.solve(hessian, (mass[:, None] * units).sum(axis=0))
         if np.linalg.norm(step) <= 1e-13 * lengths.max():
             break
     return np.asarray(point)
@@ -615,6 +618,61 @@ def generic(own: Any, received: Any, weights: Any, f: int, *, rule: str, r: floa
     return np.asarray((1.0 - r) * ORACLES[rule](own, received, weights, f, **options) + r * np.asarray(own, np.float64))
 
 
+def heaviest_sum(weights: Any, f: int) -> float:
+    """What the f heaviest neighbours weigh together."""
+    return math.fsum(sorted((float(weight) for weight in weights[1:]), reverse=True)[:f])
+
+
+def weighted_coo_med(own: Any, received: Any, weights: Any, f: int = 0) -> Vector:
+    """Per coordinate the value at which the weights of the smaller ones reach half; the middle of two if exactly."""
+    result = []
+    for column in stack(own, received).T:
+        ranked = sorted(zip((float(value) for value in column), (float(weight) for weight in weights)))
+        half = math.fsum(weight for _, weight in ranked) / 2.0
+        low = next(value for i, (value, _) in enumerate(ranked) if _reached(ranked, i) >= half * (1.0 - 1e-12))
+        high = next(value for i, (value, _) in enumerate(ranked) if _reached(ranked, i) > half * (1.0 + 1e-12))
+        result.append(low / 2.0 + high / 2.0)
+    return np.array(result)
+
+
+def _reached(ranked: Sequence[tuple[float, float]], last: int) -> float:
+    return math.fsum(weight for _, weight in ranked[: last + 1])
+
+
+def weighted_tri_mean(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    """Own and what is left of the neighbours' sorted weights, as a step function, after b is cut from both ends."""
+    b, result = heaviest_sum(weights, f), []
+    for mine, column in zip(np.asarray(own, np.float64), stack(own, received)[1:].T):
+        ranked = sorted(zip((float(value) for value in column), (float(weight) for weight in weights[1:])))
+        total = math.fsum(weight for _, weight in ranked)
+        parts = [(float(mine), float(weights[0]))]
+        for i, (value, weight) in enumerate(ranked):
+            ends = _reached(ranked, i)
+            left = min(ends, total - b) - max(ends - weight, b)
+            if total - 2.0 * b > 1e-12 and left > 0.0:
+                parts.append((value, left))
+        kept = math.fsum(weight for _, weight in parts)
+        result.append(math.fsum(value * (weight / kept) for value, weight in parts))
+    return np.array(result)
+
+
+def weighted_krum(own: Any, received: Any, weights: Any, f: int) -> Vector:
+    """The vector with the least weighted squared distance to its nearest of all weight but the f + 1 heaviest's."""
+    vectors, b = stack(own, received), heaviest_sum(weights, f + 1)
+    scores = []
+    for i, vector in enumerate(vectors):
+        left, total = 1.0 - float(weights[i]) - b, 0.0
+        for gap, j in sorted((distance2(vector, other), j) for j, other in enumerate(vectors) if j != i):
+            total += max(0.0, min(left, float(weights[j]))) * gap
+            left -= float(weights[j])
+        scores.append(total)
+    return np.asarray(vectors[first_least(scores, range(len(vectors)))])
+
+
+def weighted_geo_med(own: Any, received: Any, weights: Any, f: int = 0) -> Vector:
+    return median_point(stack(own, received), [float(weight) for weight in weights])
+
+
 ORACLES: dict[str, Oracle] = {
     "WeiMean": wei_mean,
     "NoComm": no_comm,
@@ -652,4 +710,8 @@ ORACLES: dict[str, Oracle] = {
     "RTC": rtc,
     "BALANCE": balance,
     "Leash": leash,
+    "WeightedCooMed": weighted_coo_med,
+    "WeightedTriMean": weighted_tri_mean,
+    "WeightedKrum": weighted_krum,
+    "WeightedGeoMed": weighted_geo_med,
 }

@@ -90,6 +90,13 @@ LINE = {"own": [0.0], "received": [[1.0], [2.0], [4.0], [10.0]], "weights": [0.4
         ("CS+", 1, {}, 0.6),
         ("CS+", 0, {}, 0.1 + 0.4 + 0.8 + 1.0),
         ("BALANCE", 1, {}, 0.0),
+        # weights own 0.4 at 0, 0.1 at 1, 0.2 at 2, 0.2 at 4, 0.1 at 10: half is reached exactly after 1
+        ("WeightedCooMed", 1, {}, 1.5),
+        # b = 0.2: off come 1 and half of 2, 10 and half of 4; left 0.1 at 2 and 0.1 at 4 with own 0.4
+        ("WeightedTriMean", 1, {}, 0.6 / 0.6),
+        # b' = 0.2, weight 0.8: own 0.4, 1 (0.1, 1), 2 (0.2, 4), 4 (0.1, 16); 1: own (0.4, 1), 2 (0.2, 1), 4 (0.1, 9)
+        ("WeightedKrum", 0, {}, 1.0),
+        ("WeightedGeoMed", 1, {}, 1.5),
         ("UBAR", 0, {"rho": 0.5, "alpha": 0.25, "loss": lambda x: abs(float(x[0]) - 0.1)}, 0.0),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 import byzmesh as bm
 from byzmesh.channels import Channel
+from byzmesh.channels.pairs import Pairs
 from byzmesh.config.cell import make_cell
 from byzmesh.config.grid import expand
 from byzmesh.config.schema import resolve
@@ -27,6 +28,9 @@ SPECS: dict[str, Any] = {
     "top-k": {"name": "top-k", "fraction": 0.4},
     "clip": {"name": "clip", "radius": 0.5},
     "noise": "gaussian-noise",
+    "noise on others": {"name": "gaussian-noise", "own": False},
+    "pairs": "pair-noise",
+    "private": [{"name": "clip", "radius": 0.5}, "pair-noise", "gaussian-noise", "int8"],
     "three": ["clip", {"name": "top-k", "fraction": 0.4}, "int8"],
 }
 
@@ -49,8 +53,9 @@ def config(channel: Any = None, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", SPECS)
 def test_bytes_are_those_of_the_wire(name: str) -> None:
     run = build(config(SPECS[name])).run()
-    size = Format(0, 20, "float64", SPECS[name]).size
-    assert len(Format(0, 20, "float64", SPECS[name]).encode(np.ones(20), 1, 0)) == size
+    form = Format(0, 20, "float64", SPECS[name], pairs=Pairs({1: {2: 3}}))
+    size = form.size
+    assert len(form.encode(np.ones(20), 1, 0)) == size
     assert run.metrics["bytes_sent"].tolist() == [5 * size * round for round in (0, 4, 8, 12)]
     assert run.metrics["bytes_sent_total"].tolist() == [25 * size * round for round in (0, 4, 8, 12)]
     assert run.workers["bytes_sent"].shape == (4, 5)
@@ -78,23 +83,33 @@ def test_a_resumed_run_is_the_same_bit_for_bit(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_round_is_that_of_a_loop(name: str) -> None:
-    """One round by hand: every receiver aggregates its own half step and what arrived of the others'."""
+def test_a_round_is_that_of_a_loop(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round by hand: every receiver aggregates what it goes on from and what arrived of the others'."""
     written = config(SPECS[name], attack="none", rounds=2, rule="tm", f=1)
     run = build(written)
-    channel, state = Channel(SPECS[name], 20, "float64", written["seed"]), None
+    links = run.network.links
+    shared = Pairs.of_links(links.receiver, links.sender)
+    channel, state = Channel(SPECS[name], 20, "float64", written["seed"], pairs=shared), None
+    exact: list[np.ndarray] = []
+    assert run.courier is not None
+    carry = run.courier.carry
+
+    def recorded(sent: np.ndarray, round: int) -> Any:
+        exact.append(sent.copy())
+        return carry(sent, round)
+
+    monkeypatch.setattr(run.courier, "carry", recorded)
     for number in range(2):
         before = run.models
         run.step()
-        half = run.half
         state = channel.start(before) if state is None else state
-        payload = channel.send(half, state, number, np.arange(5))
+        payload, half = channel.send_and_keep(exact[-1], state, number, np.arange(5))
         arrived, state = channel.receive(payload, state, number, np.arange(5))
         for me in range(5):
             others = [arrived[other] for other in range(5) if other != me]
             assert np.allclose(run.models[me], bm.aggregate("tm", half[me], others, f=1), atol=1e-12)
     if name != "clip":
-        assert not np.allclose(arrived, half)
+        assert not np.allclose(arrived, exact[-1])
 
 
 def test_the_channel_is_part_of_a_runs_identity_and_an_axis_of_grids() -> None:

@@ -11,7 +11,10 @@ payload is
 and its length depends only on D and the dtype. Some stages remember: their state is the vector that receivers made of
 the last message, which the sender knows too, because it can read its own messages. Every draw is a function of (seed,
 position of the stage, sender, round). Draws that hide something use the sender's secret besides; it is 0 in the
-simulator.
+simulator. Draws that two neighbours share use a number that only they know (`Pairs`).
+
+A stage that hides something may make its sender forget it too (`stays`): what it made is then the sender's own model,
+and everything that happens later follows from messages alone.
 
 A new stage is one class in this package, or anywhere with `bm.register_stage`.
 """
@@ -28,6 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from byzmesh import rng
+from byzmesh.channels.pairs import Pairs
 from byzmesh.entries import as_call
 from byzmesh.errors import ByzmeshError, ConfigError
 from byzmesh.registry import Registry
@@ -84,6 +88,7 @@ class Context:
     secret  key of draws that nobody can repeat but the sender
     copy    (N, D) for a stage that remembers: what receivers made of the last message
     dtype   of the numbers
+    pairs   what senders share with their neighbours, for a stage that is `pairwise`
     """
 
     sender: Integers
@@ -92,6 +97,7 @@ class Context:
     secret: np.uint64
     copy: Array | None
     dtype: np.dtype[Any]
+    pairs: Pairs | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,6 +110,8 @@ class Stage(ABC):
 
     name: ClassVar[str]
     remembers: ClassVar[str] = ""
+    pairwise: ClassVar[bool] = False
+    """Whether it needs what the sender shares with each neighbour."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -121,6 +129,11 @@ class Stage(ABC):
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
         """Bytes (N, B) and numbers (N, W') -> (N, W); `Undecodable` if no sender makes them."""
         return values
+
+    @property
+    def stays(self) -> bool:
+        """Whether the sender goes on from what this stage makes of its model, as receivers do."""
+        return False
 
     def lying(self) -> Stage | None:
         """The stage as a liar uses it, who may send anything that can be read; None: not at all."""
@@ -168,9 +181,19 @@ class Channel:
     ((3, 20), array([10., 10., 10.]))
     """
 
-    def __init__(self, spec: Any, dimension: int, dtype: str = "float32", seed: int = 0, secret: int = 0) -> None:
+    def __init__(
+        self,
+        spec: Any,
+        dimension: int,
+        dtype: str = "float32",
+        seed: int = 0,
+        secret: int = 0,
+        pairs: Pairs | None = None,
+    ) -> None:
         self.spec, self.dimension, self.dtype, self.seed = spec, dimension, np.dtype(dtype), seed
+        self.pairs = pairs
         self.stages = channel_stages(spec)
+        self._last_to_stay = max((place for place, stage in enumerate(self.stages) if stage.stays), default=-1)
         self._use: tuple[Stage | None, ...] = self.stages
         self._public = [rng.key(seed, rng.CHANNEL, place) for place in range(len(self.stages))]
         self._secret = [rng.key(seed, rng.CHANNEL, place, 1, secret) for place in range(len(self.stages))]
@@ -180,6 +203,10 @@ class Channel:
             if width == 0:
                 raise ConfigError(
                     f"channel: {self.stages[place - 1].name} must be the last stage; write {stage.name} before it"
+                )
+            if stage.stays and width != dimension:
+                raise ConfigError(
+                    f"channel: {stage.name} makes its sender's own model; write it before {self.stages[place - 1].name}"
                 )
             if stage.remembers and width != dimension:
                 raise ConfigError(
@@ -220,17 +247,28 @@ class Channel:
         """The state before the first message: receivers know the common first model, (N, D) rows of it."""
         return tuple(first if stage.remembers else None for stage in self.stages)
 
+    @property
+    def stays(self) -> bool:
+        """Whether senders go on from what a stage made of their models."""
+        return self._last_to_stay >= 0
+
     def send(self, vectors: Array, state: State, round: int, sender: Integers) -> Array:
         """(N, D) -> payloads (N, B) of bytes."""
-        parts, values = [], vectors
+        return self.send_and_keep(vectors, state, round, sender)[0]
+
+    def send_and_keep(self, vectors: Array, state: State, round: int, sender: Integers) -> tuple[Array, Array]:
+        """(N, D) -> payloads (N, B) of bytes, and what the senders go on from (N, D): the vectors unless it `stays`."""
+        parts, values, kept = [], vectors, vectors
         for place, stage in enumerate(self._use):
             if stage is not None:
                 data, values = stage.send(values, self._context(place, state, round, sender))
                 parts.append(data)
+            if place == self._last_to_stay:
+                kept = values
         if self.widths[-1]:
             parts.append(np.ascontiguousarray(values, self.dtype).view(np.uint8))
         parts = [part for part in parts if part.shape[1]]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), kept
 
     def receive(self, payload: Array, state: State, round: int, sender: Integers) -> tuple[Array, State]:
         """Payloads (N, B) -> (N, D), and the state after these messages."""
@@ -255,6 +293,7 @@ class Channel:
             secret=self._secret[place],
             copy=state[place] if self.stages[place].remembers else None,
             dtype=self.dtype,
+            pairs=self.pairs,
         )
 
 

@@ -145,6 +145,11 @@ def command(
     config = config_of(store, run) if run is not None else config_in(str(network))
     source: Any = network_as_run(config) if run is not None else network
     net = network_of(source, param, byzantine, byzantine_count, weights, seed)
+    if run is None and config.get("objective") == "samples":
+        from byzmesh.problems.base import problems
+        from byzmesh.training.objective import weighed
+
+        net = weighed(problems.build(config["problem"]), net, config["seed"])
     wanted = config.get("f") if f is None else bound_of(f, net)
     if isinstance(wanted, dict) and "name" in wanted:  # quantile: about the rounds of a process, printed below
         wanted = "exact"

@@ -26,7 +26,9 @@ def canonical_network(spec: Any) -> dict[str, Any]:
     """
     built = Network.from_spec(spec)
     weights: Any = built.weights if built.weights in schemes.names() else built.mixing.tolist()
-    rest = {"byzantine": built.byzantine.tolist(), "weights": weights}
+    rest: dict[str, Any] = {"byzantine": built.byzantine.tolist(), "weights": weights}
+    if built.samples is not None:
+        rest["samples"] = built.samples.tolist()
     given = {"label": spec.name} if isinstance(spec, Network) else as_mapping(spec)
     if "name" in given:
         options = {key: value for key, value in given.items() if key in topologies.entry(given["name"]).options}

@@ -6,6 +6,7 @@
     attack:   sign-flipping                              `none` runs the honest workers' graph alone
     f:        exact                                      or max, tolerable, a number, one per honest worker, quantile
     b:        0.25                                       instead of f: the lies weigh at most this
+    objective: samples                                   every sample counts the same; default: every worker
     process:  [{name: link-loss, p: 0.1}, sleep]         how the network changes from round to round; default: not
     channel:  [{name: top-k, fraction: 0.1}, int8]       what happens to a model on its way; default: nothing
     plugins:  [mine.py]                                  scripts or modules whose rules, attacks, ... this file names
@@ -30,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from byzmesh.attacks.base import attacks
 from byzmesh.channels import canonical_channel
+from byzmesh.checks import choice
 from byzmesh.config.canonical import canonical_network, canonical_process, plain
 from byzmesh.config.paths import anchor, anchor_data, anchor_optimizer
 from byzmesh.errors import ConfigError, NoLiars, UnknownOption, nearest
@@ -47,6 +49,7 @@ from byzmesh.registry import Registry
 from byzmesh.rules.base import rules
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.metrics import canonical_measures
+from byzmesh.training.objective import OBJECTIVES
 from byzmesh.training.profiles import profile
 from byzmesh.training.schedules import as_spec, schedules
 
@@ -85,6 +88,7 @@ class RunConfig(TrainingConfig):
     network: dict[str, Any]
     attack: dict[str, Any]
     f: int | str | list[int] | dict[str, Any]
+    objective: str = "workers"
 
     @field_validator("f")
     @classmethod
@@ -133,6 +137,7 @@ def resolve(raw: Mapping[str, Any], folder: str | Path = ".") -> dict[str, Any]:
         "rule": training.pop("rule"),
         "attack": attack,
         "f": _bound(_counted_or_weighed(given), training),
+        **({"objective": "samples"} if _by_samples(given, network) else {}),
         **training,
     }
     checked = validated(RunConfig, plain(config), "config").model_dump(exclude_unset=True)
@@ -263,6 +268,15 @@ def _counted_or_weighed(given: Mapping[str, Any]) -> Any:
     if "f" in given:
         raise ConfigError("config: give f, how many neighbours lie, or b, how much they weigh: one of the two")
     return {WEIGHT: given["b"]}
+
+
+def _by_samples(given: Mapping[str, Any], network: Mapping[str, Any]) -> bool:
+    """Whether every sample counts the same; weights as numbers, or for other sizes, would contradict that."""
+    if choice("objective", given.get("objective", "workers"), OBJECTIVES) == "workers":
+        return False
+    if not isinstance(network["weights"], str) or "samples" in network:
+        raise ConfigError("objective samples makes the weights itself; leave out samples and weights of the network")
+    return True
 
 
 def _mapping(where: str, key: str, value: Any) -> dict[str, Any]:

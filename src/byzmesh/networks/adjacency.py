@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byzmesh.checks import is_whole, whole
+from byzmesh.checks import is_number, is_whole, whole
 from byzmesh.errors import ConfigError
 from byzmesh.networks.links import Links
 from byzmesh.sparse import frozen
@@ -30,6 +30,7 @@ class Parts:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     positions: Any = None
     names: tuple[str, ...] | None = None
+    samples: Any = None
 
 
 def checked_node(node: Any, n: int) -> int:
@@ -37,6 +38,19 @@ def checked_node(node: Any, n: int) -> int:
     if not is_whole(node) or not 0 <= node < n:
         raise ConfigError(f"no node {node!r}: nodes are numbered 0 to {n - 1}")
     return int(node)
+
+
+def checked_samples(samples: Any, n: int) -> Floats:
+    """(n,) how many samples each node has, or numbers in proportion to that, checked.
+
+    >>> checked_samples([100, 300], 2)
+    array([100., 300.])
+    """
+    if isinstance(samples, str) or not hasattr(samples, "__len__") or len(samples) != n:
+        raise ConfigError(f"samples must be {n} numbers above 0, one per node, got {samples!r}")
+    if not all(is_number(value) and 0.0 < value < np.inf for value in samples):
+        raise ConfigError(f"samples must be numbers above 0, got {list(samples)!r}; leave out nodes without data")
+    return np.asarray(samples, np.float64)
 
 
 def links_of_matrix(adjacency: Any, directed: bool = False) -> Links:

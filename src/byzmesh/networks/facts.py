@@ -44,6 +44,8 @@ class Facts:
     """(n, 2) where to draw the nodes, if the topology says."""
     names: tuple[str, ...] | None = None
     """The user's names of the nodes, if they have any."""
+    samples: Floats | None = None
+    """(n,) how many samples each node has, if these count instead of the nodes: the target of the weights."""
 
     def __repr__(self) -> str:
         liars = self.byzantine.tolist()
@@ -136,6 +138,19 @@ class Facts:
         row = np.searchsorted(self.honest, links.receiver[told])
         column = np.searchsorted(self.byzantine, links.sender[told])
         return frozen(row_sums(row, column, self.link_weight[told], (len(self.honest), len(self.byzantine))))
+
+    @cached_property
+    def target(self) -> Floats:
+        """(N,) how much each honest worker should count in the average of them all: 1 / N, or by its samples.
+
+        >>> import byzmesh as bm
+        >>> bm.network("chain", n=3, samples=[10, 30, 60], byzantine=[2]).target
+        array([0.25, 0.75])
+        """
+        if self.samples is None:
+            return frozen(np.full(len(self.honest), 1.0 / len(self.honest)))
+        own = self.samples[self.honest]
+        return frozen(own / own.sum())
 
     @cached_property
     def honest_links(self) -> Links:

@@ -77,7 +77,8 @@ class Network(Facts):
         """From checked links and what else is known of them; `weights`, if given, replace those of the parts."""
         links, names = parts.links, parts.names
         chosen = parts.weights if weights is None else weights
-        made = mixing_weights(links, DEFAULT_WEIGHTS if chosen is None else chosen)
+        samples = None if parts.samples is None else frozen(convert.checked_samples(parts.samples, links.n))
+        made = mixing_weights(links, DEFAULT_WEIGHTS if chosen is None else chosen, samples)
         liars = place("none" if parts.byzantine is None else parts.byzantine, links.n, seed)
         spots = None if parts.positions is None else convert.checked_positions(parts.positions, links.n)
         if names is not None and (len(names) != links.n or len(set(names)) < len(names)):
@@ -92,6 +93,7 @@ class Network(Facts):
             parameters=dict(parts.parameters),
             positions=spots,
             names=names,
+            samples=samples,
         )
 
     @classmethod
@@ -170,6 +172,7 @@ class Network(Facts):
         *,
         byzantine: Any = None,
         weights: Any = None,
+        samples: Any = None,
         seed: int | None = None,
         folder: str | Path = ".",
         **parameters: Any,
@@ -182,6 +185,7 @@ class Network(Facts):
         byzantine   None: the topology's own liars (the published graphs have some, the others none); "none"; a list of
                     node ids; or how many, placed at random by `seed`
         weights     a scheme of `byzmesh.networks.weights` (default Metropolis-Hastings) or an (n, n) array
+        samples     how many samples each node has, if these are to count the same, not the nodes: a list of n numbers
         seed        of a random topology and of a random placement (default 0)
         folder      what a relative file name is relative to
         parameters  of the topology
@@ -192,9 +196,13 @@ class Network(Facts):
         array([3])
         """
         if isinstance(spec, Network):
-            return spec._changed(byzantine, weights, 0 if seed is None else seed, parameters)
-        options = {"byzantine": byzantine, "weights": weights, "seed": seed, **parameters}
+            changed = spec if samples is None else spec.with_samples(samples)
+            return changed._changed(byzantine, weights, 0 if seed is None else seed, parameters)
+        options = {"byzantine": byzantine, "weights": weights, "samples": samples, "seed": seed, **parameters}
         given = {**specs.as_mapping(spec), **{key: value for key, value in options.items() if value is not None}}
+        counted = given.pop("samples", None)
+        if counted is not None:
+            return cls.from_spec(given, folder=folder).with_samples(counted)
         rest = {key: given.pop(key, None) for key in ("byzantine", "weights")}
         start = given.pop("seed", None)
         start = 0 if start is None else whole("network seed", start, -(2**63))
@@ -237,8 +245,20 @@ class Network(Facts):
 
     def with_weights(self, weights: Any) -> Network:
         """The same graph and liars with another weight scheme or an explicit (n, n) matrix, dense or SciPy's."""
-        made = mixing_weights(self.links, weights)
+        made = mixing_weights(self.links, weights, self.samples)
         return replace(self, weights=made.name, link_weight=made.link, own_weight=made.own)
+
+    def with_samples(self, samples: Any) -> Network:
+        """The same graph with weights under which every sample counts the same; explicit ones stay.
+
+        samples  (n,) how many samples each node has, or numbers in proportion to that; None: every node counts the same
+
+        >>> (Network.from_edges([(0, 1), (1, 2)]).with_samples([1, 3, 6]).mixing.T @ [1.0, 3.0, 6.0]).round(9)
+        array([1., 3., 6.])
+        """
+        target = None if samples is None else frozen(convert.checked_samples(samples, self.n))
+        made = mixing_weights(self.links, self.mixing if self.weights == EXPLICIT else self.weights, target)
+        return replace(self, samples=target, link_weight=made.link, own_weight=made.own)
 
     def honest_only(self) -> Network:
         """The graph of the honest workers, renumbered 0 to N - 1 in order, weights recomputed: the paper's "no attack".
@@ -261,5 +281,6 @@ class Network(Facts):
                 parameters=self.parameters,
                 positions=None if self.positions is None else self.positions[self.honest],
                 names=None if self.names is None else tuple(self.names[node] for node in self.honest.tolist()),
+                samples=None if self.samples is None else self.samples[self.honest],
             )
         )

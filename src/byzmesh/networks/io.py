@@ -93,6 +93,7 @@ def _to_json(network: Network) -> str:
         "positions": None if network.positions is None else network.positions.tolist(),
         **({} if network.names is None else {"names": list(network.names)}),
         **({"directed": True} if network.directed else {}),
+        **({} if network.samples is None else {"samples": network.samples.tolist()}),
         "edges": _edges(network),
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value, default=_plain)}" for key, value in record.items()]
@@ -142,6 +143,7 @@ def _from_json(text: str, byzantine: Any) -> Parts:
         **rest,
         positions=record.get("positions"),
         names=None if names is None else tuple(names),
+        samples=record.get("samples"),
     )
 
 

@@ -5,10 +5,15 @@ zero where there is no link, rows sum to 1. It gives the weight of every link; a
 the degree of n, L the graph's Laplacian with eigenvalues 0 = mu_1 <= mu_2 <= ... <= mu_n.
 
     metropolis-hastings   w_nm = 1 / (1 + max(d_n, d_m))                              doubly stochastic
+                          with data of unequal size s_n: w_nm = min(1 / (1 + d_n), (s_m / s_n) / (1 + d_m))
     equal                 w_nm = 1 / (1 + d_n)                                        row stochastic only
     max-degree            w_nm = 1 / (1 + max_l d_l)                                  doubly stochastic
     lazy                  half of Metropolis-Hastings                                 doubly stochastic
     best-constant         w_nm = alpha = min(2 / (mu_2 + mu_n), 1 / max_l d_l)        doubly stochastic
+
+Doubly stochastic weights leave the mean of all models where it is: everybody counts the same. Where sites have s_n
+samples, Metropolis-Hastings and `lazy` leave the mean weighted by s_n where it is instead (detailed balance, s_n w_nm =
+s_m w_mn): every sample counts the same. A worker still needs nothing but the degrees and sizes of its neighbours.
 
 A third party's scheme may also be a function of the dense adjacency matrix that returns a dense W'.
 
@@ -45,14 +50,22 @@ class Weights:
 
 
 @schemes.register("metropolis-hastings", aliases=("mh", "metropolis"))
-def metropolis_hastings(links: Links) -> Floats:
-    """Metropolis-Hastings: w_nm = 1 / (1 + max(d_n, d_m)).
+def metropolis_hastings(links: Links, samples: Floats | None = None) -> Floats:
+    """Metropolis-Hastings: w_nm = 1 / (1 + max(d_n, d_m)), or the same for a target in proportion to `samples` (n,).
 
-    >>> metropolis_hastings(Links.of_pairs([0, 1, 1, 2], [1, 0, 2, 1], n=3)).round(3)
+    >>> chain = Links.of_pairs([0, 1, 1, 2], [1, 0, 2, 1], n=3)
+    >>> metropolis_hastings(chain).round(3)
     array([0.333, 0.333, 0.333, 0.333])
+    >>> metropolis_hastings(chain, np.array([1.0, 3.0, 6.0])).round(3)  # from 1 to 0, 0 to 1, 2 to 1, 1 to 2
+    array([0.5  , 0.167, 0.333, 0.167])
     """
-    larger = np.maximum(links.degree[links.receiver], links.degree[links.sender]).astype(np.float64)
-    return 1.0 / (1.0 + larger)
+    if samples is None:
+        larger = np.maximum(links.degree[links.receiver], links.degree[links.sender]).astype(np.float64)
+        return 1.0 / (1.0 + larger)
+    room = 1.0 / (1.0 + links.degree.astype(np.float64))
+    ratio = samples[links.sender] / samples[links.receiver]
+    weight: Floats = np.minimum(room[links.receiver], ratio * room[links.sender])
+    return weight
 
 
 @schemes.register("equal", aliases=("uniform",))
@@ -76,13 +89,13 @@ def max_degree(links: Links) -> Floats:
 
 
 @schemes.register("lazy", aliases=("lazy-metropolis",))
-def lazy(links: Links) -> Floats:
+def lazy(links: Links, samples: Floats | None = None) -> Floats:
     """(I + Metropolis-Hastings) / 2: at least half on own, no negative eigenvalue.
 
     >>> lazy(Links.of_pairs([0, 1], [1, 0], n=2))
     array([0.25, 0.25])
     """
-    return metropolis_hastings(links) / 2.0
+    return metropolis_hastings(links, samples) / 2.0
 
 
 @schemes.register("best-constant")
@@ -105,8 +118,10 @@ def best_constant(links: Links) -> Floats:
     return np.full(len(links.sender), min(2.0 / (low + high), 1.0 / float(links.degree.max())))
 
 
-def mixing_weights(links: Links, weights: Any) -> Weights:
+def mixing_weights(links: Links, weights: Any, samples: Floats | None = None) -> Weights:
     """The weights of a named scheme, or of an explicit (n, n) matrix (dense or SciPy's) after checking it.
+
+    samples  (n,) how many samples each worker has, for a scheme that weighs them; None: every worker counts the same
 
     >>> mixing_weights(Links.of_pairs([0, 1], [1, 0], n=2), "mh")
     Weights(name='metropolis-hastings', link=array([0.5, 0.5]), own=array([0.5, 0.5]))
@@ -114,6 +129,14 @@ def mixing_weights(links: Links, weights: Any) -> Weights:
     if not isinstance(weights, str):
         return _explicit(EXPLICIT, links, weights)
     scheme = schemes.entry(weights)
+    if samples is not None:
+        if "samples" not in scheme.options:
+            raise ConfigError(f"weights {scheme.name} do not weigh samples; use metropolis-hastings or lazy")
+        if links.directed:
+            raise ConfigError("weights by samples need links that go both ways; leave out directed, or samples")
+        link = scheme.factory(links, samples)
+        own = np.maximum(1.0 - row_sums(links.receiver, links.sender, link, (links.n, links.n)), 0.0)
+        return Weights(scheme.name, frozen(link), frozen(own))
     if "links" not in scheme.options:
         return _explicit(scheme.name, links, scheme.factory(links.dense(f"weight scheme {scheme.name}: the adjacency")))
     link = scheme.factory(links)

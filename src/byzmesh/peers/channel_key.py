@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from byzmesh.channels import canonical_channel, channel_stages
+from byzmesh.channels.pairs import Pairs
 from byzmesh.checks import choice
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, MissingExtra
+from byzmesh.peers.identity import Keys
 
 FORMER: dict[str, Any] = {"float16": ["float16"], "int8": [{"name": "int8", "rounding": "nearest"}]}
 """The channels that `wire` can ask for; their messages and the ids of their runs are still the same."""
@@ -48,8 +51,13 @@ def agreed_channel(agreed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_channel(channel: Any, changing: bool, members_change: bool) -> None:
-    """`ConfigError` if a stage builds on messages that neighbours may not have."""
+    """`ConfigError` if a stage builds on messages that neighbours may not have, or on neighbours that stay."""
     for stage in channel_stages(channel):
+        if stage.pairwise and (changing or members_change):
+            raise ConfigError(
+                f"network file channel: {stage.name} is for neighbours that stay; leave it out, or operator, process "
+                "and directed"
+            )
         if (stage.remembers and changing) or (stage.remembers == "receiver" and members_change):
             raise ConfigError(
                 f"network file channel: {stage.name} builds on the last message, which not all neighbours have; leave "
@@ -65,3 +73,33 @@ def new_secret() -> int:
     False
     """
     return secrets.randbits(63)
+
+
+def shared_numbers(me: int, keys: Keys, public_keys: Mapping[int, str], run: int) -> Pairs:
+    """What a peer shares with each of its neighbours in a run: a hash of the Diffie-Hellman secret of their two keys.
+
+    The keys are those of the encrypted connections (Curve25519), so nothing has to be agreed on, and nobody else can
+    compute it.
+
+    >>> from byzmesh.peers.identity import new_keys
+    >>> one, other = new_keys(), new_keys()
+    >>> told = shared_numbers(0, one, {4: other.public}, run=7), shared_numbers(4, other, {0: one.public}, run=7)
+    >>> told[0].shared[0][4] == told[1].shared[4][0]
+    True
+    """
+    try:
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+        from zmq.utils.z85 import decode
+    except ImportError as error:
+        raise MissingExtra("peers", "noise of pairs") from error
+
+    mine = X25519PrivateKey.from_private_bytes(decode(keys.secret.encode()))
+    found = {}
+    for neighbour, public in public_keys.items():
+        try:
+            secret = mine.exchange(X25519PublicKey.from_public_bytes(decode(public.encode())))
+        except ValueError as error:  # a key of small order: everybody could compute the secret
+            raise ConfigError(f"public key of peer {neighbour} shares no secret; make a new one") from error
+        text = b"byzmesh pair noise" + (run % (1 << 64)).to_bytes(8, "little") + secret
+        found[neighbour] = int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> 1
+    return Pairs({me: found})

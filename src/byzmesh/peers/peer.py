@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.channels import channel_stages
 from byzmesh.channels.base import PART_BYTES
 from byzmesh.errors import ConfigError, PeerError
-from byzmesh.peers.channel_key import new_secret
+from byzmesh.peers.channel_key import new_secret, shared_numbers
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.links import LARGEST, Links
@@ -109,7 +110,12 @@ class Peer(Links):
         self.meet, self.open_links = meet, open_links
         if meet is None:
             check_feasible(self.rule, np.array([f]), np.array([len(remotes)]), np.array([me]), all_arrive=False)
-        form = Format(run, len(mine), str(mine.dtype), channel, seed=seed, secret=new_secret())
+        stages = channel_stages(channel)
+        if self.rule.sends != "half" and any(stage.stays for stage in stages):
+            raise ConfigError(f"rule {self.rule.name} sends models of before its step, which a channel cannot replace")
+        public = {neighbour: remote.public_key for neighbour, remote in remotes.items()}
+        pairs = shared_numbers(me, keys, public, run) if any(stage.pairwise for stage in stages) else None
+        form = Format(run, len(mine), str(mine.dtype), channel, seed=seed, secret=new_secret(), pairs=pairs)
         due = None if meet is None else lambda round: meet(round).senders
         placed = Rounds(sorted(remotes), f, patience or Patience(), due)
         start = form.channel.start(mine[None].copy())
@@ -204,6 +210,9 @@ class Peer(Links):
         if self.parts.count > 1 and streams(self.rule):
             return self._streamed(own, step_size)
         messages, came = self.gather(own)
+        if self.form.channel.stays:
+            half = self._vector
+            largest = peak(half)
         present = np.ones((1, len(came) + 1), bool)
         present[0, 1:] = came
         inbox = make_inbox(
@@ -228,6 +237,7 @@ class Peer(Links):
     def _streamed(self, own: Array, step_size: float) -> Outcome:
         """The end of `advance` for long vectors: messages are read where they lie, a block at a time."""
         self._exchange(own)
+        own = self._vector  # as it was sent, if the channel says so
         new = np.empty_like(own)
         said = apply_streamed(
             self.rule,
@@ -294,7 +304,9 @@ class Peer(Links):
         if encounter is not None:
             self._reach_out(round)
         # the previous round's message is kept too: a neighbour that joins late may be one round behind
-        message = self.form.encode(self._vector, self.me, round, EVERYONE, epoch, self.said)
+        message, kept = self.form.encode_and_keep(self._vector, self.me, round, EVERYONE, epoch, self.said)
+        if self.form.channel.stays:
+            self._vector = kept  # sent again in a later round, it must not be sent with other noise than now
         if self._remembers:
             self.said = self.form.decode(message, self.me, state=self.said).state
         readers = None if encounter is None else frozenset(encounter.readers)

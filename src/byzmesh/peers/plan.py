@@ -16,7 +16,9 @@ from byzmesh.networks.processes.quantile import Quantile
 from byzmesh.networks.weights import schemes
 from byzmesh.peers.network_file import NetworkFile, network_file
 from byzmesh.plugins import seen_from
+from byzmesh.problems.base import problems
 from byzmesh.rules.base import rules
+from byzmesh.training.objective import sites_of, weighed
 
 
 def addresses(host_map: str, peers: int) -> dict[int, str]:
@@ -48,13 +50,21 @@ def plan_network(
 
     The peers train as the simulated workers would: the data are shared out among the honest ones, in their order, and
     f is resolved. A lying worker gets the same part as some honest one, so the file does not reveal who lies, and the
-    attack is not in it.
+    attack is not in it. If the data are divided by sites (objective: samples, partition sizes), every peer has its
+    site's part, and weights by samples are in the file as numbers.
 
     folder  where the file will be: files in or below it are named by their relative path, so that the folder can be
             copied to other machines
     more    further keys of the file (wire, timeouts, checkpoint_seconds)
     """
     changing = process(config.get("process"))
+    problem = problems.build(config["problem"])
+    everybody = graph.with_byzantine("none")
+    by_site = sites_of(config.get("objective", "workers"), problem, everybody) is not None
+    if by_site and config["attack"]["name"] == "none" and len(graph.byzantine):
+        raise ConfigError("peers of a plan by sites are all of them; leave out byzantine, or name the attack")
+    if config.get("objective") == "samples":
+        graph = weighed(problem, graph, config["seed"])
     if config["attack"]["name"] == "none":
         changing = [one.among(graph.honest) if one.among else one for one in changing]
         graph = graph.honest_only()
@@ -66,6 +76,9 @@ def plan_network(
         )
     share = {peer: place for place, peer in enumerate(honest)}
     share |= {peer: place % len(honest) for place, peer in enumerate(graph.byzantine.tolist())}
+    if by_site:
+        share = {peer: peer for peer in range(n)}
+    by_name = graph.weights in schemes.names() and graph.samples is None
     return network_file(
         {
             "name": graph.name,
@@ -75,9 +88,9 @@ def plan_network(
             ],
             "edges": graph.links.edges().tolist(),
             **({"directed": True} if graph.directed else {}),
-            "weights": graph.weights if graph.weights in schemes.names() else graph.mixing.tolist(),
+            "weights": graph.weights if by_name else graph.mixing.tolist(),
             "f": _bounds(config["f"], graph, changing, config["rounds"], rules.build(config["rule"]).largest_f),
-            "shares": len(honest),
+            "shares": n if by_site else len(honest),
             **{key: config[key] for key in TRAINING if key in config},
             **({"process": [{"name": one.name, **one.options} for one in changing]} if changing else {}),
             "problem": problem_seen_from(folder, config["problem"]),

@@ -34,6 +34,7 @@ import numpy as np
 
 from byzmesh.channels import Channel, Undecodable, frame_bytes
 from byzmesh.channels.base import State
+from byzmesh.channels.pairs import Pairs
 from byzmesh.checks import choice, whole
 from byzmesh.errors import PeerError
 from byzmesh.peers.channel_key import FORMER, former_name
@@ -85,6 +86,7 @@ class Format:
     """The form of every message of a run: run, D, the models' dtype and the channel.
 
     seed, secret  of the channel's draws
+    pairs         what the sender shares with its neighbours, for a channel that needs it
 
     >>> form = Format(run=7, dimension=3, dtype="float32")
     >>> data = form.encode(np.array([1.0, 2.0, 3.0], np.float32), sender=4, round=9)
@@ -102,6 +104,7 @@ class Format:
     _: KW_ONLY
     seed: int = 0
     secret: int = 0
+    pairs: Pairs | None = None
 
     def __post_init__(self) -> None:
         choice("dtype", self.dtype, ("float32", "float64"))
@@ -111,7 +114,7 @@ class Format:
     @cached_property
     def channel(self) -> Channel:
         """What happens to the vectors on their way."""
-        return Channel(self.stages, self.dimension, self.dtype, self.seed, self.secret)
+        return Channel(self.stages, self.dimension, self.dtype, self.seed, self.secret, self.pairs)
 
     @cached_property
     def encoding(self) -> int:
@@ -158,15 +161,27 @@ class Format:
         state: State | None = None,
     ) -> bytearray:
         """The message with this (D,) vector; state is the channel's, after the sender's last message."""
+        return self.encode_and_keep(vector, sender, round, destination, epoch, state)[0]
+
+    def encode_and_keep(
+        self,
+        vector: Array,
+        sender: int,
+        round: int,
+        destination: int = EVERYONE,
+        epoch: int = 0,
+        state: State | None = None,
+    ) -> tuple[bytearray, Array]:
+        """`encode`, and the (D,) vector that the sender goes on from: the given one unless the channel `stays`."""
         data, byte = bytearray(self.size), self.encoding
         HEADER.pack_into(data, 0, destination, _MAGIC, VERSION, byte, sender, round, self.run, self.dimension, epoch, 0)
         rows, known = np.asarray(vector, self.dtype)[None], self.initial if state is None else state
-        payload = self.channel.send(np.ascontiguousarray(rows), known, round, np.array([sender]))
+        payload, kept = self.channel.send_and_keep(np.ascontiguousarray(rows), known, round, np.array([sender]))
         if payload.shape[1] * payload.itemsize != self.payload:
             raise PeerError(f"channel {list(self.channel.stages)} gives {payload.nbytes} bytes, not {self.payload}")
         np.frombuffer(data, np.uint8)[HEADER.size : HEADER.size + self.payload] = payload.view(np.uint8)[0]
         struct.pack_into("<Q", data, _CHECKSUM, int(checksum(np.frombuffer(data, "<u8"))))
-        return data
+        return data, kept[0]
 
     def readdress(self, data: bytearray, destination: int) -> bytearray:
         """The same message to another destination."""

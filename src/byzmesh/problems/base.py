@@ -102,6 +102,15 @@ class Descends(Protocol):
 
 
 @runtime_checkable
+class ClipsSamples(Protocol):
+    """A task that can shorten the gradient of every sample: what privacy of single samples needs."""
+
+    def clipping_samples(self, longest: float) -> Task:
+        """The same task with the gradient of every sample shortened to a length before they are averaged."""
+        ...
+
+
+@runtime_checkable
 class Classifies(Protocol):
     """A task whose test set has classes."""
 
@@ -203,8 +212,11 @@ class Problem:
         liars: int = 0,
         threads: int = 1,
         poison: Mapping[str, Any] | None = None,
+        sites: Any = None,
     ) -> Task:
         """The task of `workers` honest workers and `liars` that train on poisoned data: flipped labels by default.
+
+        sites  (`problems.data.split.Sites`) divide the data among all sites of a network, not the honest ones only
 
         `threads` may divide the work of a large call; the numbers do not depend on it, except for problem `torch`.
         """
@@ -220,6 +232,10 @@ class Problem:
                 )
                 raise ConfigError(f"{what}, problem {self.name} has none; use problem torch")
             more = {"poison": poison}
+        if sites is not None:
+            if not self.options.get("partition"):
+                raise ConfigError(f"problem {self.name} has no samples to divide; use objective: workers")
+            more["sites"] = sites
         return self.binder(workers=workers, seed=seed, dtype=np.dtype(dtype), liars=liars, threads=threads, **more)
 
 

@@ -44,6 +44,7 @@ class Neighbourhoods:
     f             (N,) how many of them the worker expects to lie
     weight        (N, K) their mixing weights w', 0 after the last neighbour
     lying_weight  (N,) total weight of the lying ones
+    room          (N,) the worker is told that lies weigh at most this (b); None: it is told f alone
 
     >>> one = np.ones(1, int)
     >>> near = Neighbourhoods(
@@ -58,14 +59,16 @@ class Neighbourhoods:
     f: Integers
     weight: Floats
     lying_weight: Floats
+    room: Floats | None = None
 
-    def cut_weight(self, equal: bool = False) -> Floats:
+    def cut_weight(self, equal: bool = False, within_b: bool = False) -> Floats:
         """(N,) h_n, the sum of the f_n largest weights among n's neighbours.
 
-        equal=True counts every neighbour 1 / (d_n + 1) instead of w'_nm.
+        equal=True counts every neighbour 1 / (d_n + 1) instead of w'_nm; within_b=True: at most b_n, if that is given.
         """
         weight = equal_weights(self.neighbours, self.weight.shape[1]) if equal else self.weight
-        return of_the_heaviest(self.f, weight)
+        most = of_the_heaviest(self.f, weight)
+        return np.minimum(most, self.room) if within_b and self.room is not None else most
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Contraction:
     reason  the theorem, in one line
     of_h    the bound as a rising function of h, if it is one; certificates then say how many liars a worker tolerates
     equal   whether h counts every neighbour 1 / (d_n + 1) instead of w'_nm
+    within_b  whether h is at most b, if the rule is told that lies weigh no more
     beside  weaker bounds worth naming, such as a published one
 
     >>> told = Contraction(lambda near: np.full(len(near.f), np.nan), "nothing is proved")
@@ -90,6 +94,7 @@ class Contraction:
     _: KW_ONLY
     of_h: Callable[[Floats], Floats] | None = None
     equal: bool = False
+    within_b: bool = False
     beside: tuple[Contraction, ...] = ()
 
 
@@ -124,11 +129,18 @@ def twice_over_the_rest(h: Floats) -> Floats:
 
 
 def by_weight(
-    of_h: Callable[[Floats], Floats], reason: str, *, equal: bool = False, beside: tuple[Contraction, ...] = ()
+    of_h: Callable[[Floats], Floats],
+    reason: str,
+    *,
+    equal: bool = False,
+    within_b: bool = False,
+    beside: tuple[Contraction, ...] = (),
 ) -> Contraction:
     """A bound that depends only on h, for workers with at most f lying neighbours.
 
     equal=True: the rule counts every neighbour 1 / (d_n + 1) instead of w'_nm.
+    within_b=True: the proof needs no more than that neither the lies nor what is cut weigh more than h, so that b, if
+    the rule is told one, takes the place of a larger h.
     """
 
     def finite(h: Floats) -> Floats:
@@ -137,9 +149,9 @@ def by_weight(
         return np.where(np.isfinite(most), most, np.nan)
 
     def bound(near: Neighbourhoods) -> Floats:
-        return np.where(near.lying <= near.f, finite(near.cut_weight(equal)), np.nan)
+        return np.where(near.lying <= near.f, finite(near.cut_weight(equal, within_b)), np.nan)
 
-    return Contraction(bound, reason, of_h=finite, equal=equal, beside=beside)
+    return Contraction(bound, reason, of_h=finite, equal=equal, within_b=within_b, beside=beside)
 
 
 def cutting(factor: float, reason: str, *, equal: bool = False) -> Contraction:

@@ -94,7 +94,7 @@ def geomed(steps: int | None = None, tolerance: float = 1e-5) -> Rule:
     def coefficients(block: Block) -> Floats:
         rounding = ROUNDING * block.tie
         if steps is None:
-            return geometric_median(block.inner, block.present, tolerance, rounding)
+            return geometric_median(block.inner, block.present, np.ones(block.present.shape), tolerance, rounding)
         return weiszfeld(block.inner, normalised(block.present), block.present, steps, tolerance, rounding)
 
     options = {"steps": steps, "tolerance": tolerance}

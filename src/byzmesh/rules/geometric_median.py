@@ -2,6 +2,8 @@
 
     F(z) = sum_i ||z - y_i||,   g = sum_i e_i,   H = sum_i (I - e_i e_i') / ||z - y_i||,   e_i = (z - y_i) / ||z - y_i||
 
+With masses m_i every sum below is weighted by them; a point of mass 2 is two points at one place. They are 1 in GeoMed.
+
 If a data point minimises F it is the best data point y_k, so one test settles that case: y_k is optimal if and only if
 the unit vectors from it to the others sum to a vector no longer than the number of points at y_k (Vardi and Zhang
 2000). If it is not, their step leads to a lower F than any data point has, and from there F is smooth: every further
@@ -62,7 +64,7 @@ def _coordinates(gram: Floats, rounding: float) -> Floats:
 
 
 @fast
-def _distances(points: Floats, length: Floats, z: Floats, out: Floats) -> float:
+def _distances(points: Floats, length: Floats, mass: Floats, z: Floats, out: Floats) -> float:
     """Fill `out` with the distances of the points from z; F(z) - F(0)."""
     square, total = (z * z).sum(), 0.0
     for i in range(len(out)):
@@ -72,12 +74,14 @@ def _distances(points: Floats, length: Floats, z: Floats, out: Floats) -> float:
             product += z[k] * points[i, k]
         out[i] = np.sqrt(gap)
         if out[i] + length[i] > 0.0:
-            total += (square - 2.0 * product) / (out[i] + length[i])
+            total += mass[i] * ((square - 2.0 * product) / (out[i] + length[i]))
     return total
 
 
 @exact
-def _best_point(gram: Floats, points: Floats, length: Floats, rounding: float) -> tuple[Floats, Floats, float]:
+def _best_point(
+    gram: Floats, points: Floats, length: Floats, mass: Floats, rounding: float
+) -> tuple[Floats, Floats, float]:
     """(the best data points as shares, all 0 if these are not optimal; else a better point z; F(z) - F(0))."""
     count = len(points)
     gap = np.zeros((count, count))
@@ -88,7 +92,7 @@ def _best_point(gram: Floats, points: Floats, length: Floats, rounding: float) -
             if i != j and square > rounding * (length[i] + length[j]) ** 2:
                 gap[i, j] = np.sqrt(square)
             if gap[i, j] + length[j] > 0.0:
-                total[i] += (gram[i, i] - 2.0 * gram[i, j]) / (gap[i, j] + length[j])
+                total[i] += mass[j] * ((gram[i, i] - 2.0 * gram[i, j]) / (gap[i, j] + length[j]))
     best = np.argmin(total)
     shares = np.zeros(count)
     z = points[best].copy()
@@ -96,36 +100,36 @@ def _best_point(gram: Floats, points: Floats, length: Floats, rounding: float) -
     weight = here = 0.0
     for j in range(count):
         if gap[best, j] > 0.0:
-            pull += (points[j] - z) / gap[best, j]
-            weight += 1.0 / gap[best, j]
+            pull += mass[j] * ((points[j] - z) / gap[best, j])
+            weight += mass[j] / gap[best, j]
         else:
-            here += 1.0
+            here += mass[j]
     force = np.sqrt((pull * pull).sum())
     spare = np.empty(count)
     if force > here * (1.0 + SAME * rounding):
         stride = (1.0 - here / force) / weight
         for _ in range(MOST_HALVINGS):
-            value = _distances(points, length, z + stride * pull, spare)
+            value = _distances(points, length, mass, z + stride * pull, spare)
             if value < total[best] and spare.min() > 0.0:
                 return shares, z + stride * pull, value
             stride *= 0.5
     for i in range(count):
-        if total[i] - total[best] <= SAME * rounding * count * gap[best, i]:
+        if total[i] - total[best] <= SAME * rounding * mass.sum() * gap[best, i]:
             shares[i] = 1.0
     return shares / shares.sum(), z, total[best]
 
 
 @fast
-def _newton_step(points: Floats, z: Floats, distance: Floats) -> tuple[Floats, float]:
+def _newton_step(points: Floats, mass: Floats, z: Floats, distance: Floats) -> tuple[Floats, float]:
     """(H^-1 (-g), its product with g) by conjugate gradients."""
     inverse = 1.0 / distance
-    weight = inverse.sum()
+    weight = (mass * inverse).sum()
     unit = np.empty(points.shape)
     left = np.zeros(len(z))
     for i in range(len(points)):
         for k in range(len(z)):
             unit[i, k] = (z[k] - points[i, k]) * inverse[i]
-            left[k] -= unit[i, k]
+            left[k] -= mass[i] * unit[i, k]
     step = np.zeros(len(z))
     towards = left.copy()
     square = (left * left).sum()
@@ -138,7 +142,7 @@ def _newton_step(points: Floats, z: Floats, distance: Floats) -> tuple[Floats, f
             along = 0.0
             for k in range(len(z)):
                 along += unit[i, k] * towards[k]
-            along *= inverse[i]
+            along *= mass[i] * inverse[i]
             for k in range(len(z)):
                 curved[k] -= along * unit[i, k]
         bend = (towards * curved).sum()
@@ -155,34 +159,38 @@ def _newton_step(points: Floats, z: Floats, distance: Floats) -> tuple[Floats, f
 
 
 @exact
-def geometric_median(inner: Floats, present: Booleans, tolerance: float, rounding: float) -> Floats:
-    """(R, K) coefficients of the geometric median of the present slots; `rounding` is that of squared distances."""
+def geometric_median(inner: Floats, present: Booleans, masses: Floats, tolerance: float, rounding: float) -> Floats:
+    """(R, K) coefficients of the geometric median of the present slots, of mass `masses` (R, K).
+
+    `rounding` is that of squared distances.
+    """
     receivers, slots = present.shape
     out = np.zeros((receivers, slots))
     for receiver in range(receivers):
         held = np.flatnonzero(present[receiver])
         gram = inner[receiver][held][:, held]
         points = _coordinates(gram, rounding)
+        mass = masses[receiver][held]
         length = np.sqrt(np.maximum(np.diag(gram), 0.0))
-        shares, z, value = _best_point(gram, points, length, rounding)
+        shares, z, value = _best_point(gram, points, length, mass, rounding)
         if shares.sum() == 0.0:
             distance = np.empty(len(held))
             for _ in range(MOST_STEPS):
-                _distances(points, length, z, distance)
-                step, slope = _newton_step(points, z, distance)
-                reach = tolerance * len(held) / (1.0 / distance).sum()
+                _distances(points, length, mass, z, distance)
+                step, slope = _newton_step(points, mass, z, distance)
+                reach = tolerance * mass.sum() / (mass / distance).sum()
                 last = (step * step).sum() <= reach * reach
                 size, moved = 1.0, False
                 for _ in range(MOST_HALVINGS):
-                    lower = _distances(points, length, z + size * step, distance)
+                    lower = _distances(points, length, mass, z + size * step, distance)
                     if distance.min() > 0.0 and (last or lower < value + 1e-4 * size * slope):
                         z, value, moved = z + size * step, lower, True
                         break
                     size *= 0.5
                 if last or not moved:
                     break
-            _distances(points, length, z, distance)
-            shares = 1.0 / distance
+            _distances(points, length, mass, z, distance)
+            shares = mass / distance
             shares /= shares.sum()
         for i in range(len(held)):
             out[receiver, held[i]] = shares[i]

@@ -24,11 +24,11 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.heaviest import ROUNDING, of_the_heaviest
-from byzmesh.rules.base import Block
+from byzmesh.rules.base import Block, Inbox
 from byzmesh.types import Booleans, Floats
 
 
-def lying_weight(block: Block) -> Floats:
+def lying_weight(block: Block | Inbox) -> Floats:
     """(R,) b_n: the sum of the f largest weights among the neighbours that were heard, at most the b that was given."""
     heard = of_the_heaviest(block.f, np.where(block.present, block.weight, 0.0)[:, 1:])
     return heard if block.b is None else np.minimum(heard, block.b)

@@ -51,5 +51,7 @@ def ios() -> Rule:
         weights_alone_at_zero=True,
         keeps_own=True,
         virtual_mixing="to-own",
-        contraction=by_weight(first_wrong_cut, "the first wrong cut", beside=(cutting(THEOREM_3, "Theorem 3"),)),
+        contraction=by_weight(
+            first_wrong_cut, "the first wrong cut", within_b=True, beside=(cutting(THEOREM_3, "Theorem 3"),)
+        ),
     )

@@ -32,5 +32,5 @@ def lazy_ios() -> Rule:
         weights_alone_at_zero=True,
         keeps_own=True,
         virtual_mixing="to-own",
-        contraction=by_weight(twice_over_the_rest, "the first wrong cut"),
+        contraction=by_weight(twice_over_the_rest, "the first wrong cut", within_b=True),
     )

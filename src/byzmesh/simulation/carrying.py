@@ -15,7 +15,9 @@ import numpy as np
 
 from byzmesh.attacks.base import Forged
 from byzmesh.channels import Channel, Stage
+from byzmesh.channels.pairs import Pairs
 from byzmesh.errors import ConfigError
+from byzmesh.networks.links import Links
 from byzmesh.networks.processes import Process
 from byzmesh.rules.gram.pool import stacked
 from byzmesh.rules.interop import from_host, to_host
@@ -31,10 +33,11 @@ class Courier:
     ids  (N,) of the workers
     """
 
-    def __init__(self, stages: tuple[Stage, ...], models: Any, ids: Integers, seed: int) -> None:
+    def __init__(self, stages: tuple[Stage, ...], models: Any, ids: Integers, seed: int, links: Links) -> None:
         first = to_host(models)
         self.ids = ids
-        self.channel = Channel(stages, first.shape[1], first.dtype.name, seed)
+        pairs = Pairs.of_links(links.receiver, links.sender) if any(stage.pairwise for stage in stages) else None
+        self.channel = Channel(stages, first.shape[1], first.dtype.name, seed, pairs=pairs)
         self.channel.check_start(first)
         told = [None if stage.remembers else stage.lying() for stage in stages]
         self._told = [Channel([stage], first.shape[1], first.dtype.name) for stage in told if stage is not None]
@@ -44,11 +47,13 @@ class Courier:
         """Go back to round 0, with these first models."""
         self.state = self.channel.start(to_host(models).copy())
 
-    def carry(self, sent: Any, round: int) -> None:
-        """Take what the workers send, (N, D), to `arrived`, in the same kind of array."""
-        payload = self.channel.send(np.ascontiguousarray(to_host(sent)), self.state, round, self.ids)
+    def carry(self, sent: Any, round: int) -> Any:
+        """Take what the workers send, (N, D), to `arrived`, in the same kind of array; what they go on from."""
+        exact = np.ascontiguousarray(to_host(sent))
+        payload, kept = self.channel.send_and_keep(exact, self.state, round, self.ids)
         arrived, self.state = self.channel.receive(payload, self.state, round, self.ids)
         self.arrived = from_host(arrived, sent)
+        return from_host(kept, sent) if self.channel.stays else sent
 
     def deliver(self, exchange: Exchange, forged: Forged | None, half: Any) -> Delivery:
         """What arrives of a round's messages: after the own models, the workers' as they arrived, then the lies."""
@@ -77,9 +82,16 @@ class Courier:
         self.state = tuple(arrays.get(f"{_STATE}{place}") for place in range(len(self.state)))
 
 
-def check_channel(stages: tuple[Stage, ...], process: tuple[Process, ...]) -> None:
-    """`ConfigError` if a channel and a network that changes exclude each other."""
+def check_channel(stages: tuple[Stage, ...], process: tuple[Process, ...], sends: str = "half") -> None:
+    """`ConfigError` if a channel and a network that changes, or what the rule sends, exclude each other."""
     for stage in stages:
+        if stage.stays and sends != "half":
+            raise ConfigError(
+                f"channel: {stage.name} makes its sender's own model, but this rule sends that of before its step; "
+                "use another rule, or own: false"
+            )
+        if process and stage.pairwise:
+            raise ConfigError(f"channel: {stage.name} is for neighbours that stay; leave out process")
         if process and stage.remembers:
             raise ConfigError(
                 f"channel: {stage.name} builds on the last message, which under a process not all receivers get; "

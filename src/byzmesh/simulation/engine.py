@@ -147,7 +147,7 @@ class Simulation:
             stage = Stage(self.network, acting, self.wrong_model)
             self.live = Live(self.process, stage, self.rule, self.f, self.rounds, self.seed)
         self.local_round = LocalRound(self.task, self.task_row, self.schedule, self.local, self.seed)
-        check_channel(self.channel, self.process)
+        check_channel(self.channel, self.process, self.rule.sends)
         self.courier: Courier | None = None
         self.start()
 
@@ -162,7 +162,8 @@ class Simulation:
         self.models = first[self.task_row] if self.attack.poisons_data or len(first) > len(self.task_row) else first
         self.local_round.start(self.models)
         if self.channel:
-            self.courier = Courier(self.channel, self.local_round.shown(self.models), self.exchange.receiver, self.seed)
+            shown = self.local_round.shown(self.models)
+            self.courier = Courier(self.channel, shown, self.exchange.receiver, self.seed, self.network.links)
         self.sent_bytes = np.zeros(len(self.models), np.int64)
         self._former: Any = None
         self._delivery: Delivery | None = None
@@ -195,7 +196,9 @@ class Simulation:
         self.half = self.local_round.half_steps(self.models, k, asleep)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
         if self.courier is not None:
-            self.courier.carry(sent_by(self.rule, self.half, self.local_round.shown(self.models)), k)
+            kept = self.courier.carry(sent_by(self.rule, self.half, self.local_round.shown(self.models)), k)
+            if self.courier.channel.stays:
+                self.half = self.local_round.go_on_from(kept)
         found = self._prepared_round(round) or self._whole_round(round)
         if found is None:
             self.status = DIVERGED

@@ -49,6 +49,8 @@ class Live:
             raise ConfigError(
                 f"process {chosen[0].name} replaces the links, so weights cannot be numbers; name a scheme"
             )
+        if network.samples is not None:
+            raise ConfigError("weights by samples are for links that stay; leave out process, or objective: samples")
         self.past = Past(self.meetings.oldest)
         parts = rule.consists_of
         self.past.named = isinstance(parts, Choosing) and parts.apply is rule.apply

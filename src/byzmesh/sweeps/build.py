@@ -21,6 +21,7 @@ from byzmesh.simulation.engine import Simulation
 from byzmesh.simulation.run import Run
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.local_round import learn
+from byzmesh.training.objective import sites_of, weighed
 from byzmesh.training.schedules import schedule
 
 T = TypeVar("T")
@@ -28,8 +29,12 @@ Spec: TypeAlias = str | Mapping[str, Any] | T | None
 """What users write for a part of a run: a name, a mapping with `name` and options, or the object itself."""
 
 
-def network_as_run(config: Mapping[str, Any], network: Network | None = None) -> Network:
+def network_as_run(
+    config: Mapping[str, Any], network: Network | None = None, problem: Problem | None = None
+) -> Network:
     """The network that a canonical config runs on: without an attack, only the honest workers, renumbered.
+
+    With objective: samples its weights are those of the samples that the problem gives each site.
 
     >>> from byzmesh.config.schema import resolve
     >>> network_as_run(resolve({"network": "paper/two-castle", "attack": "none"})).n
@@ -37,16 +42,20 @@ def network_as_run(config: Mapping[str, Any], network: Network | None = None) ->
     """
     load_plugins(config.get("plugins", ()))
     network = network or Network.from_spec(config["network"])
+    if config.get("objective") == "samples":
+        network = weighed(problem or problems.build(config["problem"]), network, config["seed"])
     return network.honest_only() if config["attack"]["name"] == "none" else network
 
 
 def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     """The simulation of a canonical config; `parts` are objects that replace those the config names."""
-    network = network_as_run(config, parts.get("network"))
+    network = network_as_run(config, parts.get("network"), parts.get("problem"))
     attack: Attack = parts.get("attack") or attacks.build(config["attack"])
     if len(network.byzantine) == 0:  # an older stored config may still name an attack
         attack = attacks.build("none")
     problem: Problem = parts.get("problem") or problems.build(config["problem"])
+    whole = parts.get("network") or Network.from_spec(config["network"])
+    sites = sites_of(config.get("objective", "workers"), problem, whole, attack.poisons_data)
     task = problem.bind(
         workers=len(network.honest),
         seed=config["seed"],
@@ -54,11 +63,12 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
         liars=len(network.byzantine) if attack.poisons_data else 0,
         threads=config["threads"],
         poison=attack.poison,
+        sites=sites,
     )
     rule: Rule = parts.get("rule") or rules.build(config["rule"])
     changing = parts.get("process") or make_process(config.get("process"))
     if config["attack"]["name"] == "none":
-        kept = (parts.get("network") or Network.from_spec(config["network"])).honest if changing else None
+        kept = whole.honest if changing else None
         changing = [one.among(kept) if one.among and kept is not None else one for one in changing]
     options = LocalOptions.of(config["local"])
 
@@ -108,6 +118,7 @@ def prepare(
     measure: str | Sequence[str] | None = None,
     process: Spec[Process] | Sequence[Spec[Process]] = None,
     channel: Spec[Stage] | Sequence[Spec[Stage]] = None,
+    objective: str | None = None,
     labels: Mapping[str, str | int | float | bool] | None = None,
     plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
@@ -153,6 +164,7 @@ def simulate(
     measure: str | Sequence[str] | None = None,
     process: Spec[Process] | Sequence[Spec[Process]] = None,
     channel: Spec[Stage] | Sequence[Spec[Stage]] = None,
+    objective: str | None = None,
     labels: Mapping[str, str | int | float | bool] | None = None,
     plugins: str | Sequence[str] | None = None,
     profile: str | None = None,
@@ -186,6 +198,7 @@ def simulate(
                     `bm.list_processes()`, one or a list, e.g. [{"name": "link-loss", "p": 0.1}, "sleep"]; default: not
     channel         what happens to a model on its way to the neighbours: names, mappings or stages of
                     `bm.list_stages()`, one or a list, e.g. [{"name": "top-k", "fraction": 0.1}, "int8"]; default: none
+    objective       "workers" (default): every worker counts the same; "samples": every sample does
     labels          your own names for the run: rows and columns of tables
     plugins         scripts or modules to import first; they define rules, attacks, ... that other arguments name
     profile         "paper": the settings behind the published numbers

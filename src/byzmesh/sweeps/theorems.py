@@ -16,6 +16,7 @@ import numpy as np
 
 from byzmesh.checks import at_least, positive, whole
 from byzmesh.config.schema import resolve
+from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Bounded
 from byzmesh.rules.interop import to_host
 from byzmesh.simulation.engine import Simulation
@@ -186,6 +187,8 @@ def _about(simulation: Simulation) -> str:
 def _terms(simulation: Simulation, given: Mapping[str, float | None]) -> tuple[float, Terms]:
     """The proved rho (NaN or infinite: none) and everything that the right sides need."""
     task, network, rule = simulation.task, simulation.network, simulation.rule
+    if network.samples is not None:
+        raise ConfigError("the theorems are about the mean over workers; this run weighs samples (objective: samples)")
     mixing = virtual_mixing(network, rule).matrix
     proved = proved_contraction(network, rule, simulation.setting.bound).rho
     known = dict.fromkeys(given, math.nan)
@@ -223,7 +226,7 @@ def _other_algorithm(simulation: Simulation) -> tuple[str, ...]:
         told.append("Algorithm 1 has no momentum")
     if local.variance != "none":
         told.append("Algorithm 1 has no variance reduction")
-    if local.clip is not None:
+    if local.clip is not None or local.clip_samples is not None:
         told.append("Algorithm 1 does not clip gradients")
     if local.steps > 1:
         told.append(f"Algorithm 1 has one gradient step per round, not {local.steps}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from byzmesh.networks import Network
 from byzmesh.rules.base import Rule
-from byzmesh.theory.certificate_text import LEVELS, about, bounds, number, tolerance, yes_or_no
+from byzmesh.theory.certificate_text import about, bounds, levels, number, tolerance, yes_or_no
 from byzmesh.theory.connectivity import Connectivity
 from byzmesh.theory.consensus import Condition
 from byzmesh.theory.contraction import Proof
@@ -17,6 +17,7 @@ from byzmesh.theory.mixing import Mixing
 from byzmesh.theory.question import Question
 from byzmesh.theory.search.agreement import Agreement
 from byzmesh.theory.search.climb import Search
+from byzmesh.theory.sites import SiteReport, in_a_sentence
 from byzmesh.theory.theorems import Promise
 from byzmesh.theory.verdict import ANSWERS, Verdict
 from byzmesh.theory.verdicts import WorkerReport
@@ -44,6 +45,7 @@ class Certificate:
     rate: float | None
     rho_star: float | None
     chi2: float
+    sites: tuple[SiteReport, ...]
     doubly_stochastic: bool
     strongly_connected: bool
     connectivity: Connectivity
@@ -138,11 +140,12 @@ def _words(certificate: Certificate) -> list[str]:
     verdict = certificate.verdict
     lines = [about(certificate.question, certificate.rule)]
     lines.append(f"The guarantee asked for ({certificate.guarantee}): {ANSWERS[verdict.status]}.")
-    for name, meaning in LEVELS.items():
-        lines.append(f"{meaning.format(limit=certificate.limit)} {getattr(certificate, name)}.")
+    for name, meaning in levels(certificate.limit, certificate.network).items():
+        lines.append(f"{meaning} {getattr(certificate, name)}.")
     if certificate.connectivity.verdict.status == "refuted":
         lines.append(f"Not connected: {certificate.connectivity.verdict.reason}.")
     lines += tolerance(certificate.network, certificate.rule, certificate.workers)
+    lines += in_a_sentence(certificate.network, certificate.sites)
     searched, proof = certificate.search, certificate.proof
     if searched is not None and searched.witness is not None:
         top = "nothing is proved" if certificate.rho_bound is None else f"proved at most {bounds(proof)}"
@@ -237,6 +240,8 @@ def as_dict(certificate: Certificate) -> dict[str, Any]:
             "searched_over_rounds": None if reached is None else _plain(reached.over_rounds),
         },
         "chi2": certificate.chi2,
+        "samples": None if network.samples is None else network.samples.tolist(),
+        "sites": [{**asdict(site), "rho_bound": _plain(site.rho_bound)} for site in certificate.sites],
         "mixing": {"form": certificate.mixing.form, "source": certificate.mixing.source},
         "doubly_stochastic": certificate.doubly_stochastic,
         "strongly_connected": certificate.strongly_connected,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from byzmesh.theory.certificate_text import LEVELS, number
+from byzmesh.theory.certificate_text import levels, number
 from byzmesh.theory.verdict import ANSWERS
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ MOST_WORKERS = 40
 def certificate_html(certificate: Certificate) -> str:
     """The certificate as HTML without scripts."""
     rows = []
-    for name, meaning in LEVELS.items():
+    for name, meaning in levels(certificate.limit, certificate.network).items():
         verdict = getattr(certificate, name)
         colour, sign = SIGNS[verdict.status]
         asked = " (asked for)" if name == certificate.guarantee else ""
         rows.append(
             f'<tr><td style="color:{colour};text-align:left;white-space:nowrap"><b>{sign} {ANSWERS[verdict.status]}</b>'
             "</td>"
-            f'<td style="text-align:left">{escape(meaning.format(limit=certificate.limit))}{asked}</td>'
+            f'<td style="text-align:left">{escape(meaning)}{asked}</td>'
             f'<td style="text-align:left">{escape(verdict.reason)}</td></tr>'
         )
     words = str(certificate).split("\n\n")[0].split("\n")

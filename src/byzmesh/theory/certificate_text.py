@@ -17,10 +17,23 @@ NAMED = 40
 
 LEVELS = {
     "bounded": "bounded (no lies move a worker farther than {limit:g} honest spreads)",
-    "fair": "fair (bounded, and every honest worker counts the same: RDSA)",
+    "fair": "fair (bounded, and every honest {counted} counts the same{formal})",
     "agrees": "agrees (disagreement dies out, whatever the liars send)",
 }
 """Guarantees in words, weakest first."""
+
+
+def levels(limit: float, network: Network) -> dict[str, str]:
+    """`LEVELS` for this limit, and for workers that count the same or samples that do.
+
+    >>> from byzmesh.networks import network
+    >>> levels(1.0, network("chain", n=2, samples=[1, 2]))["fair"]
+    'fair (bounded, and every honest sample counts the same)'
+    """
+    words = (
+        {"counted": "worker", "formal": ": RDSA"} if network.samples is None else {"counted": "sample", "formal": ""}
+    )
+    return {name: meaning.format(limit=limit, **words) for name, meaning in LEVELS.items()}
 
 
 def spans(ids: Iterable[int]) -> str:

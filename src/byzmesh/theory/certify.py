@@ -27,6 +27,7 @@ from byzmesh.theory.search.climb import SMALL_NETWORK, Search, default_budget, s
 from byzmesh.theory.search.every_mixing import best_row
 from byzmesh.theory.search.exchange import Exchange, stuck_camps
 from byzmesh.theory.search.game import Game, games_anywhere, games_of, playable
+from byzmesh.theory.sites import site_reports
 from byzmesh.theory.theorems import Promise, promise
 from byzmesh.theory.verdicts import (
     Facts,
@@ -134,7 +135,8 @@ def certify(
         mixing=virtual,
         rate=rate,
         rho_star=star,
-        chi2=matrices.chi2(virtual.matrix),
+        chi2=matrices.chi2(virtual.matrix, None if network.samples is None else question.network.target),
+        sites=site_reports(question.network, chosen),
         doubly_stochastic=matrices.doubly_stochastic(virtual.matrix),
         strongly_connected=matrices.strongly_connected(virtual.matrix),
         connectivity=facts.connected,
@@ -219,6 +221,8 @@ def _promise(
         if len(missing) < 3 or step is not None or rounds is not None or gap is not None:
             raise ConfigError(f"the theorems in numbers need L, delta_in and delta_out; give {', '.join(missing)} too")
         return None
+    if facts.question.network.samples is not None:
+        raise ConfigError("the theorems in numbers are about the mean over workers; leave out L, ..., or samples")
     return promise(
         rate=0.0 if rate is None else rate,
         rho=math.nan if rate is None else facts.proof.rho,

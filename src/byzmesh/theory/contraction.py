@@ -50,14 +50,15 @@ class Proof:
         return float(np.max(self.bound))
 
 
-def neighbourhoods(network: Network, f: Integers) -> contraction.Neighbourhoods:
-    """What a declared bound may depend on, with bounds f (N,) on the lying neighbours."""
+def neighbourhoods(network: Network, f: Integers, room: Floats | None = None) -> contraction.Neighbourhoods:
+    """What a declared bound may depend on, with bounds f (N,) on the lying neighbours, `room` (N,) on their weight."""
     return contraction.Neighbourhoods(
         neighbours=network.layout.degree,
         lying=network.lying_neighbours,
         f=f,
         weight=network.layout.weight[:, 1:],
         lying_weight=network.lying_weight,
+        room=room,
     )
 
 

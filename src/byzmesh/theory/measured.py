@@ -98,7 +98,7 @@ def round_report(
     uneven, lies = np.nan, np.full(len(ratio), np.nan)
     if coefficients is not None:
         matrix, lies = empirical_mixing(network, coefficients)
-        uneven = chi2(matrix)
+        uneven = chi2(matrix, None if network.samples is None else network.target)
     # float32 models round by 1e-7 of their size, so a tiny excess is no violation
     broken = ratio > proof.bound * (1.0 + 1e-3) + 1e-3
     return RoundReport(ratio, uneven, lies, network.honest[broken])

@@ -11,6 +11,8 @@ A rule declares its own (`Rule.virtual_mixing`; Theorem 3 and Table I name those
 and what matters about W:
 
     chi^2   = ||W^T 1 - 1||^2 / N          0 iff W is doubly stochastic: does everybody count the same?
+            = sum_n ((W^T pi)_n - pi_n)^2 / pi_n   for a target pi, the share of each worker's data: 1 / N gives the
+                                                   line above; 0 iff every sample counts the same (pi^T W = pi^T)
     lambda  = 1 - ||(I - 11^T/N) W||_2^2   how much of the disagreement one exchange removes
     rho*    = lambda / (8 sqrt N)          the contraction constant below which consensus is proved (Theorem 2)
     p       left Perron vector, p^T W = p^T: the weights of the average that is really minimised
@@ -126,6 +128,32 @@ def symmetric(matrix: Any) -> bool:
     return bool((abs(matrix - turned) - ROUNDING * larger).max() <= 0.0)
 
 
+def flows(matrix: Any, target: Floats) -> Any:
+    """N diag(pi) W: what each worker's data give to the others. It is symmetric if W is in detailed balance with pi.
+
+    >>> flows(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([1 / 3, 2 / 3])).round(3)
+    array([[0.333, 0.333],
+           [0.333, 1.   ]])
+    """
+    scale = len(target) * target
+    if isinstance(matrix, np.ndarray):
+        return scale[:, None] * matrix
+    from scipy.sparse import dia_array
+
+    return (dia_array((scale[None], [0]), shape=matrix.shape) @ matrix).tocsr()
+
+
+def keeps(matrix: Any, target: Floats) -> bool:
+    """Whether averages weighted by the target stay where they are: rows of W sum to 1, and pi^T W = pi^T.
+
+    >>> keeps(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([1 / 3, 2 / 3]))
+    True
+    """
+    flow = flows(matrix, target)
+    lost = np.abs(flow.sum(axis=0) - len(target) * target)
+    return row_stochastic(matrix) and bool((lost <= ROUNDING * np.minimum(1.0, len(target) * target)).all())
+
+
 def even(matrix: Any) -> bool:
     """Whether column sums are so close to 1 that the smallest link too carries as much weight in as out.
 
@@ -145,13 +173,17 @@ def even(matrix: Any) -> bool:
     return bool(np.abs(gained).max() <= ROUNDING * weight.min(initial=1.0))
 
 
-def chi2(matrix: Any) -> float:
-    """||W^T 1 - 1||^2 / N.
+def chi2(matrix: Any, target: Floats | None = None) -> float:
+    """||W^T 1 - 1||^2 / N, or for a target pi (N,) the chi-squared distance of W^T pi from it.
 
-    >>> chi2(np.array([[0.5, 0.5], [1.0, 0.0]]))
-    0.25
+    >>> chi2(np.array([[0.5, 0.5], [1.0, 0.0]])), chi2(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0.5, 0.5]))
+    (0.25, 0.25)
+    >>> round(chi2(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([1 / 3, 2 / 3])), 12)
+    0.0
     """
-    return float(np.mean((matrix.sum(axis=0) - 1.0) ** 2))
+    if target is None:
+        return float(np.mean((matrix.sum(axis=0) - 1.0) ** 2))
+    return float((((matrix.T @ target) - target) ** 2 / target).sum())
 
 
 def mixing_rate(matrix: Any) -> float:

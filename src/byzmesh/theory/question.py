@@ -123,7 +123,7 @@ class Question:
         Infinity where a placement is known for which there is no bound, NaN where nothing is proved.
         """
         if not self.anywhere:
-            return _except(evaluated(rule, [neighbourhoods(self.network, self.f)]), self.misled)
+            return _except(evaluated(rule, [neighbourhoods(self.network, self.f, self.told)]), self.misled)
         cases = []
         for count in range(1 + int(self.most.max(initial=0))):
             lying = np.minimum(count, self.most)
@@ -143,7 +143,12 @@ class Question:
     def _near(self, lying: Integers, lying_weight: Floats) -> contraction.Neighbourhoods:
         layout = self.network.layout
         return contraction.Neighbourhoods(
-            neighbours=layout.degree, lying=lying, f=self.f, weight=layout.weight[:, 1:], lying_weight=lying_weight
+            neighbours=layout.degree,
+            lying=lying,
+            f=self.f,
+            weight=layout.weight[:, 1:],
+            lying_weight=lying_weight,
+            room=self.told,
         )
 
     def gossip_error(self, rule: Rule) -> Floats | None:

@@ -3,7 +3,8 @@
 connected  the honest workers reach each other without a liar in between
 bounded    whatever the lies are, they move no honest worker farther than `limit` times the honest spread around it:
            rho <= limit, for the W that the rule declares
-fair       bounded, connected, and that W is doubly stochastic: everybody counts the same
+fair       bounded, connected, and that W is doubly stochastic: everybody counts the same; in a network with `samples`,
+           that W leaves the average weighted by samples where it is: every sample counts the same
 agrees     the disagreement of the honest workers dies out, whatever the liars send (one of `consensus.conditions`)
 
 RDSA is the paper's Definition 3 (a constant and a doubly stochastic W), RCA its Definition 2. The pair (rho, W) is not
@@ -151,8 +152,9 @@ def decide_bounded(facts: Facts) -> Verdict:
 
 def decide_fair(facts: Facts) -> Verdict:
     """Bounded and connected, and W is doubly stochastic."""
-    told = [decide_bounded(facts), facts.connected.verdict, doubly_stochastic(facts), _listens(facts)]
-    return all_of(told, f"W is doubly stochastic and rho <= {facts.proof.rho:.4g} ({facts.proof.reason})")
+    told = [decide_bounded(facts), facts.connected.verdict, just(facts), _listens(facts)]
+    how = "is doubly stochastic" if facts.question.network.samples is None else "weighs by samples"
+    return all_of(told, f"W {how} and rho <= {facts.proof.rho:.4g} ({facts.proof.reason})")
 
 
 def _listens(facts: Facts) -> Verdict:
@@ -162,6 +164,28 @@ def _listens(facts: Facts) -> Verdict:
     if facts.mixing.form == "to-own" and not weights_connect(facts.question):
         return Verdict("unknown", "some links carry no weight, and the others were not looked at alone")
     return Verdict("proved", "every link carries weight")
+
+
+def just(facts: Facts) -> Verdict:
+    """Whether W weighs the honest workers as the network asks, in every placement in question: alike, or by samples."""
+    question, mixing = facts.question, facts.mixing
+    network = question.network
+    if network.samples is None:
+        return doubly_stochastic(facts)
+    if not matrices.keeps(mixing.matrix, network.target):
+        uneven = matrices.chi2(mixing.matrix, network.target)
+        reason = f"W does not weigh workers by their samples (chi^2 = {uneven:.4f})"
+        return Verdict("unknown" if mixing.source == "convention" else "refuted", reason)
+    if not question.anywhere or mixing.form == "own" or not question.most.any():
+        if not matrices.even(matrices.flows(mixing.matrix, network.target)):
+            return Verdict("unknown", "W weighs by samples up to rounding, but some links weigh no more than that")
+        return Verdict("proved", "W weighs workers by their samples")
+    links, size = network.links, network.samples / network.samples.mean()
+    flow = size[links.receiver] * network.link_weight
+    back = flow[links.back]
+    if mixing.form == "to-own" and (np.abs(flow - back) <= matrices.ROUNDING * np.maximum(flow, back)).all():
+        return Verdict("proved", "W weighs workers by their samples whoever lies, since W' is in detailed balance")
+    return Verdict("unknown", "W weighs workers by their samples if nobody lies; liars were not tried")
 
 
 def doubly_stochastic(facts: Facts) -> Verdict:

@@ -5,10 +5,11 @@
     exponential   v <- beta v + (1 - beta) g,    x_half = (1 - decay step) x - step v
 
 Weight decay acts on the model, not on the buffer v. The state is the buffer (R, D), or None; it starts at zero.
-With `clip` a gradient longer than that is shortened to it first; with `steps` a round has several such updates, each
-with its own batch, before anything is sent (training/local_round.py); `variance` chooses how the gradient is estimated
-(training/variance.py); `optimizer` replaces the formulas by one of PyTorch's (training/optimizers.py); `outer` is what
-happens after the exchange (training/outer.py). Tensors on other devices are updated there.
+With `clip` a gradient longer than that is shortened to it first, with `clip_samples` that of each sample; with `steps`
+a round has several such updates, each with its own batch, before anything is sent (training/local_round.py); `variance`
+chooses how the gradient is estimated (training/variance.py); `optimizer` replaces the formulas by one of PyTorch's
+(training/optimizers.py); `outer` is what happens after the exchange (training/outer.py). Tensors on other devices are
+updated there.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class LocalOptions:
     """Updates per round."""
     clip: float | None = None
     """Length to which longer gradients are shortened."""
+    clip_samples: float | None = None
+    """Length to which the gradient of every sample of a batch is shortened before they are averaged."""
     variance: str = "none"
     """Variance reduction: `saga` or `lsvrg`."""
     refresh: float | None = None
@@ -74,6 +77,12 @@ class LocalOptions:
         whole("local steps", self.steps, 1)
         if self.clip is not None:
             positive("local clip", self.clip)
+        if self.clip_samples is not None:
+            positive("local clip_samples", self.clip_samples)
+            require(
+                self.variance == "none",
+                f"local clip_samples goes with gradients of batches, got variance {self.variance!r}; leave one out",
+            )
         choice("local variance", self.variance, VARIANCES)
         if self.refresh is not None:
             require(
@@ -116,6 +125,7 @@ class LocalOptions:
             **(sgd if self.optimizer is None else {"optimizer": canonical_optimizer(self.optimizer)}),
             **({"steps": self.steps} if self.steps > 1 else {}),
             **({"clip": float(self.clip)} if self.clip is not None else {}),
+            **({"clip_samples": float(self.clip_samples)} if self.clip_samples is not None else {}),
             **({"variance": self.variance} if self.variance != "none" else {}),
             **({"refresh": self.refresh} if self.variance == "lsvrg" else {}),
             **({"accumulate": self.accumulate} if self.accumulate > 1 else {}),

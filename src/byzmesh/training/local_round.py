@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.problems.base import Descends, Task
+from byzmesh.errors import ConfigError
+from byzmesh.problems.base import ClipsSamples, Descends, Task
 from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.training.local import LocalOptions, local_update
@@ -48,6 +49,13 @@ class LocalRound:
     """
 
     def __init__(self, task: Task, rows: Integers, schedule: Schedule, options: LocalOptions, seed: int = 0) -> None:
+        if options.clip_samples is not None:
+            if not isinstance(task, ClipsSamples):
+                raise ConfigError(
+                    "local clip_samples needs a problem that knows the gradient of every sample: softmax, logistic or "
+                    "least-squares; use clip"
+                )
+            task = task.clipping_samples(options.clip_samples)
         self.task, self.rows, self.schedule, self.steps, self.decay = task, rows, schedule, options.steps, options.decay
         self._descends = task if options.plain and isinstance(task, Descends) else None
         self._update = local_update(options, getattr(task, "layout", None))
@@ -131,6 +139,13 @@ class LocalRound:
         self._half[...] = models
         if self._descends is not None:
             self._peak[:] = peaks(models)
+        return self._half
+
+    def go_on_from(self, half: Array) -> Array:
+        """Other half steps (R, D) instead of the last ones: what a channel left of them for their workers too."""
+        self._half[...] = half
+        if self._descends is not None:
+            self._peak[:] = peaks(self._half)
         return self._half
 
     def write_to(self, place: Array) -> None:

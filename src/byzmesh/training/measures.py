@@ -77,6 +77,8 @@ def disagreement(at: Evaluation) -> float:
 )
 def gradient(at: Evaluation) -> float:
     """Squared norm of the whole loss's gradient at the average model: the left side of Theorem 1."""
+    if at.setting is not None and at.setting.network.samples is not None:
+        return float(np.sum((at.setting.network.target @ at.task.local_gradients(at.average)) ** 2))
     return float(np.sum(at.task.full_gradient(at.average) ** 2))
 
 

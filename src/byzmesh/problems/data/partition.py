@@ -10,13 +10,13 @@ name or a mapping:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.checks import positive, require, whole
+from byzmesh.checks import choice, is_number, positive, require, whole
 from byzmesh.registry import Registry
 from byzmesh.types import Integers
 
@@ -129,6 +129,38 @@ def quantity(alpha: float = 0.5) -> Partition:
         cuts = np.round(np.cumsum(share)[:-1] * len(labels)).astype(np.int64)
         return _nobody_empty(np.split(generator.permutation(len(labels)), cuts))
 
+    return split
+
+
+@partitions.register("sizes")
+def sizes(shares: Sequence[float] = (1.0,), order: str = "shuffled") -> Partition:
+    """Every site of the network, liars included, gets a part in proportion to its number in `shares`.
+
+    What liars have nobody else gets: the honest sites' data do not depend on who lies.
+
+    order  "shuffled", or "class": shuffled and sorted by class before it is cut, so that sites have few classes
+
+    >>> [len(share) for share in sizes(shares=[0.6, 30, 69.4])(np.zeros(1000), 3, np.random.default_rng(0))]
+    [6, 300, 694]
+    """
+    require(
+        not isinstance(shares, str) and len(shares) > 0 and all(is_number(one) and one > 0 for one in shares),
+        f"partition sizes: shares must be numbers above 0, one per site, got {shares!r}",
+    )
+    choice("partition sizes: order", order, ("shuffled", "class"))
+    part = np.cumsum(np.asarray(shares, np.float64) / float(sum(shares)))
+
+    def split(labels: npt.NDArray[Any], workers: int, generator: np.random.Generator) -> Shares:
+        require(
+            workers == len(part), f"partition sizes: shares must be {workers} numbers, one per site, got {len(part)}"
+        )
+        cuts = np.round(part[:-1] * len(labels)).astype(np.int64)
+        dealt = generator.permutation(len(labels))
+        if order == "class":
+            dealt = np.concatenate([dealt[place] for place in _by_class(labels[dealt])])
+        return _nobody_empty(np.split(dealt, cuts))
+
+    setattr(split, "by_site", True)  # noqa: B010 (no attribute of functions): `Problem.bind` asks for it
     return split
 
 

@@ -24,7 +24,16 @@ from byzmesh.problems.data.partition import partitions
 from byzmesh.rng import BATCH, PARTITION, below, generator, key, stream
 from byzmesh.types import Integers
 
-BATCHINGS = ("uniform", "consecutive")
+BATCHINGS = ("uniform", "consecutive", "distinct")
+"""Each sample drawn from all; so many in a row; each drawn from those not drawn yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sites:
+    """Whose rows these are, if the data are divided among all sites of a network: of how many, and which of them."""
+
+    count: int
+    of_row: Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +47,8 @@ class Split:
     """A liar's label is `mirror` - y: C - 1 - y for classes."""
     key: np.uint64
     """Key of the batches."""
+    at_sites: Integers | None = None
+    """(n,) samples of every site of the network, if the data were divided among all of them."""
 
     def share(self, row: int) -> npt.NDArray[np.int32]:
         """Sample numbers of a row."""
@@ -53,11 +64,19 @@ def split_samples(
     workers: int,
     liars: int,
     seed: int,
+    sites: Sites | None = None,
 ) -> Split:
-    """Divide the samples `subset` with these labels among the honest workers, then among the liars."""
+    """Divide the samples `subset` with these labels among the honest workers, then among the liars.
+
+    sites  divide them among all sites instead, those that lie too, and give every row what its site has
+    """
     if workers < 1 or liars < 0:
         raise ConfigError(f"workers must be at least 1 and liars at least 0, got {workers} and {liars}")
     divide = partitions.build(spec)
+    if sites is not None:
+        return _among_sites(
+            divide(labels, sites.count, generator(seed, PARTITION)), sites, subset, mirror, workers, seed
+        )
     if len(subset) < max(workers, liars) and not getattr(divide, "overlapping", False):
         raise ConfigError(
             f"{len(subset)} samples cannot be shared among {max(workers, liars)} workers; use fewer, or partition drawn"
@@ -73,17 +92,32 @@ def split_samples(
     return Split(order=order, start=start, honest=workers, mirror=mirror, key=key(seed, BATCH))
 
 
+def _among_sites(shares: list[Integers], sites: Sites, subset: Integers, mirror: Any, workers: int, seed: int) -> Split:
+    at_sites = np.array([len(share) for share in shares], np.int64)
+    if at_sites.min() == 0:
+        raise ConfigError(f"site {at_sites.argmin()} has no samples; use fewer sites, or another partition")
+    own = [shares[site] for site in sites.of_row.tolist()]
+    start = np.concatenate([[0], np.cumsum([len(share) for share in own])]).astype(np.int64)
+    order = subset[np.concatenate(own)].astype(np.int32)
+    return Split(order=order, start=start, honest=workers, mirror=mirror, key=key(seed, BATCH), at_sites=at_sites)
+
+
 def draw_batches(
     split: Split, target: npt.NDArray[Any], rows: Integers, round: int, batch: int, batching: str
 ) -> tuple[Integers, npt.NDArray[Any]]:
     """(R, batch) sample numbers and targets of the rows' batches in a round."""
     picks = np.empty((len(rows), batch), np.int64)
     labels = np.empty((len(rows), batch), target.dtype)
-    consecutive = batching == "consecutive"
-    _draw(
-        split.key, rows, round, split.order, split.start, split.honest, split.mirror, target, consecutive, picks, labels
-    )
+    way = BATCHINGS.index(batching)
+    _draw(split.key, rows, round, split.order, split.start, split.honest, split.mirror, target, way, picks, labels)
     return picks, labels
+
+
+def check_batch(split: Split, batch: int, batching: str) -> None:
+    """`ConfigError` if a row has too few samples for a batch of different ones."""
+    fewest = int(np.diff(split.start).min())
+    if batching == "distinct" and batch > fewest:
+        raise ConfigError(f"batch must be at most {fewest}, the samples of the smallest site, got {batch}")
 
 
 @exact
@@ -96,7 +130,7 @@ def _draw(
     honest: Any,
     mirror: Any,
     target: Any,
-    consecutive: Any,
+    way: Any,
     picks: Any,
     labels: Any,
 ) -> None:
@@ -106,7 +140,14 @@ def _draw(
         state = stream(key, row, round)
         first = below(state, 0, count)
         for s in range(picks.shape[1]):
-            place = (first + s) % count if consecutive else below(state, s, count)
+            place = (first + s) % count if way == 1 else below(state, s, count)
+            if way == 2:  # Floyd: a number below the next larger limit, or that limit if it was drawn before
+                limit = count - picks.shape[1] + s
+                place = below(state, s, limit + 1)
+                for before in range(s):
+                    if picks[r, before] == order[low + place]:
+                        place = limit
+                        break
             sample = order[low + place]
             picks[r, s] = sample
             labels[r, s] = target[sample] if row < honest else mirror - target[sample]

@@ -183,3 +183,22 @@ def _squares_measure(scores: Any, labels: Any, loss: Any, accuracy: Any) -> None
 SOFTMAX = Link(softmax_delta, _softmax_measure, 0.5, math.sqrt(2.0))
 LOGISTIC = Link(_logistic_delta, _logistic_measure, 0.25, 1.0)
 SQUARES = Link(_squares_delta, _squares_measure, 1.0, math.inf)
+
+
+@exact
+def shorten(slopes: Any, lengths: Any, picks: Any, longest: Any) -> None:
+    """(R, B, C) slopes of batches' means, in place: those of a sample scaled so that its gradient is no longer.
+
+    lengths  (M,) what the length of a sample's slopes is multiplied by in that of its gradient
+    """
+    batch = slopes.shape[1]
+    for r in range(slopes.shape[0]):
+        for s in range(batch):
+            square = 0.0
+            for c in range(slopes.shape[2]):
+                square += np.float64(slopes[r, s, c]) * np.float64(slopes[r, s, c])
+            length = batch * math.sqrt(square) * lengths[picks[r, s]]
+            if length > longest:
+                factor = slopes.dtype.type(longest / length)
+                for c in range(slopes.shape[2]):
+                    slopes[r, s, c] *= factor

@@ -13,9 +13,9 @@ from byzmesh.problems.base import INITS, Problem, problems
 from byzmesh.problems.data.datasets import Dataset
 from byzmesh.problems.data.datasets import dataset as find
 from byzmesh.problems.data.partition import partitions
-from byzmesh.problems.data.split import BATCHINGS, split_samples
+from byzmesh.problems.data.split import BATCHINGS, Sites, check_batch, split_samples
 from byzmesh.problems.linear.losses import LOGISTIC, SOFTMAX, SQUARES, Link
-from byzmesh.problems.linear.products import rows_of
+from byzmesh.problems.linear.products import rows_of, sample_lengths
 from byzmesh.problems.linear.task import LinearTask
 from byzmesh.types import Array
 
@@ -138,6 +138,7 @@ def _bind(
     dtype: np.dtype[Any],
     liars: int,
     threads: int,
+    sites: Sites | None = None,
     has_accuracy: bool = True,
 ) -> LinearTask:
     train, test = subsets
@@ -149,7 +150,9 @@ def _bind(
         workers=workers,
         liars=liars,
         seed=seed,
+        sites=sites,
     )
+    check_batch(split, options["batch"], options["batching"])
     return LinearTask(
         dimension=(data.features + 1) * outputs,
         workers=workers,
@@ -173,4 +176,5 @@ def _bind(
         class_names=data.class_names,
         has_accuracy=has_accuracy,
         threads=threads,
+        lengths=lambda: sample_lengths(data),
     )

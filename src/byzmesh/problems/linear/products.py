@@ -25,6 +25,7 @@ from byzmesh.problems.linear.losses import SOFTMAX, Link
 from byzmesh.problems.linear.sparse import lane_kernel, plain_backward, plain_forward
 from byzmesh.types import Array, Floats
 
+_CHUNK = 1 << 12  # samples measured at a time
 _BUFFER = 1 << 20  # largest number of elements in a dense batch
 
 
@@ -47,6 +48,15 @@ def rows_of(data: Dataset, part: str, classes: int, dtype: Any, storage: str = "
         held = tuple(data.nonzero[f"{part}_{array}"] for array in ("start", "column", "value"))
         return _sparse_rows(held, data, classes, np.dtype(dtype))
     return _dense_rows(data.train_x if part == "train" else data.test_x, data, classes, np.dtype(dtype))
+
+
+def sample_lengths(data: Dataset) -> Floats:
+    """(M,) ||[x 1]|| of every training sample: the length of its gradient is this times that of its slopes."""
+    lengths = np.empty(len(data.train_x))
+    for first in range(0, len(lengths), _CHUNK):
+        x = data.scale * data.train_x[first : first + _CHUNK].astype(np.float64) + data.offset
+        lengths[first : first + _CHUNK] = np.sqrt(np.einsum("sf,sf->s", x, x) + 1.0)
+    return lengths
 
 
 def _sparse_rows(held: tuple[Array, ...], data: Dataset, classes: int, dtype: Any) -> Rows:

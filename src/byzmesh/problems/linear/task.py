@@ -10,7 +10,8 @@ Loss and accuracy are measured on the test set.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from byzmesh.compiled import over_few, over_parts
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import first_models
 from byzmesh.problems.data.split import Split, count_classes, draw_batches, draw_counts
-from byzmesh.problems.linear.losses import Link
+from byzmesh.problems.descent import descend
+from byzmesh.problems.linear.losses import Link, shorten
 from byzmesh.problems.linear.products import Rows
 from byzmesh.types import Array, Floats, Integers
 
@@ -59,6 +61,18 @@ class LinearTask:
     has_accuracy: bool
     threads: int
     class_names: tuple[str, ...] = ()
+    lengths: Callable[[], Floats] = field(repr=False)
+    """-> (M,) ||[x 1]|| of every training sample."""
+    longest: float | None = None
+    """Samples' gradients are shortened to this length; None: they are not."""
+
+    def clipping_samples(self, longest: float) -> LinearTask:
+        """The same task with the gradient of every sample shortened to a length before they are averaged.
+
+        It is [x 1] times the sample's slopes, so its length is ||[x 1]|| times theirs: no gradient has to be written.
+        """
+        lengths = self.lengths()
+        return replace(self, longest=longest, lengths=lambda: lengths)
 
     def initial(self, kind: str | None = None) -> Array:
         """(rows, D) first models: `zero`, `common` or `normal`; the problem's `init` by default."""
@@ -93,6 +107,8 @@ class LinearTask:
         scores = np.empty((*picks.shape, self.outputs), self.dtype)
         self.train.forward(picks, models, scores)
         self.link.delta(scores, targets)
+        if self.longest is not None:
+            shorten(scores, self.lengths(), picks, self.longest)
         return scores
 
     def join(self, picks: Integers, slopes: Array, out: Array) -> None:
@@ -124,7 +140,11 @@ class LinearTask:
 
         def work(rows: Integers, models: Array, out: Array, peak: Floats) -> None:
             picks, labels = self.batches(round, rows)
-            self.train.half_steps(self.link, picks, labels, models, kept, size, out, peak)
+            if self.longest is None:
+                self.train.half_steps(self.link, picks, labels, models, kept, size, out, peak)
+                return
+            self.join(picks, self.slopes(models, picks, labels), out)
+            descend(models, out, kept, size, out, peak)
 
         if len(models) <= _TOGETHER:
             work(rows, models, out, peak)

@@ -13,7 +13,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.problems.base import Problem, problems
 from byzmesh.problems.data.datasets import Dataset
 from byzmesh.problems.data.partition import partitions
-from byzmesh.problems.data.split import BATCHINGS, split_samples
+from byzmesh.problems.data.split import BATCHINGS, Sites, check_batch, split_samples
 from byzmesh.problems.neural.augment import augmentations, canonical_augmentations
 from byzmesh.problems.neural.backdoor import Backdoor, phrase, square
 from byzmesh.problems.neural.base import canonical_base, load_base, read_base
@@ -96,7 +96,14 @@ def torch_problem(
     where = _device(torch, device)
 
     def bind(
-        *, workers: int, seed: int, dtype: Any, liars: int, threads: int, poison: Mapping[str, Any] | None = None
+        *,
+        workers: int,
+        seed: int,
+        dtype: Any,
+        liars: int,
+        threads: int,
+        poison: Mapping[str, Any] | None = None,
+        sites: Sites | None = None,
     ) -> TorchTask:
         data = held_data(dataset, data_dir)
         shape = sample_shape(dataset, data)
@@ -122,7 +129,10 @@ def torch_problem(
             workers=workers,
             liars=liars,
             seed=seed,
+            sites=sites,
         )
+
+        check_batch(split, batch, batching)
 
         def there(array: Any) -> Any:
             return torch.from_numpy(np.ascontiguousarray(array)).to(where)
