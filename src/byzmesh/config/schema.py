@@ -16,7 +16,7 @@
     local:    {decay: 0.01, momentum: none, beta: 0.9}   local update; with steps: 5 per round, clip: 1.0,
                                                          variance: saga, or lsvrg and refresh: 0.01;
                                                          optimizer: AdamW, accumulate: 4, outer: nesterov
-    profile:  paper                                      a named set of defaults for all of the above
+    profile:  paper                                      a named set of defaults for all of the above; or guarded
 
 Two configs of the same run have the same canonical form, which identifies the run.
 """

@@ -1,0 +1,21 @@
+"""Profiles fill in what a config leaves out, and nothing else."""
+
+from __future__ import annotations
+
+from byzmesh.config.schema import resolve
+
+
+def test_guarded_is_the_default_but_for_rule_and_momentum() -> None:
+    usual, guarded = (
+        resolve({"network": "paper/two-castle"}),
+        resolve({"network": "paper/two-castle", "profile": "guarded"}),
+    )
+    assert {key for key in usual if usual[key] != guarded[key]} == {"rule", "local"}
+    assert guarded["rule"]["name"] == "TriMean"
+    assert guarded["local"] == {"decay": 0.01, "momentum": "exponential", "beta": 0.99}
+
+
+def test_what_a_config_says_goes_before_its_profile() -> None:
+    written = {"network": "paper/two-castle", "profile": "guarded", "rule": "ios", "local": {"beta": 0.9}}
+    found = resolve(written)
+    assert (found["rule"]["name"], found["local"]["momentum"], found["local"]["beta"]) == ("IOS", "exponential", 0.9)
