@@ -216,7 +216,8 @@ def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
     """The first three stages: for every rule its most harmful trials, at most `count`, no family twice at one start."""
     number = search.budget.runs
     own = search.written.get("attack", "none")
-    given = [] if own == "none" else [Lie(family="as configured", strength=None, attack=_mapping(own))]
+    asked = _mapping(own)
+    given = [] if own == "none" else [Lie(family=f"the config's {asked['name']}", strength=None, attack=asked)]
     lies, count_of_starts = [*given, *every_lie()], len(search.starts)
     # every family once before any of them meets a second start
     everything = [
