@@ -69,6 +69,20 @@ def test_target_pulls_towards_it_and_never_beyond(rule: str) -> None:
     assert np.einsum("vd,vd->v", after - centre, way).sum() > 0.0
 
 
+@pytest.mark.parametrize("reach", [1.0, 0.5])
+def test_box_is_as_near_to_the_wrong_model_as_honest_values_are(reach: float) -> None:
+    view, _, lies, after = scene_with_target("TriMean", {"name": "box", "reach": reach})
+    for lie, victim, inbox in zip(lies, view.scene.victims, view.scene.neighbour, strict=True):
+        rows = view.models[[victim, *inbox[inbox >= 0]]]
+        for j, wrong in enumerate(WRONG):
+            low, high = min(rows[:, j]), max(rows[:, j])
+            centre, half = (low + high) / 2, reach * (high - low) / 2
+            told = wrong if centre - half <= wrong <= centre + half else centre + np.sign(wrong - centre) * half
+            assert lie[j] == pytest.approx(told)
+    centre, _ = honest_average(view)
+    assert np.einsum("vd,vd->v", after - centre, WRONG - centre).sum() > 0.0
+
+
 def test_pull_back_does_at_least_what_repeating_the_start_does() -> None:
     network = bm.network("paper/er-12")
     random = np.random.default_rng(6)
