@@ -59,7 +59,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "integrations": {"rules"},
     "catalogue": SIMULATION | {"peers"},
     "doors": SIMULATION | {"peers"},
-    "cli": STUDIES | {"studies", "peers", "catalogue"},
+    "watch": STUDIES | {"peers"},
+    "cli": STUDIES | {"watch", "studies", "peers", "catalogue"},
     "__init__": STUDIES | {"studies", "catalogue", "doors", "torch"},
 }
 
