@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from docstrings import markdown_of
@@ -27,7 +28,7 @@ NOTES = {
     "channel": "what happens to a model on its way: [channel stages](stages.md)",
     "labels": "your own names for this run, as columns of tables",
     "plugins": "scripts or modules with parts of your own",
-    "profile": "a set of defaults: `text` or `paper`, see below",
+    "profile": "a named set of defaults, see below",
 }
 
 
@@ -40,7 +41,8 @@ def config_page() -> str:
     rows = []
     for key in schema.KEYS:
         default = "required" if key == "network" else f"`{_flow(defaults[key])}`" if defaults.get(key) else ""
-        rows.append(f"| `{key}` | {NOTES[key]} | {default} |")
+        told = NOTES.get(key) or _told(schema.__doc__ or "", key)
+        rows.append(f"| `{key}` | {told} | {default} |")
     known = json.dumps(schema.RunConfig.model_json_schema(), indent=2)
     return "\n\n".join(
         (
@@ -61,6 +63,18 @@ def config_page() -> str:
             f"```json\n{known}\n```",
         )
     )
+
+
+def _told(text: str, key: str) -> str:
+    """What the schema's own docstring says of a key: `key: example   what it means`.
+
+    >>> _told("Keys.\\n\\n    b: 0.25    how much lies weigh\\n", "b")
+    'how much lies weigh'
+    """
+    found = re.search(rf"^ +{key}: +\S.*? {{2,}}(\S.*)$", text, re.MULTILINE)
+    if found is None:
+        raise ValueError(f"config key {key!r} has no words: add a line for it to the docstring of config/schema.py")
+    return found[1]
 
 
 def _flow(value: Any) -> str:
