@@ -245,3 +245,34 @@ def test_a_rule_with_memory_starts_as_it_does_at_once() -> None:
         rule = bm.rule("cc", **memory)
         made = bm.aggregate(rule, given[0], given[1:], in_blocks=64, centre=centre)
         np.testing.assert_allclose(made, expected, rtol=1e-12)
+
+
+def test_ranks_of_messages_beyond_reach_are_those_of_their_smaller_copies() -> None:
+    given = models()
+    given[3, 950] = 1e35
+    outcome, own, _ = both(bm.rule("trimean"), given, 100, f=0)
+    np.testing.assert_allclose(own, outcome.models[0], rtol=1e-6, atol=1e-6)
+    assert own.max() < 1e30
+
+
+@pytest.mark.parametrize("name", ["krum", "ios", "trimean"])
+def test_a_worker_that_hears_nobody_keeps_its_model_bit_for_bit(name: str) -> None:
+    """Others of the network go on, and the centre of all is not its own model."""
+    rule, given = bm.rule(name), models(5, 777)
+    index = np.array([[r, *(m for m in range(5) if m != r)] for r in range(5)])
+    present = np.ones((5, 5), bool)
+    present[2, 1:] = False
+    told: dict[str, Any] = {
+        "weight": np.full((5, 5), 0.2),
+        "f": np.ones(5, np.int64),
+        "receiver": np.arange(5),
+        "index": index,
+        "present": present,
+    }
+    outcome, _ = rule.apply(make_inbox(rule, given.copy(), **told), rule.init(given))
+    new = given.copy()
+    said = apply_streamed(rule, list(new), [], list(new), dtype=np.float32, block=100, **told)
+    np.testing.assert_array_equal(said.kept, outcome.kept)
+    assert said.kept[2] == (name == "krum")
+    np.testing.assert_array_equal(new[2], outcome.models[2])
+    np.testing.assert_allclose(new, outcome.models, **CLOSE["float32"])
