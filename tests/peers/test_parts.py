@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from byzmesh.channels.base import PART_BYTES, sent_bytes
 from byzmesh.errors import ConfigError
+from byzmesh.peers.drill import liars
 from byzmesh.peers.identity import new_keys
 from byzmesh.peers.parts import PART, Parts
 from byzmesh.peers.peer import Peer, no_log
@@ -20,7 +22,9 @@ from byzmesh.peers.transport import QUEUE, Remote
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import HEADER, Format, WireError
 from byzmesh.peers.wire_kernels import checksum
+from tests.peers.networks import four
 from tests.peers.test_peer import circle
+from tests.peers.worlds import PATIENT, Nodes, drill
 
 KEYS = new_keys()
 PATIENCE = Patience(timeout=1.0, start=2.0, start_grace=0.05)
@@ -286,3 +290,43 @@ def test_long_vectors_are_aggregated_where_they_lie(rule: Any, monkeypatch: pyte
     for (vector, *counted), (expected, *told) in zip(three_rounds(LIMIT), whole, strict=True):
         np.testing.assert_allclose(vector, expected, rtol=1e-12)
         assert counted == told
+
+
+@pytest.fixture
+def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody sends parts of 64 bytes."""
+    monkeypatch.setitem(Peer.__init__.__kwdefaults__ or {}, "part_bytes", 64)
+    monkeypatch.setattr(liars, "Parts", lambda form: Parts(form, 64))
+
+
+def test_liars_of_a_drill_hear_and_send_parts(tmp_path: Path, short_parts: None) -> None:
+    """Two peers, a liar, seven numbers in two parts: every lie arrives, and IOS ignores it."""
+    problem = {"name": "quadratic", "dimension": 7, "targets": "normal"}
+    file = four(tmp_path, rounds=20, problem=problem, timeouts=PATIENT)
+    nodes = drill(file, tmp_path, tmp_path / "out", [3], "sign-flipping")
+    for node in nodes.values():
+        assert node.peer.parts.count == 2 and node.peer.round == 20
+        assert node.peer.tally.used.tolist() == [20, 20, 20] and not any(node.peer.tally.refused.values())
+
+
+def test_a_peer_that_restarts_goes_on(tmp_path: Path, short_parts: None) -> None:
+    """One is killed again and again while parts are on their way, some of which get lost; nobody is refused for it."""
+    problem = {"name": "quadratic", "dimension": 50, "targets": "normal"}
+    file = four(tmp_path, rounds=60, problem=problem)
+    with VirtualWorld(5, lossy(0.01)) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out")
+        for me in range(4):
+            nodes.start(me)
+
+        def again() -> None:
+            if not nodes.running[3].ended:
+                nodes.kill(3)
+                nodes.start(3)
+
+        for time in (0.0835, 0.2191, 0.3407):
+            world.at(time, again)
+        world.run(60.0)
+    assert [nodes.latest[me].peer.round for me in range(4)] == [60] * 4
+    for me in range(3):
+        peer = nodes.latest[me].peer
+        assert peer.parts.count == 4 and not any(peer.tally.refused.values()) and not peer.cut_off.times
