@@ -76,8 +76,12 @@ NEEDS: dict[str, tuple[str, Callable[[Path], object]]] = {
 """extra -> a module of it, and something that needs it."""
 
 
+TOOLS = {"notebook", "docs", "dev"}
+"""Extras that no module of ours imports: people run them."""
+
+
 def test_every_extra_is_here() -> None:
-    assert set(NEEDS) == set(PROJECT["optional-dependencies"]) - {"dev"}
+    assert set(NEEDS) == set(PROJECT["optional-dependencies"]) - TOOLS
 
 
 @pytest.mark.parametrize("extra", NEEDS)
