@@ -80,6 +80,7 @@ NEURAL: list[dict[str, Any]] = [
     {"device": "cpu"},
     {"base": "base.safetensors", "adapter": {"name": "lora", "rank": 1}},
     {"module": "models.py:make_norm", "buffers": "local"},
+    {"precision": "bfloat16"},
 ]
 CURVED: list[dict[str, Any]] = [
     {"targets": "normal"},
