@@ -80,3 +80,14 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0 and "gone.md" in done.stderr and "nowhere" in done.stderr
+
+
+def test_formulas_in_sentences_are_no_emphasis(site: Path) -> None:
+    """x_n, rho* and **options stay as they are written."""
+    for page in site.rglob("*.html"):
+        text = page.read_text()
+        article = re.sub(
+            r"<(pre|code)\b.*?</\1>", "", text[text.find("<article") : text.find("</article>")], flags=re.DOTALL
+        )
+        for words in re.findall(r"<em>(.*?)</em>", article, re.DOTALL):
+            assert "_" not in words and "^" not in words, (page.name, words)

@@ -7,6 +7,9 @@ from typing import Any
 
 from docstrings import escaped
 
+BAR = "\\|"
+"""A bar inside a table."""
+
 
 def commands_page() -> str:
     """`byzmesh` and all its verbs."""
@@ -53,6 +56,6 @@ def _section(name: str, command: Any) -> str:
         blocks.append(f"```sh\n{example[1]}\n```" if example else escaped(text))
     records = [record for parameter in command.params if (record := parameter.get_help_record(context))]
     if records:
-        rows = "\n".join(f"| `{_cell(option)}` | {_cell(told)} |" for option, told in records)
+        rows = "\n".join(f"| `{option.replace('|', BAR)}` | {_cell(told)} |" for option, told in records)
         blocks.append("| option | meaning |\n| --- | --- |\n" + rows)
     return "\n\n".join(blocks)

@@ -79,7 +79,8 @@ def _definitions(lines: list[str]) -> str:
     for line in lines:
         found = DEFINED.match(line)
         if found and not line.startswith(" "):
-            items.append(f"- **{escaped(found[1])}**: {escaped(found[2])}")
+            name = escaped(found[1]).replace("*", "\\*")  # **options
+            items.append(f"- **{name}**: {escaped(found[2])}")
         else:
             items[-1] += " " + escaped(line.strip())
     return "\n".join(items)

@@ -29,7 +29,8 @@ KINDS = {
 REQUIRED = {"n": 10, "k": 4, "rows": 3, "columns": 4, "clique": 6, "tail": 4}
 """Values of required options in examples."""
 SHARED = 4
-"""A module's docstring stands beside each part if it defines at most so many of them, otherwise on top of the page."""
+"""A module's docstring stands beside each part if it defines at most so many of them; on top of the page if it defines
+more and has formulas."""
 
 
 def title(kind: str) -> str:
@@ -57,8 +58,8 @@ def page(kind: str) -> str:
     heading, sentence, _ = KINDS[kind]
     lines = [f"# {heading}", "", f"{sentence} `byzmesh list {kind}` prints this list, and your own parts with it.", ""]
     for module, count in modules.items():
-        if count > SHARED and (text := markdown_of(inspect.getdoc(module))):
-            lines += [text, ""]
+        if count > SHARED and any(map(is_code, blocks_of(inspect.getdoc(module)))):
+            lines += [markdown_of(inspect.getdoc(module)), ""]
     facts = [
         field for field in ("feasible", "unit", "direction", "scale") if any(row.get(field) for row in rows.values())
     ]
