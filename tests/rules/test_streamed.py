@@ -276,3 +276,25 @@ def test_a_worker_that_hears_nobody_keeps_its_model_bit_for_bit(name: str) -> No
     assert said.kept[2] == (name == "krum")
     np.testing.assert_array_equal(new[2], outcome.models[2])
     np.testing.assert_allclose(new, outcome.models, **CLOSE["float32"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "outer", "most"), [("ios", "none", 0.1), ("ios", "nesterov", 1.5), ("cc", "none", 0.1)]
+)
+def test_a_round_of_the_simulator_adds_no_copy_of_the_models(rule: str, outer: str, most: float) -> None:
+    """Beyond models and half steps: nothing of their size for a choice of weights, the new models for an outer step."""
+    run = bm.prepare(
+        problem={"name": "quadratic", "dimension": 500_000},
+        network={"name": "complete", "n": 5, "byzantine": [4]},
+        rule=rule,
+        attack="sign-flipping",
+        rounds=3,
+        local={"outer": outer},
+    )
+    run.step()
+    run.step()
+    tracemalloc.start()
+    run.step()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < most * run.models.nbytes
