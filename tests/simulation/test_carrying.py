@@ -148,7 +148,11 @@ def test_every_kind_of_attack_meets_a_channel(attack: str) -> None:
         ({"process": "link-loss"}, "top-k builds on the last message"),
         ({"channel": "int8", "process": "late"}, "process late do not go through one"),
         ({"problem": {"name": "quadratic", "init": "normal"}}, "start from one model"),
-        ({"measure": ["certificate"]}, "leave it out with a channel"),
+        ({"channel": "pair-noise", "process": "link-loss"}, "pair-noise is for neighbours that stay"),
+        (
+            {"channel": "gaussian-noise", "rule": {"name": "DRSA", "at": "start"}},
+            "this rule sends that of before its step",
+        ),
     ],
 )
 def test_what_a_channel_excludes(more: dict[str, Any], why: str) -> None:

@@ -100,6 +100,19 @@ class Context:
     pairs: Pairs | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Distortion:
+    """How far what arrives of x may be from it: sqrt(D) peak max |x| + length ||x||, and normal noise.
+
+    noise, pair_noise  standard deviation on every coordinate, of the sender's own and of each of its neighbours' pairs
+    """
+
+    peak: float = 0.0
+    length: float = 0.0
+    noise: float = 0.0
+    pair_noise: float = 0.0
+
+
 @dataclass(frozen=True, repr=False)
 class Stage(ABC):
     """One stage; its fields are its options. The defaults are those of a stage that does nothing.
@@ -134,6 +147,11 @@ class Stage(ABC):
     def stays(self) -> bool:
         """Whether the sender goes on from what this stage makes of its model, as receivers do."""
         return False
+
+    @property
+    def distortion(self) -> Distortion | None:
+        """How far what arrives may be from what was sent; None: that depends on the past."""
+        return None
 
     def lying(self) -> Stage | None:
         """The stage as a liar uses it, who may send anything that can be read; None: not at all."""

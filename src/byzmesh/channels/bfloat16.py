@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byzmesh.channels.base import Context, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
 from byzmesh.types import Array
 
 LARGEST = float(np.array([0x7F7F0000], np.uint32).view(np.float32)[0])
@@ -27,6 +27,10 @@ class Bfloat16(Stage):
     """
 
     name = "bfloat16"
+
+    @property
+    def distortion(self) -> Distortion:
+        return Distortion(length=1 / 256)
 
     def sizes(self, width: int) -> tuple[int, int]:
         return 2 * width, 0

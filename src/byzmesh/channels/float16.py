@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byzmesh.channels.base import Context, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
 from byzmesh.types import Array
 
 LARGEST = 65504.0
@@ -27,6 +27,10 @@ class Float16(Stage):
     """
 
     name = "float16"
+
+    @property
+    def distortion(self) -> Distortion:
+        return Distortion(length=1 / 2048)
 
     def sizes(self, width: int) -> tuple[int, int]:
         return 2 * width, 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.channels.base import Context, Stage, stages
+from byzmesh.channels.base import Context, Distortion, Stage, stages
 from byzmesh.checks import flag, positive
 from byzmesh.types import Array
 
@@ -40,6 +40,10 @@ class GaussianNoise(Stage):
     @property
     def stays(self) -> bool:
         return self.own
+
+    @property
+    def distortion(self) -> Distortion:
+        return Distortion(noise=self.sigma)
 
     def send(self, values: Array, context: Context) -> tuple[Array, Array]:
         noise = rng.normals(context.secret, context.sender, context.round, values.shape[1], values.dtype)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byzmesh.channels.base import Context, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
 from byzmesh.channels.blocks import check_rounding, rounded, scaled, scales_of
 from byzmesh.types import Array
 
@@ -29,6 +29,10 @@ class Int4(Stage):
 
     def __post_init__(self) -> None:
         check_rounding(self.name, self.rounding)
+
+    @property
+    def distortion(self) -> Distortion:
+        return Distortion(peak=(1.0 if self.rounding == "stochastic" else 0.5) / LEVELS)
 
     def sizes(self, width: int) -> tuple[int, int]:
         return 4 * -(-width // BLOCK) + -(-width // 2), 0

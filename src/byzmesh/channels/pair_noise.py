@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.channels.base import Context, Stage, stages
+from byzmesh.channels.base import Context, Distortion, Stage, stages
 from byzmesh.checks import positive
 from byzmesh.errors import ConfigError
 from byzmesh.types import Array
@@ -44,6 +44,10 @@ class PairNoise(Stage):
     @property
     def stays(self) -> bool:
         return True
+
+    @property
+    def distortion(self) -> Distortion:
+        return Distortion(pair_noise=self.sigma)
 
     def send(self, values: Array, context: Context) -> tuple[Array, Array]:
         if context.pairs is None:

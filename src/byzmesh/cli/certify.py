@@ -173,6 +173,7 @@ def command(
         step=step,
         rounds=rounds,
         gap=gap,
+        channel=config.get("channel"),
         **parse_settings("--option", option),
     )
     changing = process_statements(net, config, rounds) if config.get("process") else []

@@ -6,7 +6,10 @@ theory. Theory is imported when one of them is computed.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from byzmesh.training.evaluation import Evaluation, Setting
 from byzmesh.training.metrics import register_metric
@@ -18,7 +21,10 @@ if TYPE_CHECKING:
 
 @register_metric("contraction", direction="down", alone=False)
 def contraction(at: Evaluation) -> float | None:
-    """Largest realised ||x_n after - xbar_n|| / max_m ||x_m before - xbar_n|| over the honest workers."""
+    """Largest realised ||x_n after - xbar_n|| / max_m ||x_m before - xbar_n|| over the honest workers.
+
+    With a channel x_m are the messages as they arrived: what the rule has to cope with, and what is proved about it.
+    """
     report = at.once(_report)
     return 0.0 if report is None else float(report.ratio.max())
 
@@ -39,6 +45,15 @@ def chi2(at: Evaluation) -> float | None:
     return 0.0 if report is None else report.chi2
 
 
+@register_metric("channel_spread", direction="down", alone=False)
+def channel_spread(at: Evaluation) -> float:
+    """By how much the channel enlarges the honest spread: root mean square distance from the mean, arrived / sent."""
+    if at.sent is None or at.arrived is None:
+        return 1.0
+    sent, arrived = (float(np.var(part, axis=0, dtype=np.float64).sum()) for part in (at.sent, at.arrived))
+    return math.sqrt(arrived / sent) if sent > 0.0 else 1.0
+
+
 @register_metric("certificate", alone=False)
 def certificate(at: Evaluation) -> dict[str, float]:
     """The round compared with the theory: contraction, violations and, if the rule mixes by coefficients, chi2."""
@@ -57,7 +72,10 @@ def _report(at: Evaluation) -> RoundReport | None:
         return None
     network, held = at.setting.network, at.coefficients
     slots = network.layout.sender.shape[1]
-    return round_report(network, at.sent, at.models, None if held is None else held[:, :slots], mixing, proof)
+    weights = None if held is None else held[:, :slots]
+    if at.arrived is None:
+        return round_report(network, at.sent, at.models, weights, mixing, proof)
+    return round_report(network, at.arrived, at.models, weights, mixing, proof, own=at.sent)
 
 
 def _promise(setting: Setting) -> tuple[Any, Proof]:

@@ -424,6 +424,7 @@ class Simulation:
             task=self.task,
             setting=self.setting,
             exchange=self._exchanged,
+            arrival=self._arrived,
             sent_bytes=self._honest(self.sent_bytes),
         )
         record = {"round": float(self.round), **summarise(at, self.always)}
@@ -443,10 +444,14 @@ class Simulation:
         """The models that honest workers sent in the last round, and how much each slot of their inboxes counted."""
         if self.live:
             raise ConfigError("this metric compares a round with the theory of one graph; leave it out with a process")
-        if self.channel:
-            raise ConfigError("this metric is about messages as they were sent; leave it out with a channel")
         sent, coefficients = (part if part is None else self._honest(to_host(part)) for part in self.last)
         return sent, coefficients
+
+    def _arrived(self) -> Any:
+        """What arrived of the honest workers' messages in the last round; None without a channel."""
+        if self.courier is None or self.last[0] is None:
+            return None
+        return self._honest(to_host(self.courier.arrived))
 
     def _honest(self, rows: Any) -> Any:
         """The rows of the honest workers; a copy only if there are others."""

@@ -63,6 +63,8 @@ class Certificate:
     agreement: Agreement | None
     promise: Promise | None
     guarantee: str
+    channel: str | None = None
+    """What lies and the channel can do together, in words."""
 
     @property
     def network(self) -> Network:
@@ -146,6 +148,7 @@ def _words(certificate: Certificate) -> list[str]:
         lines.append(f"Not connected: {certificate.connectivity.verdict.reason}.")
     lines += tolerance(certificate.network, certificate.rule, certificate.workers)
     lines += in_a_sentence(certificate.network, certificate.sites)
+    lines += [] if certificate.channel is None else [certificate.channel]
     searched, proof = certificate.search, certificate.proof
     if searched is not None and searched.witness is not None:
         top = "nothing is proved" if certificate.rho_bound is None else f"proved at most {bounds(proof)}"
@@ -211,6 +214,7 @@ def as_dict(certificate: Certificate) -> dict[str, Any]:
         "total": question.total,
         "b": None if question.b is None else question.b.tolist(),
         "guarantee": certificate.guarantee,
+        "channel": certificate.channel,
         "limit": certificate.limit,
         "answer": ANSWERS[certificate.verdict.status],
         "holds": certificate.holds,

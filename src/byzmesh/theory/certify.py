@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from byzmesh.channels import channel_stages
 from byzmesh.checks import choice, positive, whole
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
@@ -18,6 +19,7 @@ from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Rule
 from byzmesh.theory import mixing as matrices
 from byzmesh.theory.certificate import Certificate
+from byzmesh.theory.channel_error import statement
 from byzmesh.theory.connectivity import connectivity
 from byzmesh.theory.consensus import conditions
 from byzmesh.theory.gossip import Spectrum, spectrum, weight_of_lies
@@ -69,6 +71,7 @@ def certify(
     step: float | None = None,
     rounds: int | None = None,
     gap: float | None = None,
+    channel: Any = None,
     **options: Any,
 ) -> Certificate:
     """The certificate of a rule on a network.
@@ -83,6 +86,8 @@ def certify(
     rho        the limit of "bounded" and "fair" on the contraction constant
     search     inputs to try per distinct neighbourhood for a witness; 0: none; None: 10,000 on networks of up to 64
                workers, for rules that use only the received models
+    channel    what happens to messages on their way, as in a config: the certificate then says what lies and the
+               channel do together
     L, delta_in, delta_out (and step, rounds, gap = f(x^0) - f*)  the problem, for the theorems in numbers
 
     >>> from byzmesh.networks import network
@@ -154,6 +159,9 @@ def certify(
         agreement=_agreement(question, chosen, budget, seed) if budget and feasible else None,
         promise=_promise(facts, rate, L, delta_in, delta_out, step, rounds, gap),
         guarantee=guarantee,
+        channel=statement(carried, proof.rho, int(network.degree.max()))
+        if (carried := channel_stages(channel))
+        else None,
     )
 
 

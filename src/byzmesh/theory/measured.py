@@ -58,11 +58,18 @@ def empirical_mixing(network: Network, coefficients: Floats) -> tuple[Any, Float
     return network.honest_links.matrix(given, 1.0 - np.where(honest, coefficients, 0.0).sum(axis=1)), lies
 
 
-def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Any, allowance: float = 0.0) -> Floats:
+def round_contraction(
+    before: npt.ArrayLike,
+    after: npt.ArrayLike,
+    mixing: Any,
+    allowance: float = 0.0,
+    own: npt.ArrayLike | None = None,
+) -> Floats:
     """(N,) realised contraction of one exchange: models before and after (N, D), virtual mixing matrix (N, N).
 
     The maximum runs over the workers with positive weight, the worker itself included. `allowance` is how far a model
-    may be off by rounding.
+    may be off by rounding. With a channel, `before` are the messages as they arrived and `own` (N, D) what the workers
+    know of themselves.
 
     >>> round_contraction([[0.0], [1.0]], [[0.25], [0.5]], np.full((2, 2), 0.5))
     array([0.5, 0. ])
@@ -70,15 +77,20 @@ def round_contraction(before: npt.ArrayLike, after: npt.ArrayLike, mixing: Any, 
     from scipy.sparse import csr_array
 
     old, new = np.asarray(before, np.float64), np.asarray(after, np.float64)
-    old, new = old - old.mean(axis=0), new - old.mean(axis=0)
+    mine = old if own is None else np.asarray(own, np.float64)
+    middle = old.mean(axis=0)
+    old, new, mine = old - middle, new - middle, mine - middle
     centre = mixing @ old
+    if own is not None:
+        centre = centre + np.asarray(mixing.diagonal())[:, None] * (mine - old)
     ratio = np.zeros(len(old))
     rows = csr_array(mixing)
     for worker in range(len(old)):
         span = slice(rows.indptr[worker], rows.indptr[worker + 1])
-        near = np.append(rows.indices[span][rows.data[span] > 0.0], worker)
-        spread = np.sqrt(((old[near] - centre[worker]) ** 2).sum(axis=1).max())
-        size = np.sqrt((old[near] ** 2).sum(axis=1).max())
+        near = rows.indices[span][rows.data[span] > 0.0]
+        heard = np.vstack([old[near[near != worker]], mine[worker]])
+        spread = np.sqrt(((heard - centre[worker]) ** 2).sum(axis=1).max())
+        size = np.sqrt((heard**2).sum(axis=1).max())
         if spread > 1e-9 * size:
             moved = np.sqrt(((new[worker] - centre[worker]) ** 2).sum())
             ratio[worker] = max(0.0, moved - allowance) / spread
@@ -92,9 +104,10 @@ def round_report(
     coefficients: Floats | None,
     mixing: Any,
     proof: Proof,
+    own: npt.ArrayLike | None = None,
 ) -> RoundReport:
-    """One round of a simulation compared with what is proved (`proved_contraction`)."""
-    ratio = round_contraction(before, after, mixing)
+    """One round of a simulation compared with what is proved; `own` as in `round_contraction`."""
+    ratio = round_contraction(before, after, mixing, own=own)
     uneven, lies = np.nan, np.full(len(ratio), np.nan)
     if coefficients is not None:
         matrix, lies = empirical_mixing(network, coefficients)

@@ -45,6 +45,7 @@ class Evaluation:
     task      the problem, bound to the workers' data
     setting   network, rule and bounds; None for a real peer, which knows only itself
     exchange  () -> (`sent`, `coefficients`) of the last round
+    arrival   () -> `arrived` of the last round
     sent_bytes  (N,) bytes of all messages that each worker sent since round 0
 
     >>> import byzmesh as bm
@@ -60,6 +61,7 @@ class Evaluation:
     task: Task
     setting: Setting | None = None
     exchange: Callable[[], tuple[Array | None, Array | None]] = field(default=lambda: (None, None), repr=False)
+    arrival: Callable[[], Array | None] = field(default=lambda: None, repr=False)
     sent_bytes: Integers | None = None
     known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -68,6 +70,11 @@ class Evaluation:
         """(D,) mean of the honest models, summed in float64."""
         average: Array = self.models.mean(axis=0, dtype=np.float64).astype(self.models.dtype)
         return average
+
+    @property
+    def arrived(self) -> Array | None:
+        """(N, D) what arrived of it, if there is a channel; None without one, and before the first round."""
+        return self.once(_arrived)
 
     @property
     def sent(self) -> Array | None:
@@ -85,6 +92,10 @@ class Evaluation:
             self.known[function] = function(self)
         value: T = self.known[function]
         return value
+
+
+def _arrived(at: Evaluation) -> Array | None:
+    return at.arrival()
 
 
 def _exchanged(at: Evaluation) -> tuple[Array | None, Array | None]:

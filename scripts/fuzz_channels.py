@@ -1,0 +1,120 @@
+"""Decode hostile payloads of every stage: 100,000 of them, each refused by a reason or read as a finite vector.
+
+    .venv/bin/python scripts/fuzz_channels.py [inputs]
+
+Hypothesis draws the bytes, shrinks what fails and prints it. Payloads are random, extreme numbers, or those of an
+honest sender with some bytes changed; headers and checksums are correct, because a liar computes them too.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from byzmesh.channels.pairs import Pairs
+from byzmesh.peers.wire import HEADER, Format, WireError
+from byzmesh.peers.wire_kernels import checksum
+
+SPECS: list[Any] = [
+    "float16",
+    "bfloat16",
+    "int8",
+    "int4",
+    {"name": "rand-k", "fraction": 0.3},
+    {"name": "rand-k", "fraction": 0.3, "shared": False},
+    {"name": "top-k", "fraction": 0.3},
+    "clip",
+    "gaussian-noise",
+    "pair-noise",
+    ["clip", {"name": "top-k", "fraction": 0.3}, "int8"],
+    ["pair-noise", "gaussian-noise", {"name": "rand-k", "fraction": 0.3}, "int4"],
+]
+DIMENSION, LARGEST = 41, 1e6
+EXTREME = np.array([np.nan, np.inf, -np.inf, 3.4e38, -3.4e38, 1e38, 1e-45, 0.0], np.float32)
+
+
+def signed(form: Format, data: bytearray) -> bytes:
+    """The message with a correct checksum."""
+    data[32:40] = bytes(8)
+    data[32:40] = int(checksum(np.frombuffer(data, "<u8"))).to_bytes(8, "little")
+    return bytes(data)
+
+
+def check(form: Format, payload: bytes, round: int, seen: dict[str, int]) -> None:
+    """One input: counted by what became of it."""
+    data = form.encode(np.linspace(-1.0, 1.0, DIMENSION), 3, round)
+    data[HEADER.size : HEADER.size + form.payload] = payload
+    state = form.initial
+    before = [None if part is None else part.copy() for part in state]
+    try:
+        vector = form.decode(signed(form, data), 3, LARGEST, state).vector
+    except WireError as error:
+        if error.reason not in ("payload", "finite"):
+            raise AssertionError(error.reason) from error
+        seen[error.reason] = seen.get(error.reason, 0) + 1
+    else:
+        if vector.shape != (DIMENSION,) or not np.abs(vector).max() <= LARGEST * 1.001:
+            raise AssertionError(f"read as {vector}")
+        seen["read"] = seen.get("read", 0) + 1
+    for part, copy in zip(state, before):
+        if part is not None and copy is not None and not np.array_equal(part, copy):
+            raise AssertionError("what is known of the sender was changed in place")
+
+
+def payloads_of(form: Format) -> st.SearchStrategy[bytes]:
+    """Random bytes, extreme numbers, and honest payloads with some bytes changed."""
+    size = form.payload
+    honest = bytes(form.encode(np.linspace(-1.0, 1.0, DIMENSION), 3, 0))[HEADER.size : HEADER.size + size]
+
+    def changed(edits: list[tuple[int, int]]) -> bytes:
+        made = bytearray(honest)
+        for place, value in edits:
+            made[place % size] = value
+        return bytes(made)
+
+    words = st.lists(st.integers(0, len(EXTREME) - 1), min_size=size // 4 + 1, max_size=size // 4 + 1)
+    return st.one_of(
+        st.binary(min_size=size, max_size=size),
+        words.map(lambda picks: EXTREME[picks].tobytes()[:size]),
+        st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), max_size=8).map(changed),
+    )
+
+
+def fuzz(form: Format, inputs: int, seen: dict[str, int]) -> None:
+    """So many inputs for one form of messages."""
+
+    @given(payload=payloads_of(form), round=st.integers(0, (1 << 32) - 1))
+    @settings(
+        max_examples=inputs,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    def one(payload: bytes, round: int) -> None:
+        check(form, payload, round, seen)
+
+    one()
+
+
+def main(inputs: int) -> int:
+    """Fuzz every stage with its part of the inputs."""
+    began, seen = time.process_time(), dict[str, int]()
+    for spec in SPECS:
+        for dtype in ("float32", "float64"):
+            form = Format(5, DIMENSION, dtype, spec, pairs=Pairs({3: {4: 9}}))
+            fuzz(form, -(-inputs // (2 * len(SPECS))), seen)
+    told = ", ".join(f"{count} {what}" for what, count in sorted(seen.items()))
+    seconds = time.process_time() - began
+    print(f"{sum(seen.values())} inputs, {len(SPECS)} channels: {told}; {seconds:.0f} s of processor")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))
