@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import numpy as np
@@ -271,3 +272,33 @@ def test_budget_grows_with_honest_rounds_and_not_with_claims() -> None:
     spent = sum(budget.spend(1, round=number, now=0.0) for number in range(5000))
     assert spent == 5000
     assert sum(budget.spend(1, round=5000, now=0.0) for _ in range(5000)) <= BURST + 2
+
+
+def defined(rounds: Rounds, now: float) -> tuple[int, float, bool]:
+    """(trusted, deadline, ready) straight from the definition, of what a round has seen."""
+    newest = sorted(rounds.seen.values(), reverse=True)
+    answered = sorted(when for j, when in rounds._answered.items())
+    enough = rounds._needed is not None and len(answered) >= rounds._needed
+    limit = rounds._started + (rounds.patience.start if rounds._begun <= 1 else rounds.patience.timeout)
+    deadline = min(limit, answered[(rounds._needed or 1) - 1] + rounds.grace) if enough else limit
+    missing = [j for j in rounds.neighbours if j not in rounds._answered and rounds._missed[j] < SILENT_AFTER]
+    return newest[rounds.f], deadline, now >= deadline or (enough and not missing)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_kept_up_to_date_is_what_is_defined(seed: int) -> None:
+    """Messages of any round in any order, back and forth, jumps and silences."""
+    draw = random.Random(seed)
+    rounds, now, number = Rounds(range(7), f=draw.choice([0, 1, 2]), patience=Patience(5.0, 5.0, 0.01, 0.5)), 0.0, 0
+    for _ in range(30):
+        rounds.begin(number, now)
+        for _ in range(draw.randint(0, 12)):
+            now += draw.choice([0.0, 0.001, 0.1, 7.0 if draw.random() < 0.1 else 0.01])
+            rounds.offer(draw.randrange(7), max(0, number + draw.choice([-9, -1, 0, 0, 0, 1, 2, 40])), V, now)
+            assert (rounds.trusted, rounds.deadline, rounds.ready(now)) == defined(rounds, now)
+            if rounds.ahead_of(number) is not None and draw.random() < 0.5:
+                number = rounds.ahead_of(number) or number
+                rounds.begin(number, now)
+                assert (rounds.trusted, rounds.deadline, rounds.ready(now)) == defined(rounds, now)
+        rounds.gather(1)
+        number += 1
