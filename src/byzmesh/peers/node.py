@@ -30,6 +30,7 @@ from byzmesh.peers.share import bind_share, bound_problem
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import World
 from byzmesh.peers.warm import local_round, warm
+from byzmesh.peers.working_set import give_back_mapped_files
 from byzmesh.problems import Task
 from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint
@@ -313,6 +314,7 @@ def run_peer(
     file = load_network(network)
     task = bind_share(file, me, data)
     warm(file, *task)
+    give_back_mapped_files()
     node = Node(
         file,
         me,

@@ -29,6 +29,7 @@ from byzmesh.peers.network_file import load_network
 from byzmesh.peers.node import Node
 from byzmesh.peers.share import bind_share
 from byzmesh.peers.warm import warm
+from byzmesh.peers.working_set import give_back_mapped_files
 from byzmesh.plugins import load_plugins
 
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
@@ -109,6 +110,7 @@ def main() -> None:
                 load_plugins(order["plugins"])
                 file = load_network(order["warm"])
                 warm(file, *bind_share(file, file.ids[0]))
+                give_back_mapped_files()
                 answer(warm=True)
             except ByzmeshError as error:
                 answer(warm=False, error=str(error))
