@@ -29,6 +29,7 @@ def bare(me: int, where: list[int], keys: list[Any] | None, near: list[list[int]
     zmq: Any = zeromq()
     context, rounds = zmq.Context(), start[1]
     publisher = context.socket(zmq.XPUB)
+    publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
     ears = [context.socket(zmq.SUB) for _ in near[me]]
     for socket in (publisher, *ears):
         socket.linger = 0
