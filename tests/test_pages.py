@@ -1,14 +1,17 @@
-"""Every block of Python in the tutorials, the how-to pages and the pages about extending byzmesh runs."""
+"""Python in the tutorials, the how-to pages and the pages about extending byzmesh runs; commands in all pages parse."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import ExitStack, chdir
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from byzmesh.catalogue import registries
+from byzmesh.cli import app
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = [
@@ -47,3 +50,35 @@ def test_a_tutorial_runs_from_its_first_block_to_its_last(page: Path, tmp_path: 
             stack.enter_context(registry.temporary())
         for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
             exec(compile(block, str(page), "exec"), namespace)
+
+
+DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def commands(page: Path) -> list[str]:
+    """Lines of fenced and indented blocks that start `byzmesh`; a line that ends in a backslash goes on."""
+    text = re.sub(r"\\\n\s*", " ", page.read_text())
+    fenced = "\n".join(re.findall(r"^```(?:sh|text)\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    indented = "\n".join(re.findall(r"^ {4}.*$", text, re.MULTILINE))
+    return re.findall(r"^ *(?:\$ )?(byzmesh [^\n]*)$", f"{fenced}\n{indented}", re.MULTILINE)
+
+
+COMMANDS = [
+    pytest.param(line, id=f"{page.stem}-{number}") for page in DOCS for number, line in enumerate(commands(page))
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_of_the_pages_has_these_options(line: str) -> None:
+    """It is parsed, not run: words of the shell end it, and its variables are numbers."""
+    words = shlex.split(line.replace("$id", "0"), comments=True)[1:]
+    ends = [words.index(sign) for sign in ("&", "||", "|", ">", "2>", "&&", ";") if sign in words]
+    words = words[: min(ends, default=len(words))]
+    command = typer.main.get_command(app)
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    command.make_context("byzmesh", words)
+
+
+def test_the_pages_have_commands() -> None:
+    assert len(COMMANDS) > 90
