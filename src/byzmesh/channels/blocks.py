@@ -41,13 +41,22 @@ def scales_of(values: Array, block: int, levels: int, up: bool) -> Array:
 
 
 def rounded(
-    values: Array, scale: Array, block: int, levels: int, key: np.uint64 | None, sender: Integers, round: int
+    values: Array,
+    scale: Array,
+    block: int,
+    levels: int,
+    key: np.uint64 | None,
+    sender: Integers,
+    round: int,
+    units: Array | None = None,
 ) -> Array:
-    """(N, W) int8 in [-levels, levels]; to the nearest if there is no key."""
-    units = np.empty(values.shape, np.int8)
+    """(N, W) int8 in [-levels, levels], written to `units` if given; to the nearest if there is no key."""
+    units = np.empty(values.shape, np.int8) if units is None else units
     divisor = np.where(scale > 0, scale, np.float32(1))
     if key is None:
         _nearest(np.ascontiguousarray(values), divisor, block, levels, units)
+    elif values.dtype == np.float32:
+        _stochastic_32(np.ascontiguousarray(values), divisor, block, levels, key, sender, round, units)
     else:
         _stochastic(np.ascontiguousarray(values), divisor, block, levels, key, sender, round, units)
     return units
@@ -56,7 +65,7 @@ def rounded(
 def scaled(units: Array, scale: Array, block: int, dtype: Any) -> Array:
     """(N, W) scale times unit, in the dtype of the models."""
     out = np.empty(units.shape, dtype)
-    _scale(np.ascontiguousarray(units), scale.astype(dtype), block, out)
+    _scale(units, scale.astype(dtype), block, out)
     return out
 
 
@@ -95,6 +104,25 @@ def _stochastic(
             for i in range(len(read)):
                 draw = np.float64(_i32(hash_32(_u32(start + _u32(i)), first, second) >> _u32(1))) * 2.0**-31
                 unit = np.floor(np.float64(read[i]) / divisor + draw)
+                written[i] = np.int8(np.int32(min(max(unit, -most), most)))
+
+
+@exact
+def _stochastic_32(
+    values: Any, scale: Any, block: Any, levels: Any, key: Any, sender: Any, round: Any, units: Any
+) -> None:
+    """As `_stochastic` in single precision, twice as many lanes: the draws have 24 bits, the mean is off by 1e-5 s."""
+    most = np.float32(levels)
+    for n in range(values.shape[0]):
+        first, second, _, _ = key_words(stream(key, sender[n], round))
+        for b in range(scale.shape[1]):
+            # of a block that is zero but for denormal numbers nothing is sent: its inverse scale would be infinite
+            inverse = np.float32(np.float32(1) / scale[n, b]) if scale[n, b] > np.float32(1e-37) else np.float32(0)
+            read, written = values[n, b * block : (b + 1) * block], units[n, b * block : (b + 1) * block]
+            start = _u32(b * block)
+            for i in range(len(read)):
+                draw = np.float32(_i32(hash_32(_u32(start + _u32(i)), first, second) >> _u32(8))) * np.float32(2.0**-24)
+                unit = np.floor(np.float32(read[i] * inverse) + draw)
                 written[i] = np.int8(np.int32(min(max(unit, -most), most)))
 
 

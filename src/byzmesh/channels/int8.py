@@ -44,8 +44,12 @@ class Int8(Stage):
         random = self.rounding == "stochastic"
         scale = scales_of(values, BLOCK, LEVELS, random)
         key = context.public if random else None
-        units = rounded(values, scale, BLOCK, LEVELS, key, context.sender, context.round)
-        return np.concatenate([as_bytes(scale), as_bytes(units)], axis=1), values[:, :0]
+        front = 4 * scale.shape[1]
+        data = np.empty((len(values), front + values.shape[1]), np.uint8)
+        data[:, :front] = as_bytes(scale)
+        units = data[:, front:].view(np.int8)
+        rounded(values, scale, BLOCK, LEVELS, key, context.sender, context.round, units)
+        return data, values[:, :0]
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
         front = 4 * -(-width // BLOCK)

@@ -48,12 +48,14 @@ class RandK(Stage):
         return 0, part_of(self.fraction, width)
 
     def send(self, values: Array, context: Context) -> tuple[Array, Array]:
-        chosen = np.take_along_axis(values, self.drawn(values.shape[1], context), axis=1)
+        drawn = self.drawn(values.shape[1], context)
+        chosen = np.empty((len(values), drawn.shape[1]), values.dtype)
+        _pick(values, drawn, chosen)
         return chosen[:, :0].view(np.uint8), chosen
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
         out: Array = np.array(context.copy)
-        np.put_along_axis(out, self.drawn(width, context), values, axis=1)
+        _place(values, self.drawn(width, context), out)
         return out
 
     def drawn(self, width: int, context: Context) -> Integers:
@@ -72,3 +74,19 @@ def _draw(key: Any, sender: Any, round: Any, width: Any, out: Any) -> None:
         for i in range(count):
             low, high = i * width // count, (i + 1) * width // count
             out[n, i] = low + below(state, i, high - low)
+
+
+@exact
+def _pick(values: Any, drawn: Any, out: Any) -> None:
+    for n in range(out.shape[0]):
+        where = drawn[min(n, drawn.shape[0] - 1)]
+        for i in range(out.shape[1]):
+            out[n, i] = values[n, where[i]]
+
+
+@exact
+def _place(values: Any, drawn: Any, out: Any) -> None:
+    for n in range(out.shape[0]):
+        where = drawn[min(n, drawn.shape[0] - 1)]
+        for i in range(values.shape[1]):
+            out[n, where[i]] = values[n, i]
