@@ -9,26 +9,8 @@ import pytest
 from numba.core.errors import TypingError
 
 from byzmesh.compiled import exact
-from byzmesh.simd import (
-    add_folds,
-    axpy,
-    chunk,
-    fma,
-    fused,
-    half_sums,
-    halves,
-    lanes_of,
-    larger,
-    largest,
-    load,
-    magnitude,
-    minus,
-    plus,
-    spread,
-    store,
-    times,
-    twice,
-)
+from byzmesh.simd import axpy, chunk, fma, fused, halves, lanes_of, load, minus, plus, spread, store, times, twice
+from byzmesh.simd_sums import add_folds, half_sums, larger, largest, magnitude
 
 _U = np.uint64
 TYPES = [np.float32, np.float64]

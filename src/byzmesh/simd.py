@@ -11,11 +11,6 @@ LLVM vector of a power-of-two width:
     fused(a, b, c), axpy(x, b, c)                   a b + c, x b + c, rounded once
     fma(x, y, z)                                    x y + z for numbers, rounded once
     twice(lanes), halves(lanes)                     the lanes and the lanes again; the lower and the upper half
-    half_sums(lanes)                                the sums of the lower and of the upper half of the lanes
-    add_sums(array, i, a, ..., h)                   array[i : i + 8] += the sums over the lanes of each, in float64
-    add_folds(array, i, j, a, ..., h)               array[i : i + 4] += those of a to d, array[j : j + 4] += those of e
-                                                    to h, each added as in half_sums
-    magnitude(lanes), larger(a, b), largest(m, n)   |x| as integers, which order like |x| with infinity and NaN on top
 
 In an `exact` kernel (in a `fast` one Numba lets LLVM reorder these, too) the arithmetic is IEEE in the order written:
 the same numbers on every processor. Indices are uint64 offsets into the flat array and are not checked. `prefetch`
@@ -73,7 +68,7 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, lanes, ir.VectorType(element, lanes.width))
 
 
-def _address(context: Any, builder: Any, array_type: Any, arguments: Any, target: Any) -> Any:
+def pointer(context: Any, builder: Any, array_type: Any, arguments: Any, target: Any) -> Any:
     """Pointer to array[index], the first two arguments, as a pointer to `target`."""
     if array_type.layout != "C":
         raise TypingError(f"lanes need a contiguous array, got {array_type}")
@@ -91,7 +86,7 @@ def _load(width_of: Callable[[Any, int], int]) -> Any:
         lanes = Lanes(array.dtype, width_of(array, size.literal_value))
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            address = _address(context, builder, array, arguments, context.get_value_type(lanes))
+            address = pointer(context, builder, array, arguments, context.get_value_type(lanes))
             return builder.load(address, align=_alignment(context, array))
 
         return lanes(array, types.uint64, size), generate
@@ -120,25 +115,25 @@ def store(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
     """array[index : index + width] = lanes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _address(context, builder, array, arguments, context.get_value_type(lanes))
+        address = pointer(context, builder, array, arguments, context.get_value_type(lanes))
         builder.store(arguments[2], address, align=_alignment(context, array))
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, lanes), generate
 
 
-def _positions(places: list[int]) -> Any:
+def positions(places: list[int]) -> Any:
     return ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
 
 
-def _pick(builder: Any, lanes: Any, places: list[int]) -> Any:
+def pick(builder: Any, lanes: Any, places: list[int]) -> Any:
     """The lanes at these places."""
-    return builder.shuffle_vector(lanes, ir.Constant(lanes.type, ir.Undefined), _positions(places))
+    return builder.shuffle_vector(lanes, ir.Constant(lanes.type, ir.Undefined), positions(places))
 
 
 def _spread(builder: Any, scalar: Any, width: int) -> Any:
     undefined = ir.Constant(ir.VectorType(scalar.type, width), ir.Undefined)
-    return _pick(builder, builder.insert_element(undefined, scalar, ir.IntType(32)(0)), [0] * width)
+    return pick(builder, builder.insert_element(undefined, scalar, ir.IntType(32)(0)), [0] * width)
 
 
 def fma_of_vectors(builder: Any, arguments: list[Any]) -> Any:
@@ -208,7 +203,7 @@ def twice(typing: Any, lanes: Any) -> Any:
     """The lanes, and the lanes again: a vector of twice the width."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _pick(builder, arguments[0], list(range(lanes.width)) * 2)
+        return pick(builder, arguments[0], list(range(lanes.width)) * 2)
 
     return Lanes(lanes.dtype, 2 * lanes.width)(lanes), generate
 
@@ -220,129 +215,10 @@ def halves(typing: Any, lanes: Any) -> Any:
     pair = types.UniTuple(Lanes(lanes.dtype, half), 2)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        parts = [_pick(builder, arguments[0], list(range(low, low + half))) for low in (0, half)]
+        parts = [pick(builder, arguments[0], list(range(low, low + half))) for low in (0, half)]
         return context.make_tuple(builder, pair, parts)
 
     return pair(lanes), generate
-
-
-def _sum(builder: Any, lanes: Any, places: list[int]) -> Any:
-    """The sum over some lanes: upper half added to lower half until one is left."""
-    lanes = _pick(builder, lanes, places)
-    width = len(places)
-    while width > 1:
-        width //= 2
-        lanes = builder.fadd(*(_pick(builder, lanes, list(range(low, low + width))) for low in (0, width)))
-    return builder.extract_element(lanes, ir.IntType(32)(0))
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def half_sums(typing: Any, lanes: Any) -> Any:
-    """The sum of the lower half of the lanes, and that of the upper half."""
-    pair = types.UniTuple(lanes.dtype, 2)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        half = lanes.width // 2
-        sums = [_sum(builder, arguments[0], list(range(low, low + half))) for low in (0, half)]
-        return context.make_tuple(builder, pair, sums)
-
-    return pair(lanes), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def add_sums(
-    typing: Any, array: Any, index: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
-) -> Any:
-    """array[index : index + 8] += the sums over the lanes of eight vectors: neighbours are added until one is left."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        level, width = list(arguments[2:]), a.width
-        for _ in range(width.bit_length() - 1):
-            pairs = zip(level[::2], level[1::2], strict=True)
-            level = [
-                builder.fadd(
-                    *(builder.shuffle_vector(*pair, _positions(list(range(odd, 2 * width, 2)))) for odd in (0, 1))
-                )
-                for pair in pairs
-            ]
-        wide = ir.VectorType(ir.DoubleType(), width)
-        for place, sums in enumerate(level):
-            at = builder.add(arguments[1], arguments[1].type(place * width))
-            address = _address(context, builder, array, (arguments[0], at), wide)
-            more = sums if a.dtype == types.float64 else builder.fpext(sums, wide)
-            builder.store(builder.fadd(builder.load(address, align=8), more), address, align=8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64, a, b, c, d, e, f, g, h), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def add_folds(
-    typing: Any, array: Any, i: Any, j: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
-) -> Any:
-    """array[i : i + 4] += the sums over the lanes of a to d, array[j : j + 4] += those of e to h: of every vector the
-    upper half is added to the lower one until one number is left, for all eight at once."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        level, width, group = list(arguments[3:]), a.width, a.width
-        while group > 1:
-            starts = range(0, 2 * width, group)  # of the vectors that lie side by side in two registers
-            group //= 2
-            low, high = ([first + odd + lane for first in starts for lane in range(group)] for odd in (0, group))
-            pairs = zip(level[::2], level[1::2], strict=True)
-            level = [
-                builder.fadd(*(builder.shuffle_vector(*pair, _positions(half)) for half in (low, high)))
-                for pair in pairs
-            ]
-        four = ir.VectorType(ir.DoubleType(), 4)
-        for place, at in enumerate(arguments[1:3]):
-            sums = level[place] if width == 4 else _pick(builder, level[0], list(range(4 * place, 4 * place + 4)))
-            more = sums if a.dtype == types.float64 else builder.fpext(sums, four)
-            address = _address(context, builder, array, (arguments[0], at), four)
-            builder.store(builder.fadd(builder.load(address, align=8), more), address, align=8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64, types.uint64, a, b, c, d, e, f, g, h), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def magnitude(typing: Any, lanes: Any) -> Any:
-    """The bits of |x| in each lane, as integers."""
-    bits = lanes.dtype.bitwidth
-    found = Lanes(types.Integer.from_bitwidth(bits, signed=True), lanes.width)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(bits)
-        mask = ir.Constant(ir.VectorType(word, lanes.width), [(1 << bits - 1) - 1] * lanes.width)
-        return builder.and_(builder.bitcast(arguments[0], mask.type), mask)
-
-    return found(lanes), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def larger(typing: Any, one: Any, two: Any) -> Any:
-    """The larger integer in each lane."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.select(builder.icmp_signed(">", *arguments), *arguments)
-
-    return one(one, two), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def largest(typing: Any, lanes: Any, like: Any) -> Any:
-    """The float of the type of `like` whose magnitude is the largest of all lanes."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        top, width = arguments[0], lanes.width
-        while width > 1:
-            width //= 2
-            low, high = (_pick(builder, top, list(range(first, first + width))) for first in (0, width))
-            top = builder.select(builder.icmp_signed(">", low, high), low, high)
-        top = builder.extract_element(top, ir.IntType(32)(0))
-        return builder.bitcast(top, context.get_value_type(like))
-
-    return like(lanes, like), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -350,7 +226,7 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:
     """Start loading the cache line of array[index] for reading."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _address(context, builder, array, arguments, ir.IntType(8))
+        address = pointer(context, builder, array, arguments, ir.IntType(8))
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")

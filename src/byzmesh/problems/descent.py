@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.simd import VECTOR, chunk, fused, lanes_of, larger, largest, load, magnitude, spread, store, times
+from byzmesh.simd import VECTOR, chunk, fused, lanes_of, load, spread, store, times
+from byzmesh.simd_sums import larger, largest, magnitude
 
 _U = np.uint64
 

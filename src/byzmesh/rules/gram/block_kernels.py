@@ -7,22 +7,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact, fast
-from byzmesh.simd import (
-    VECTOR,
-    add_sums,
-    chunk,
-    fma,
-    fused,
-    lanes_of,
-    larger,
-    largest,
-    load,
-    magnitude,
-    minus,
-    spread,
-    store,
-    times,
-)
+from byzmesh.simd import VECTOR, chunk, fma, fused, lanes_of, load, minus, spread, store, times
+from byzmesh.simd_sums import add_sums, larger, largest, magnitude
 from byzmesh.types import Array
 
 _BLOCK = 512

@@ -17,7 +17,8 @@ import numpy as np
 
 from byzmesh.compiled import exact
 from byzmesh.rules.gram.tiles import HALF, PAIR, four_by_four, triangle, two_by_four
-from byzmesh.simd import VECTOR, chunk, fma, fused, half_sums, halves, lanes_of, minus, spread, store, times, twice
+from byzmesh.simd import VECTOR, chunk, fma, fused, halves, lanes_of, minus, spread, store, times, twice
+from byzmesh.simd_sums import half_sums
 from byzmesh.types import Array
 
 _U = np.uint64

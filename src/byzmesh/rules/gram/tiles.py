@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.simd import add_folds, chunk, fma, fused, half_sums, lanes_of, spread, twice
+from byzmesh.simd import chunk, fma, fused, lanes_of, spread, twice
+from byzmesh.simd_sums import add_folds, half_sums
 from byzmesh.types import Array
 
 _U = np.uint64
