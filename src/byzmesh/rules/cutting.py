@@ -32,7 +32,7 @@ def cut_farthest(
     """
     receivers, slots = weight.shape
     trusted = present.copy()
-    share = np.empty(slots)
+    share, lean = np.empty(slots), np.empty(slots)
     for receiver in range(receivers):
         gram = inner[receiver]
         left = room[receiver] + ROUNDING
@@ -46,16 +46,19 @@ def cut_farthest(
                 share /= total
             spread = 0.0
             for i in range(slots):
+                pull = 0.0  # two sums side by side: each addition waits for the one before
                 if share[i] > 0.0:
                     for j in range(slots):
                         spread += share[i] * share[j] * gram[i, j]
+                        pull += share[j] * gram[i, j]
+                elif trusted[receiver, i]:
+                    for j in range(slots):
+                        pull += share[j] * gram[i, j]
+                lean[i] = pull
             worst, largest = -1, -1.0
             for slot in range(1, slots):
                 if trusted[receiver, slot]:
-                    lean = 0.0
-                    for other in range(slots):
-                        lean += share[other] * gram[slot, other]
-                    distance = max(0.0, gram[slot, slot] - 2.0 * lean + spread)
+                    distance = max(0.0, gram[slot, slot] - 2.0 * lean[slot] + spread)
                     if worst < 0 or distance > largest * (1.0 + tie):
                         worst, largest = slot, distance
             if worst < 0 or weight[receiver, worst] > left:

@@ -35,13 +35,16 @@ def sums_to_one(coefficient: Array) -> bool:
 @exact
 def gather_blocks(inner: Array, index: Array, present: Array, out: Array) -> None:
     """out[r, i, j] = <y_i - own, y_j - own> from the pool's inner products; zero where a slot is absent."""
+    base = np.empty(index.shape[1])
     for receiver in range(index.shape[0]):
         own = index[receiver, 0]
+        for j in range(index.shape[1]):
+            base[j] = inner[own, index[receiver, j]] - inner[own, own]
         for i in range(index.shape[1]):
+            row, arrived = inner[index[receiver, i]], present[receiver, i]
             for j in range(index.shape[1]):
-                if present[receiver, i] and present[receiver, j]:
-                    p, q = index[receiver, i], index[receiver, j]
-                    out[receiver, i, j] = (inner[p, q] - inner[p, own]) - (inner[own, q] - inner[own, own])
+                if arrived and present[receiver, j]:
+                    out[receiver, i, j] = (row[index[receiver, j]] - row[own]) - base[j]
                 else:
                     out[receiver, i, j] = 0.0
 
