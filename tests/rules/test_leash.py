@@ -35,7 +35,7 @@ def drift(rule: bm.Rule, scale: float, number: int) -> float:
     weights, liars, honest = NETWORK.mixing, list(NETWORK.byzantine), list(NETWORK.honest)
     weighed = weights[np.ix_(honest, liars)].sum() / len(honest)
     moved = after(rule, models, np.full((len(liars), 5), 1e6), number).mean(axis=0) - models[honest].mean(axis=0)
-    return float(np.linalg.norm(moved)) / (STEP * C * weighed)
+    return float(np.linalg.norm(moved) / (STEP * C * weighed))
 
 
 @pytest.mark.parametrize("scale", [0.02, 1.0, 1e4])
