@@ -44,7 +44,7 @@ def processes(n: int) -> dict[str, Any]:
 
 
 NETWORKS: dict[int, tuple[Any, int, int]] = {
-    12: ("paper/two-castle", 200, 7),
+    12: ("paper/two-castle", 64, 15),
     1000: ({"name": "k-regular", "n": 1000, "k": 10, "byzantine": 50}, 4, 5),
 }
 """Workers: network, rounds per turn, turns."""

@@ -24,6 +24,7 @@ FLOOR = {
     "naming",
     "plugins",
     "progress",
+    "records",
     "registry",
     "renamed",
     "rng",

@@ -173,6 +173,32 @@ def test_graphs_that_come_again_have_the_inboxes_of_their_links(monkeypatch: pyt
     assert len(seen) < 150
 
 
+def test_rounds_prepared_ahead_are_those_prepared_one_by_one() -> None:
+    network = {"name": "complete", "n": 6, "byzantine": [2]}
+    given: dict[str, Any] = {"problem": "quadratic", "network": network, "attack": "isolation", "rounds": 20}
+    runs = [bm.prepare(**given, process=["link-loss", {"name": "sleep", "p": 0.3}]) for _ in range(2)]
+    assert runs[0].live is not None and runs[1].live is not None and runs[0].live.ahead == 16
+    runs[1].live.ahead = 1
+    for _ in range(20):
+        assert runs[0].step() and runs[1].step()
+        np.testing.assert_array_equal(runs[0].models, runs[1].models)
+        np.testing.assert_array_equal(runs[0].live.asleep, runs[1].live.asleep)
+        np.testing.assert_array_equal(runs[0].bound, runs[1].bound)
+
+
+def test_an_error_of_a_later_round_waits_for_it() -> None:
+    def edges(round: int) -> list[list[int]]:
+        if round == 3:
+            raise ConfigError("nobody knows round 3")
+        return [[0, 1]]
+
+    process = {"name": "schedule", "edges": edges}
+    run = bm.prepare(problem="quadratic", network={"name": "complete", "n": 4}, process=process, rounds=9)
+    assert [run.step() for _ in range(3)] == [True] * 3
+    with pytest.raises(ConfigError, match="nobody knows round 3"):
+        run.step()
+
+
 def test_feasibility_is_checked_on_what_a_round_brings(data: Path) -> None:
     with pytest.raises(InfeasibleBound):
         bm.prepare(**raw(data, {"name": "random-pull", "s": 3}, rule="trimean", f=2))

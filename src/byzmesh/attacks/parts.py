@@ -18,6 +18,7 @@ import numpy as np
 from byzmesh.attacks.base import Combination, Forged, Scene, View
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
+from byzmesh.records import made
 from byzmesh.sums import MOST, row_sum
 from byzmesh.types import Floats, Integers
 
@@ -36,7 +37,8 @@ class Plan:
 
 def send(view: View, plan: Plan) -> Forged:
     """The planned messages with this round's models."""
-    return Forged(view.scene.liar, view.scene.victim, plan.row, view.models, combination=plan.combination)
+    scene, told = view.scene, {"row": plan.row, "combination": plan.combination}
+    return made(Forged, liar=scene.liar, victim=scene.victim, models=view.models, rows=None, **told)
 
 
 def send_as_planned(view: View, plan: Plan) -> tuple[Forged, Plan]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Scene, State, View, Weigh
+from byzmesh.records import made
 from byzmesh.round import Round
 from byzmesh.sparse import row_sums
 from byzmesh.types import Floats, Integers
@@ -93,5 +94,14 @@ def make_view(
 ) -> View:
     """What liars see in a round in which the honest workers send these models (N, D), a NumPy array."""
     shown = models.view()
-    shown.flags.writeable = False
-    return View(models=shown, scene=scene, round=round, respond=respond, weigh=weigh, foresee=foresee, before=before)
+    shown.setflags(write=False)
+    return made(
+        View,
+        models=shown,
+        scene=scene,
+        round=round,
+        respond=respond,
+        weigh=weigh,
+        foresee=foresee,
+        before=before,
+    )

@@ -151,11 +151,6 @@ class Simulation:
         self.courier: Courier | None = None
         self.start()
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _PARTS and name in self.__dict__:
-            raise ConfigError(f"{name} of a simulation cannot be changed; build another simulation with it")
-        super().__setattr__(name, value)
-
     def start(self) -> None:
         """Go back to round 0."""
         first = self.task.initial()
@@ -179,6 +174,7 @@ class Simulation:
         self.trials = None if self.live else self._trials()
         self.prepared = None if self.live else self._prepare()
         self.counts: EdgeCounts | PairCounts | None = None
+        self._met: dict[int, tuple[LiveExchange, Integers, Integers]] = {}
         if self.live:
             self.live.past.forget()
         self.series: dict[str, list[float]] = {}
@@ -229,8 +225,13 @@ class Simulation:
         if prepared is None:
             return None
         peak = peaks(self.half) if self.local_round.peak is None else self.local_round.peak
-        found = prepared.apply(self.half, peak, round, self.rule_state, messages, self._spare(), message_peak)
-        return None if found is None else (found[0], found[1], prepared.present, found[2])
+        spare = self._spare()
+        found = prepared.apply(self.half, peak, round, self.rule_state, messages, spare, message_peak)
+        if found is None:
+            return None
+        if not self._overwrites:
+            self._former = self.models
+        return found[0], found[1], prepared.present, found[2]
 
     def _prepared_for(self, delivery: Delivery) -> Prepared | None:
         """What can be prepared for a round in which this arrives: much of it, if the links and lies are known."""
@@ -283,18 +284,45 @@ class Simulation:
 
     def _meet(self, live: Live, k: int) -> Integers:
         """Go to the links of a round; who sleeps in it. An attack's plan is made anew, what it remembers is kept."""
-        exchange = self.exchange = live.meet(k)
+        if k not in self._met:
+            self._look_ahead(live, k)
+        exchange, self.bound, asleep = self._met.pop(k)
+        self.exchange, live.bound, live.asleep = exchange, self.bound, asleep
         live.begin(k, self.local_round, self.models)
-        self.bound, self.prepared = live.bound, exchange.prepared.get(0) if exchange.age is None else None
+        self.prepared = exchange.prepared.get(0) if exchange.age is None else None
         if exchange.lies:
             scene = self.scene = exchange.scene
             if exchange.plan is None:
                 self.attack_state = renewed(self.attack_state, lambda: self.attack.init(scene))
-                exchange.plan = self.attack_state if self.attack.fixed else None
             else:
                 self.attack_state = exchange.plan
             self.trials = self._trials()
-        return live.asleep
+        return asleep
+
+    def _look_ahead(self, live: Live, k: int) -> None:
+        """Prepare the next rounds as far as they do not depend on the models; an error waits for its round."""
+        self._met.clear()
+        self.half, first = np.zeros_like(to_host(self.models[:, :1])), Round(total=self.rounds, seed=self.seed)
+        for number in range(k, max(k + 1, min(k + live.ahead, self.rounds))):
+            try:
+                exchange = live.meet(number)
+                self._plan(live, exchange, first)
+            except Exception:
+                if number == k:
+                    raise
+                return
+            self._met[number] = exchange, live.bound, live.asleep
+
+    def _plan(self, live: Live, exchange: LiveExchange, round: Round) -> None:
+        """What is known from the links alone: the lies of a fixed attack, the same in any round, and what arrives."""
+        self.exchange, self.bound = exchange, live.bound
+        if exchange.lies:
+            scene = self.scene = exchange.scene
+            if exchange.plan is None and self.attack.fixed:
+                exchange.plan = renewed(self.attack_state, lambda: self.attack.init(scene))
+            self.attack_state = self.attack_state if exchange.plan is None else exchange.plan
+        if exchange.age is None and 0 not in exchange.prepared and self._may_prepare and self._same_lies:
+            self._prepared_for(self._deliver(round))
 
     def _trials(self) -> Callable[[Round], Weigh] | None:
         if not self.attack.needs_response or self.channel:
@@ -519,5 +547,17 @@ class Simulation:
         self.status = RUNNING
 
 
-_PARTS = frozenset(Simulation.__dataclass_fields__)
-"""What cannot be replaced."""
+class _Part:
+    """A field that is set once. Without `__get__`, so that reading it costs no call, nor setting anything else."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        if self.name in owner.__dict__:
+            raise ConfigError(f"{self.name} of a simulation cannot be changed; build another simulation with it")
+        owner.__dict__[self.name] = value
+
+
+for _name in Simulation.__dataclass_fields__:
+    setattr(Simulation, _name, _Part(_name))

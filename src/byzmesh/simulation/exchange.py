@@ -13,6 +13,7 @@ from byzmesh.attacks.scene import make_scene, make_view
 from byzmesh.compiled import exact
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, fiedler_vector
+from byzmesh.records import made
 from byzmesh.round import FIRST, Round
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
@@ -84,8 +85,9 @@ class Exchange:
         """(index, present) (R, K): the pool row in each slot, and whether a message arrived."""
         if forged is None or not len(forged):
             return self.honest_row, self.valid & ~self.lying if self.lies else self.valid
-        index, present = self.honest_row.copy(), self.valid & ~self.lying
-        told = _place_lies(self.sender, self.lying, self.row, forged.victim, forged.liar, forged.row, index, present)
+        index, present = np.empty_like(self.honest_row), np.empty_like(self.valid)
+        slots = (self.sender, self.honest_row, self.valid, self.lying, self.row)
+        told = _place_lies(*slots, forged.victim, forged.liar, forged.row, index, present)
         return index, self.valid if told == self.lies else present
 
     def deliver(self, forged: Forged | None, half: Any) -> Delivery:
@@ -99,7 +101,8 @@ class Exchange:
     def arrivals(self, delivery: Delivery, half: Any, f: Integers, b: Floats | None = None) -> Arrivals:
         """All that is known of the inboxes but the vectors."""
         messages, present = delivery.messages, delivery.present
-        return Arrivals(
+        return made(
+            Arrivals,
             own=len(half),
             messages=0 if messages is None else len(messages),
             combination=delivery.combination,
@@ -153,13 +156,27 @@ class Exchange:
 
 @exact
 def _place_lies(
-    sender: Any, lying: Any, row: Any, victim: Any, liar: Any, message: Any, index: Any, present: Any
+    sender: Any,
+    honest_row: Any,
+    valid: Any,
+    lying: Any,
+    row: Any,
+    victim: Any,
+    liar: Any,
+    message: Any,
+    index: Any,
+    present: Any,
 ) -> Any:
-    """Put message rows, numbered after the own ones, into the slots of (victim, liar) pairs; how many there are.
+    """index, present (R, K): the rows of honest senders, and message rows, numbered after the own ones, in the slots of
+    (victim, liar) pairs; how many of these there are.
 
     Slots after the first are in order of their senders. A pair that is not linked is left out.
     """
     told = 0
+    for receiver in range(sender.shape[0]):
+        for slot in range(sender.shape[1]):
+            index[receiver, slot] = honest_row[receiver, slot]
+            present[receiver, slot] = valid[receiver, slot] and not lying[receiver, slot]
     for pair in range(len(victim)):
         receiver, wanted = row[victim[pair]], liar[pair]
         low, high = 1, sender.shape[1]

@@ -28,6 +28,8 @@ SMALL = 4096
 """Graphs of at most this many links are kept."""
 KNOWN = 256
 """So many graphs are kept at a time."""
+AHEAD = 16
+"""So many rounds of a small network are prepared at a time."""
 NOBODY = np.zeros(0, np.int64)
 """Who sleeps in most rounds."""
 
@@ -59,6 +61,8 @@ class Live:
         if self.meetings.recurs and len(network.links.sender) <= SMALL:
             self._known = {}
         self._fixed = self._bounds(rounds)
+        self.ahead = 1 if self.past.oldest else max(1, min(AHEAD, SMALL // max(1, len(network.links.sender))))
+        """How many rounds are prepared at a time: in a row they cost less than one between two rounds."""
 
     def _bounds(self, rounds: int) -> Integers | None:
         """(R,) f of every receiver if it is the same in every round, checked where the number of messages is known."""

@@ -45,6 +45,7 @@ class LiveExchange(Exchange):
     plan: Any = None
     fresh: Delivery | None = None
     prepared: dict[int, Prepared | None]
+    _scene: Scene | None = None
 
     def __init__(self, stage: Stage, meeting: Meeting, past: Past) -> None:
         links, acting = meeting.links, stage.acting
@@ -57,10 +58,9 @@ class LiveExchange(Exchange):
         code = _KERNEL.get(acting.weights, _GIVEN)
         given = _link_weights(stage.network, links) if code == _GIVEN else _NONE
         self.lies, self.victims, self.near = _fill(
-            links.start, links.sender, self.row, stage.network.lies, self.receiver, self.sender, self.honest_row,
-            self.valid, self.lying, self.liars,
+            links.start, links.sender, self.row, stage.network.lies, self.receiver, code, given, self.sender,
+            self.honest_row, self.valid, self.lying, self.liars, self.weight,
         )  # fmt: skip
-        _weigh(links.start, links.sender, self.receiver, code, given, self.weight)
         self.age = meeting.age
         self.prepared = {}
 
@@ -69,7 +69,7 @@ class LiveExchange(Exchange):
         """(R,) number of messages of each receiver."""
         return self.links.degree[self.receiver]
 
-    @cached_property
+    @property
     def metropolis(self) -> Floats:
         """(R, K) Metropolis-Hastings weights of the round's links, whatever the receivers use."""
         if self.network.weights == "metropolis-hastings":
@@ -78,12 +78,14 @@ class LiveExchange(Exchange):
         _weigh(self.links.start, self.links.sender, self.receiver, METROPOLIS, _NONE, weight)
         return weight
 
-    @cached_property
+    @property
     def scene(self) -> Scene:
         """The round's links as liars know them."""
-        slots = (self.sender, self.honest_row, self.valid, self.lying)
-        sizes = (self.lies, self.victims, self.near)
-        return round_scene(self._stage, self.receiver, slots, self.weight, self.metropolis, sizes)
+        if self._scene is None:  # without the lock of a cached_property
+            slots = (self.sender, self.honest_row, self.valid, self.lying)
+            sizes = (self.lies, self.victims, self.near)
+            self._scene = round_scene(self._stage, self.receiver, slots, self.weight, self.metropolis, sizes)
+        return self._scene
 
     def deliver(self, forged: Forged | None, half: Any) -> Delivery:
         """As `Exchange.deliver`; messages that are late are older rows."""
@@ -140,16 +142,20 @@ def _fill(
     row: Any,
     lies: Any,
     receivers: Any,
+    code: Any,
+    given: Any,
     sender: Any,
     honest_row: Any,
     valid: Any,
     lying: Any,
     liars: Any,
+    weight: Any,
 ) -> Any:
-    """Slots (R, K) of the receivers: own first, then senders ascending; liars (R,).
+    """Slots (R, K) of the receivers: own first, then senders ascending; liars (R,); weight (R, K) as in `_weigh`.
 
     Returns the number of lying slots, of receivers with one, and of the most honest senders to one of these.
     """
+    _weigh(start, senders, receivers, code, given, weight)
     pairs, victims, near = 0, 0, 0
     for r in range(len(receivers)):
         node = receivers[r]

@@ -12,6 +12,7 @@ import numpy as np
 from byzmesh.attacks.base import Scene
 from byzmesh.compiled import exact
 from byzmesh.networks import Network, fiedler_vector
+from byzmesh.records import made
 from byzmesh.types import Array, Floats, Integers
 
 
@@ -62,7 +63,8 @@ def round_scene(
     victims, neighbour = np.empty(count, np.int64), np.empty((count, near), np.int64)
     around = np.empty((2, count, near))
     _scene(*slots, weight, metropolis, receiver, ids, victims, neighbour, around, numbers)
-    return Scene(
+    return made(
+        Scene,
         honest=stage.network.honest,
         byzantine=stage.network.byzantine,
         liar=ids[0],

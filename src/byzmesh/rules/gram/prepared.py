@@ -10,6 +10,7 @@ bit for bit. For a round that is not usual (huge or lost models, no answer from 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,33 +77,26 @@ class PreparedGram:
         if rule.remembers:
             self._index, self._weight, self._held = anchored_slots(size, self._index, self._weight, self._held)
             size += receivers
-        self._kept = np.flatnonzero(kept) if kept.any() else None
+        self._kept = np.flatnonzero(kept) if np.count_nonzero(kept) else None
         self._largest = min(largest, HUGE[arrivals.dtype])
-        self._none = np.zeros((0, 1), arrivals.dtype)
+        self._none = _NO_ROWS[arrivals.dtype]
         self._combination = _NOTHING
-        self.centre_row, self.height = False, size
-        self._lift = np.zeros((0, size))
+        self.centre_row, self.height, self._lift = False, size, _NO_LIFT
         if arrivals.combination is not None:
             self._combination = arrivals.combination
-            self.centre_row = not sums_to_one(self._combination[1])
-            self.height = size - len(self._combination[0]) + self.centre_row
-            self._lift = np.zeros((size, self.height))
-            lift_combinations(*self._combination, _ONES, arrivals.own, self.centre_row, self._lift)
-        self._gram = np.zeros((self.height, self.height))
-        self._half, self._inner = np.empty((size, self.height)), np.empty((size, size))
-        self._matrix, self._sums = np.empty((receivers, size)), np.empty(receivers)
-        self._weights = np.empty((receivers, self.height))
+            self._lift, self.centre_row = _lifted(*self._combination, arrivals.own, size)
+            self.height = self._lift.shape[1]
         self._shape = (receivers, self._index.shape[1], self._index.shape[1])
-        self._seen = Block(
-            inner=np.empty((0, 0, 0)),
+        self._seen = Block.__new__(Block)
+        self._seen.__dict__.update(
             weight=self._weight,
             present=self._held,
             f=f,
             receiver=arrivals.receiver,
             tie=tie_tolerance(arrivals.dtype),
             b=arrivals.b,
+            room=_unlimited(receivers) if arrivals.b is None else arrivals.b,  # the same in every round
         )
-        _ = self._seen.room  # the same in every round
 
     def refill(self, index: Integers) -> PreparedGram:
         """See `rules.prepared.Prepared`; this one is changed."""
@@ -140,8 +134,7 @@ class PreparedGram:
             chosen = chosen.copy()
             chosen[self._kept] = np.arange(chosen.shape[1]) == 0
         models = np.empty(own.shape, own.dtype) if out is None else out
-        rows, parts = (own, messages, anchors), (self._matrix, self._sums, self._weights)
-        if not _mixture(*rows, self._index, chosen, self._lift, self.centre_row, *parts, models):
+        if not _mixture(own, messages, anchors, self._index, chosen, self._lift, self.centre_row, self.height, models):
             return None  # the rule has no answer for an inbox
         if self._kept is not None:
             models[self._kept] = own[self._index[self._kept, 0]]
@@ -170,9 +163,7 @@ class PreparedGram:
             self.centre_row,
             self._own_distances,
             self._lift,
-            self._gram,
-            self._half,
-            self._inner,
+            self.height,
             self._index,
             self._held,
             inner,
@@ -188,8 +179,23 @@ class PreparedGram:
 
 
 _NOTHING = np.zeros((0, 1), np.int64), np.zeros((0, 1))
-_NO_PEAKS = np.zeros(0)
-_ONES = np.ones(MOST + 1)
+_NO_PEAKS, _NO_LIFT = np.zeros(0), np.zeros((0, 0))
+_NO_ROWS = {dtype: np.zeros((0, 1), dtype) for dtype in HUGE}
+
+
+@lru_cache(maxsize=64)
+def _unlimited(receivers: int) -> Floats:
+    """`Block.room` where nothing but f limits what is cut; shared, so nobody may write to it."""
+    return np.full(receivers, np.inf)
+
+
+@exact
+def _lifted(index: Any, coefficient: Any, own: int, size: int) -> Any:
+    """The matrix (P, M) from basis to pool rows, and whether the centre is a row of the basis."""
+    centre_row = not sums_to_one(coefficient)
+    lift = np.zeros((size, size - index.shape[0] + centre_row))
+    lift_combinations(index, coefficient, np.ones(size), own, centre_row, lift)
+    return lift, centre_row
 
 
 @exact
@@ -230,9 +236,7 @@ def _blocks(
     centre_row: bool,
     own_distances: bool,
     lift: Any,
-    gram: Any,
-    half: Any,
-    inner: Any,
+    height: int,
     index: Any,
     present: Any,
     out: Any,
@@ -240,6 +244,7 @@ def _blocks(
     """out (R, K, K) = the inner products of each receiver's slots; False if the rows are not usual."""
     if not _usual(peak, combined, coefficient, others, largest, far):
         return False
+    gram = np.zeros((height, height))
     if own_distances:
         square = np.empty(messages.shape[0])
         own_products(own, messages, 0, own.shape[1], square)
@@ -250,7 +255,8 @@ def _blocks(
     else:
         centred_products(own, messages, anchors, centre_row, 0, own.shape[1], gram)
     if lift.shape[0] > 0:
-        lifted_inner(lift, gram, half, inner)
+        inner = np.empty((lift.shape[0], lift.shape[0]))
+        lifted_inner(lift, gram, np.empty(lift.shape), inner)
         gather_blocks(inner, index, present, out)
     else:
         gather_blocks(gram, index, present, out)
@@ -266,26 +272,23 @@ def _mixture(
     chosen: Any,
     lift: Any,
     centre_row: bool,
-    matrix: Any,
-    sums: Any,
-    weights: Any,
+    height: int,
     out: Any,
 ) -> bool:
     """out[r] = sum over the slots by the coefficients `chosen`; False if they are not finite, before it is written."""
-    matrix[:] = 0.0
-    total = 0.0
-    for receiver in range(index.shape[0]):
+    receivers, size, total = index.shape[0], max(height, lift.shape[0]), 0.0
+    matrix, sums = np.zeros((receivers, size)), np.empty(receivers)
+    for receiver in range(receivers):
         for slot in range(index.shape[1]):
             matrix[receiver, index[receiver, slot]] += chosen[receiver, slot]
         sums[receiver] = row_sum(matrix[receiver])
         total += sums[receiver]
     if not np.isfinite(total):
         return False
+    weights, kind = matrix, own.dtype.type
     if lift.shape[0] > 0:
+        weights = np.empty((receivers, height))
         lifted_weights(matrix, lift, weights)
-    else:
-        weights[:] = matrix
-    receivers, kind = out.shape[0], own.dtype.type
     narrow, share = np.empty(weights.shape, own.dtype), np.empty(receivers, own.dtype)
     for receiver in range(receivers):
         for row in range(weights.shape[1]):
