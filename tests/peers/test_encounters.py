@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,9 +12,11 @@ import pytest
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
-from byzmesh.peers.identity import keygen, load_keys, load_public
+from byzmesh.peers.encounters import Encounter
+from byzmesh.peers.identity import keygen, load_keys, load_public, new_keys
 from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.node import Node
+from byzmesh.peers.peer import Peer
 from byzmesh.peers.plan import addresses, plan_network
 from byzmesh.peers.rounds import APART, Patience, Rounds
 from byzmesh.sweeps.build import build
@@ -136,6 +138,47 @@ def test_a_peer_that_hears_nobody_in_its_last_round_still_serves_its_readers(key
     run = config({"name": "schedule", "edges": [ring, []], "directed": True}, rounds=2)
     models = train(planned(run, keys, tmp_path, linger=30.0, open_links=1), keys, tmp_path / "out")
     np.testing.assert_allclose(models, build(run).run().models, rtol=1e-9, atol=1e-10)
+
+
+class Knocking:
+    """A world in which neighbours do nothing but connect: `joins` says who, `sent` is what was sent to anybody."""
+
+    hoarding: ClassVar[set[int]] = set()
+    connected: ClassVar[list[int]] = []
+
+    def __init__(self) -> None:
+        self.joins: list[int] = []
+        self.sent: list[Any] = []
+
+    def now(self) -> float:
+        return 0.0
+
+    def open(self, *given: Any) -> Any:
+        return self
+
+    def receive(self, seconds: float) -> Any:
+        joined, self.joins = self.joins, []
+        return [], joined
+
+    def send(self, data: Any) -> None:
+        self.sent.append(data)
+
+
+def test_a_reader_that_connects_on_demand_is_served_as_often_as_it_has_messages_to_read() -> None:
+    """A slow or finished sender stays in a round while its reader comes and goes, and loses what was on the way."""
+    world: Any = Knocking()
+    own = new_keys()
+    meet = Encounter(active=True, senders=(), readers=(1,), own=1.0, weight=())
+    given: dict[str, Any] = {"me": 0, "address": "here", "keys": own, "f": 0, "meet": lambda k: meet, "world": world}
+    peer = Peer(np.ones(2), {1: ("there", own.public), 2: ("elsewhere", own.public)}, "mean", **given)
+    for _ in range(3):
+        peer.exchange(np.ones(2))
+    served = []
+    for _ in range(6):
+        before, world.joins = len(world.sent), [1, 2]
+        peer.pump(0.0)
+        served.append(len(world.sent) - before)
+    assert served == [3, 3, 3, 3, 0, 0], "three messages to the reader, none to the other, and no end of it"
 
 
 def test_a_restarted_peer_knows_whom_to_expect(keys: Path, tmp_path: Path) -> None:

@@ -95,13 +95,22 @@ class Links:
             self.listening.add(neighbour)
             if self.membership is not None:
                 self.membership.joined(neighbour)
-            # at most twice a round: a neighbour that keeps reconnecting must not make this peer send endlessly
-            if self._resent.setdefault(neighbour, 0) < 2:
-                self._resent[neighbour] += 1
-                for message, readers in self._sent:
-                    if readers is None or neighbour in readers:
-                        self._send(message, neighbour)
+            self._send_again(neighbour)
         return bool(messages)
+
+    def _send_again(self, neighbour: int) -> None:
+        """Send a neighbour that has just joined what it reads of the newest messages.
+
+        A neighbour that keeps reconnecting must not make this peer send endlessly. Twice a round is enough where links
+        stay. A reader that connects on demand leaves once it has what it waited for, and what was on the way is lost:
+        with every connection but one it has read a message more, however long this peer's round takes.
+        """
+        kept = [message for message, readers in self._sent if readers is None or neighbour in readers]
+        times = self._resent.setdefault(neighbour, 0)
+        if times < max(2, 1 + len(kept)):
+            self._resent[neighbour] = times + 1
+            for message in kept:
+                self._send(message, neighbour)
 
     def _send(self, message: bytearray, destination: int | None = None) -> None:
         for frame in self.parts.frames(message, destination):
