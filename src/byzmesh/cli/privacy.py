@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from byzmesh.cli._options import Json
+from byzmesh.cli._options import Json, Settings
 
 ORDER = 125
 
@@ -17,9 +17,7 @@ def command(
     epsilon: Annotated[
         float | None, typer.Option(help="Target at the last round: also print how much noise it needs.")
     ] = None,
-    override: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a key of the config, e.g. rounds=100; repeatable.")
-    ] = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Print epsilon over the rounds. Exit code 0: some is proved, 2: none is, and why.
@@ -34,5 +32,5 @@ def command(
     from byzmesh.config.schema import resolve
     from byzmesh.sweeps.privacy import privacy
 
-    told = privacy(resolve(read_config(config, override)), delta, epsilon)
+    told = privacy(resolve(read_config(config, settings or ())), delta, epsilon)
     typer.echo(json.dumps(asdict(told), indent=2) if as_json else str(told))
