@@ -23,11 +23,11 @@ def test_completion_shows_the_public_names_and_nothing_else() -> None:
     assert "importlib" not in dir(bm)
 
 
-@pytest.mark.parametrize("function", [bm.simulate, bm.prepare])
-def test_arguments_are_the_keys_of_a_config(function: object) -> None:
+@pytest.mark.parametrize(("function", "others"), [(bm.simulate, ["progress"]), (bm.prepare, [])])
+def test_arguments_are_the_keys_of_a_config(function: object, others: list[str]) -> None:
     parameters = inspect.signature(function).parameters  # type: ignore[arg-type]
     named = [name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
-    assert sorted(named) == sorted(KEYS)
+    assert sorted(named) == sorted([*KEYS, *others])
     assert all(parameters[name].annotation is not inspect.Parameter.empty for name in named)
     documented = inspect.getdoc(bm.simulate) or ""
     assert all(f"\n{key} " in documented for key in KEYS)

@@ -19,7 +19,8 @@ from byzmesh.peers.identity import keygen, load_public, new_keys
 from byzmesh.peers.network_file import NetworkFile, load_network, network_file, save_network
 from byzmesh.peers.plan import addresses, plan_network
 from byzmesh.peers.virtual import VirtualWorld
-from byzmesh.peers.wire import HEADER, Format, WireError, checksum
+from byzmesh.peers.wire import HEADER, Format, WireError
+from byzmesh.peers.wire_kernels import checksum
 from byzmesh.sweeps.build import build
 from tests.peers.worlds import PATIENT, Nodes, drill, train
 from tests.simulation.test_carrying import SPECS

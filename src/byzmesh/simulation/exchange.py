@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class Delivery:
     index: Integers
     present: Booleans
     messages: Any = None
+    _: KW_ONLY
     combination: tuple[Integers, Floats] | None = None
     peak: Floats | None = None
 
@@ -96,7 +97,9 @@ class Exchange:
         if forged is None or not len(forged):
             return Delivery(index, present)
         mixed = forged.combination
-        return Delivery(index, present, forged.rows, None if mixed is None else (mixed.index, mixed.coefficient))
+        return Delivery(
+            index, present, forged.rows, combination=None if mixed is None else (mixed.index, mixed.coefficient)
+        )
 
     def arrivals(self, delivery: Delivery, half: Any, f: Integers, b: Floats | None = None) -> Arrivals:
         """All that is known of the inboxes but the vectors."""

@@ -110,13 +110,13 @@ class LiveExchange(Exchange):
             if strategy.blocks_cost_less(before + len(numbers), len(half) + len(numbers), receivers, slots + 1):
                 old = index >= before
                 index[old] = before + numbers[index[old] - before]
-                return Delivery(index, fresh.present, past.flat, combination, peak)
+                return Delivery(index, fresh.present, past.flat, combination=combination, peak=peak)
         if messages is not None and messages.dtype != half.dtype:
-            return Delivery(index, fresh.present, stacked(messages, past.rows(numbers)), combination)
+            return Delivery(index, fresh.present, stacked(messages, past.rows(numbers)), combination=combination)
         known = None
         if peak is not None:
             known = peak[numbers] if messages is None else np.concatenate([peaks(messages), peak[numbers]])
-        return Delivery(index, fresh.present, past.rows(numbers, messages), combination, known)
+        return Delivery(index, fresh.present, past.rows(numbers, messages), combination=combination, peak=known)
 
 
 def _link_weights(network: Network, links: Links) -> Floats:

@@ -191,7 +191,7 @@ def test_consecutive_batches_wrap_within_the_share() -> None:
 
 def test_drawn_shares_serve_more_workers_than_samples() -> None:
     labels = np.random.default_rng(0).integers(0, 4, 30)
-    given = {"mirror": 3, "liars": 0, "seed": 1}
+    given: dict[str, Any] = {"mirror": 3, "liars": 0, "seed": 1}
     split = split_samples({"name": "drawn", "size": 5}, labels, np.arange(100, 130), workers=200, **given)
     assert np.diff(split.start).tolist() == [5] * 200
     assert split.order.min() >= 100 and split.order.max() < 130 and len(np.unique(split.order)) == 30

@@ -144,7 +144,7 @@ def sizes(shares: Sequence[float] = (1.0,), order: str = "shuffled") -> Partitio
     [6, 300, 694]
     """
     require(
-        not isinstance(shares, str) and len(shares) > 0 and all(is_number(one) and one > 0 for one in shares),
+        isinstance(shares, Sequence) and len(shares) > 0 and all(is_number(one) and one > 0 for one in shares),
         f"partition sizes: shares must be numbers above 0, one per site, got {shares!r}",
     )
     choice("partition sizes: order", order, ("shuffled", "class"))
