@@ -95,6 +95,8 @@ def plain_loops(given: dict[str, Any], rounds: int) -> np.ndarray:
             extra: dict[str, Any] = {}
             if name == "DRSA":
                 extra = {"step": step} | ({"previous": models[row]} if options["at"] == "start" else {})
+            if name == "Leash":
+                extra = {"step": step, "number": k}
             if name == "SimRew":
                 extra = {"previous": models[row]}
             if name == "CC" and options["centre"] == "memory":
