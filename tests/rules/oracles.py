@@ -669,7 +669,7 @@ def weighted_krum(own: Any, received: Any, weights: Any, f: int) -> Vector:
     return np.asarray(vectors[first_least(scores, range(len(vectors)))])
 
 
-def weighted_geo_med(own: Any, received: Any, weights: Any, f: int = 0) -> Vector:
+def weighted_geo_med(own: Any, received: Any, weights: Any, f: int = 0, *, tolerance: float = 1e-5) -> Vector:
     return median_point(stack(own, received), [float(weight) for weight in weights])
 
 
