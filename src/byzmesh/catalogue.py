@@ -209,7 +209,7 @@ def everything(kind: str) -> list[dict[str, Any]]:
     """All parts of one kind as plain rows for the command line: name, options and what each does.
 
     >>> [row["name"] for row in everything("profiles")]
-    ['text', 'paper']
+    ['text', 'paper', 'guarded']
     """
     if kind == "profiles":
         from byzmesh.training.profiles import PROFILES

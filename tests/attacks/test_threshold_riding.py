@@ -101,7 +101,7 @@ def test_pull_back_does_at_least_what_repeating_the_start_does() -> None:
 
 
 def test_the_wrong_model_is_wrong_and_needs_data() -> None:
-    with pytest.raises(ConfigError, match="attack target trains a wrong model"):
+    with pytest.raises(ConfigError, match="attacks target and box train a wrong model"):
         bm.forge("target", bm.network("paper/two-castle"), np.zeros((10, 3)))
     run = prepare(problem={"name": "softmax"}, network="paper/two-castle", attack="target", rounds=1)
     assert bm.attack("adaptive").init(scene_of(bm.network("paper/two-castle")))[-1] is None, "it can do without"

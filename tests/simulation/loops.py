@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ def plain_loops(given: dict[str, Any], rounds: int) -> np.ndarray:
             metropolis=tables[1],
             fiedler=simulation.scene.fiedler,
         )
+        scene = replace(scene, wrong_model=simulation.wrong_model)
         forged: Any = None
         if k == 0 or (process and not isinstance(state, np.ndarray | int | float)):
             state = attack.init(scene)

@@ -87,7 +87,7 @@ def no_bound_on_liars(patch: pytest.MonkeyPatch) -> None:
 def lightest(patch: pytest.MonkeyPatch) -> None:
     """h of the lightest neighbours."""
 
-    def cut_weight(near: contraction.Neighbourhoods, equal: bool = False) -> Floats:
+    def cut_weight(near: contraction.Neighbourhoods, equal: bool = False, within_b: bool = False) -> Floats:
         rising = np.sort(np.where(near.weight > 0.0, near.weight, np.inf), axis=1)
         total = np.concatenate([np.zeros((len(rising), 1)), np.cumsum(rising, axis=1)], axis=1)
         return np.asarray(total[np.arange(len(total)), np.minimum(near.f, near.neighbours)])

@@ -29,7 +29,7 @@ Weigh = Callable[[Floats, Floats], Floats]
 
 def no_wrong_model(rounds: int) -> Any:
     """`Scene.wrong_model` where there is no data."""
-    raise ConfigError("attack target trains a wrong model on the problem's data; run it in a simulation")
+    raise ConfigError("attacks target and box train a wrong model on the problem's data; run them in a simulation")
 
 
 @dataclass(frozen=True, kw_only=True)

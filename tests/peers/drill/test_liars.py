@@ -25,7 +25,7 @@ from tests.peers.worlds import PATIENT, drill
 
 LIARS = [7, 9]
 ROUNDS = 12
-ELSEWHERE = {"none", "target"}
+ELSEWHERE = {"none", "target", "box"}
 """Nobody lies; or the liars need the honest workers' data, which only a simulation gives them."""
 FORGING = [name for name in attacks.names() if name not in ELSEWHERE and not attacks.build(name).poisons_data]
 

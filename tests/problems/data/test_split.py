@@ -124,7 +124,7 @@ def test_partition_mistakes_are_named() -> None:
             partitions.build(spec)
     with pytest.raises(ConfigError, match="needs class labels"):
         partitions.build("one-class")(np.linspace(0, 1, 9), 3, np.random.default_rng(0))
-    assert partitions.names() == ["dirichlet", "drawn", "iid", "one-class", "quantity", "shards", "stratified"]
+    assert partitions.names() == ["dirichlet", "drawn", "iid", "one-class", "quantity", "shards", "sizes", "stratified"]
 
 
 def test_honest_shares_do_not_depend_on_liars_and_liars_flip() -> None:

@@ -141,7 +141,7 @@ def test_describe_and_draw(tmp_path: Path) -> None:
         ({"batch": 0}, "batch must be a whole number of at least 1, got 0"),
         ({"batch": 1.5}, "batch must be a whole number of at least 1, got 1.5"),
         ({"scale": -1}, "scale must be a positive number, got -1"),
-        ({"batching": "blocks"}, "batching must be uniform or consecutive, got 'blocks'"),
+        ({"batching": "blocks"}, "batching must be uniform, consecutive or distinct, got 'blocks'"),
         ({"init": "random"}, "init must be zero, common or normal"),
         ({"partition": "non-idd"}, "unknown partition 'non-idd': did you mean 'non-iid'"),
         ({"partition": {"name": "dirichlet", "beta": 1}}, "partition dirichlet has no option 'beta'"),
