@@ -66,7 +66,7 @@ def plan_network(
     if config.get("objective") == "samples":
         graph = weighed(problem, graph, config["seed"])
     if config["attack"]["name"] == "none":
-        changing = [one.among(graph.honest) if one.among else one for one in changing]
+        changing = [one.among(graph.honest, graph.n) if one.among else one for one in changing]
         graph = graph.honest_only()
     n, honest = graph.n, graph.honest.tolist()
     missing = [peer for peer in range(n) if peer not in public_keys or peer not in where]

@@ -68,8 +68,7 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     rule: Rule = parts.get("rule") or rules.build(config["rule"])
     changing = parts.get("process") or make_process(config.get("process"))
     if config["attack"]["name"] == "none":
-        kept = whole.honest if changing else None
-        changing = [one.among(kept) if one.among and kept is not None else one for one in changing]
+        changing = [one.among(whole.honest, whole.n) if one.among else one for one in changing]
     options = LocalOptions.of(config["local"])
 
     @cache

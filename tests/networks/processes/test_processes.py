@@ -214,7 +214,7 @@ def test_processes_are_applied_in_order_and_draw_independently() -> None:
 
 
 def kept(process: list[bm.Process], nodes: Integers) -> list[bm.Process]:
-    return [one.among(nodes) if one.among else one for one in process]
+    return [one.among(nodes, NET.n) if one.among else one for one in process]
 
 
 def test_a_schedule_among_some_workers_is_renumbered() -> None:
@@ -236,6 +236,18 @@ def test_a_schedule_among_some_workers_is_renumbered() -> None:
 def test_mistakes_are_named(spec: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         bm.process(spec)
+
+
+def test_a_schedule_of_other_workers_is_refused_where_nobody_lies() -> None:
+    """Liars who do not take part are left out of a schedule; a worker who does not exist is a mistake."""
+    for edges in ([[[0, 4]]], lambda round: [[0, 1]] if round < 3 else [[0, 4]]):
+        with pytest.raises(ConfigError, match="names worker 4, but workers are numbered 0 to 3"):
+            bm.simulate(
+                problem="quadratic",
+                network={"name": "complete", "n": 4},
+                process={"name": "schedule", "edges": edges},
+                rounds=4,
+            )
 
 
 def test_a_schedule_of_other_workers_is_refused() -> None:

@@ -92,8 +92,8 @@ class Process:
     """Whether a small network meets the same graphs again and again."""
     period: Callable[[int], int] | None = None
     """Number of workers -> after how many rounds the links repeat; None: they are random, or never repeat."""
-    among: Callable[[Integers], Process] | None = None
-    """(ids kept) -> the process of those workers, renumbered in order; None: it does not name workers."""
+    among: Callable[[Integers, int], Process] | None = None
+    """(ids kept, of how many) -> the process of those workers, renumbered in order; None: it does not name workers."""
     places: Callable[[Ground], Callable[[int], Floats]] | None = None
     """The network -> round -> (n, 2) where the workers are in the unit square, for pictures; None: they do not move."""
     knows_liars: bool = False

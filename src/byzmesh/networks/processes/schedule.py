@@ -48,10 +48,11 @@ def _schedule(edges: Callable[[int], Any] | list[Integers], directed: bool) -> P
         links = [_links(pairs, n, directed) for pairs in edges]
         return lambda meeting, round: Meeting(links[round % len(links)], meeting.active)
 
-    def among(kept: Integers) -> Process:
+    def among(kept: Integers, n: int) -> Process:
         row = {int(node): place for place, node in enumerate(kept)}
 
         def inner(pairs: Integers) -> Integers:
+            _check(pairs, n)
             here = [(row[int(a)], row[int(b)]) for a, b in pairs if int(a) in row and int(b) in row]
             return np.array(here, np.int64).reshape(-1, 2)
 
@@ -74,9 +75,13 @@ def _schedule(edges: Callable[[int], Any] | list[Integers], directed: bool) -> P
     )
 
 
-def _links(pairs: Integers, n: int, directed: bool) -> Links:
+def _check(pairs: Integers, n: int) -> None:
     if len(pairs) and pairs.max() >= n:
         raise ConfigError(f"process schedule names worker {pairs.max()}, but workers are numbered 0 to {n - 1}")
+
+
+def _links(pairs: Integers, n: int, directed: bool) -> Links:
+    _check(pairs, n)
     sender, receiver = pairs.T
     if directed:
         return Links.of_pairs(receiver, sender, n)
