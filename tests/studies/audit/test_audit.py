@@ -112,7 +112,39 @@ def test_an_auditor_that_does_not_look_is_caught(mutant: str, tmp_path: Path, mo
 @pytest.mark.usefixtures("planted")
 def test_out_of_time_is_said_and_nothing_hangs(tmp_path: Path) -> None:
     found = search(tmp_path / "runs.db", minutes=1e-9, at_least=5.0)
-    assert found["WeiMean"].worst is None and not found.holds and "not reached" in str(found)
+    assert found["WeiMean"].worst is None and not found.holds and "nothing tried" in str(found)
+
+
+@pytest.mark.usefixtures("planted")
+def test_what_the_search_found_is_told_if_there_is_no_time_for_the_last_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that stands still until the search is over, and then is an hour late and goes on."""
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] *= 1.001
+        return now[0]
+
+    def over(search: halving.Search, count: int) -> Any:
+        chosen = halving.finalists(search, count)
+        now[0] = 3600.0
+        return chosen
+
+    monkeypatch.setattr(halving, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr("byzmesh.studies.audit.audit.finalists", over)
+    found = search(tmp_path / "runs.db", minutes=1.0, at_least=1e9)
+    check(found)
+    worst = found["WeiMean"].worst
+    assert worst is not None and not worst.final and worst.trial.rounds == 80
+    assert worst.mean == max(trial.value for trial in found["WeiMean"].trials if trial.stage == 3)
+    assert not found.holds, "one run that chose itself is no evidence that the rule holds"
+    assert "search only: one seed, 80 rounds" in str(found)
+    written = {path.name: path for path in found.write(tmp_path / "out")}
+    config = yaml.safe_load(written["worst-weimean.yaml"].read_text())
+    assert bm.simulate(**config).final("loss") == pytest.approx(worst.mean, rel=1e-6)
+    assert "no time for the last stage" in written["audit.html"].read_text()
+    assert json.loads(written["audit.json"].read_text())["rules"][0]["cases"][0]["final"] is False
 
 
 def test_what_f_costs_is_measured_with_and_without_the_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,22 +23,32 @@ from byzmesh.networks import Network
 from byzmesh.problems.base import INITS
 from byzmesh.rules.base import rules as rule_registry
 from byzmesh.studies.audit.fault_bound import compare_bounds
-from byzmesh.studies.audit.halving import QUIET, Budget, Search, Trial, affordable, finalists
+from byzmesh.studies.audit.halving import QUIET, SHARES, Budget, Search, Trial, affordable, finalists, ranked
 from byzmesh.studies.audit.unavoidable import Unavoidable, unavoidable
 from byzmesh.sweeps.queue import Show
 
 SHORT, LONG, SEEDS = 200, 10, 5
+LAST = len(SHARES) + 1
+"""The number of the last stage."""
 FRESH = 1000
 """The last stage's seeds are the config's seed plus this, and the next ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A lie from a start in the last stage: its value over fresh seeds, and half the width of its 95% interval."""
+    """A lie from a start: its value over the last stage's fresh seeds, and half the width of its 95% interval.
+
+    If the time was over before the last stage it is one run of the search, not `final`.
+    """
 
     trial: Trial
     values: tuple[float, ...]
     keys: tuple[str, ...]
+
+    @property
+    def final(self) -> bool:
+        """Whether it is of the last stage, with seeds that did not choose it."""
+        return self.trial.stage == LAST
 
     @property
     def mean(self) -> float:
@@ -70,7 +80,8 @@ class Case:
 class Verdict:
     """What the audit found about a rule.
 
-    cases   the finalists over fresh seeds, the worst first; empty if the time did not allow for it
+    cases   the finalists over fresh seeds, the worst first; if the time did not allow for them, the most harmful run of
+            the search; empty if nothing was tried
     quiet   start -> value without liars after all rounds, or after as many as were tried
     trials  every run of the search
     bounds  (whether the worst lie is told, f) -> value of one run; empty if the rule takes no f (fault_bound.py)
@@ -107,11 +118,11 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether no rule's worst case is below `at_least`; a rule without a worst case does not hold."""
+        """Whether no rule's worst case is below `at_least`; a rule without a last stage does not hold."""
         if self.at_least is None:
             return True
         cases = [verdict.worst for verdict in self.verdicts]
-        return all(case is not None and case.meets(self.at_least) for case in cases)
+        return all(case is not None and case.final and case.meets(self.at_least) for case in cases)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -203,12 +214,12 @@ def audit(
         for seed in range(first, first + (seeds if place < finals else 1))
         for rule, found in chosen.items()
         for trial in (found[place : place + 1] if place < finals else _without_liars(found))
-        if (made := search.trial(rule, trial.lie, trial.start, seed, last, 4, measure=("gradient",))) is not None
+        if (made := search.trial(rule, trial.lie, trial.start, seed, last, LAST, measure=("gradient",))) is not None
     ]
     done = [] if search.interrupted or not asked else search.run(asked, max(search.budget.left(), 1.0))
     verdicts = tuple(_verdict(rule, done, search) for rule in search.rules)
     if not search.interrupted and search.budget.left() > 0.0:
-        worst = {verdict.rule: verdict.worst.trial for verdict in verdicts if verdict.worst is not None}
+        worst = {verdict.rule: verdict.worst.trial for verdict in verdicts if verdict.worst and verdict.worst.final}
         bounds = compare_bounds(search, worst)
         verdicts = tuple(replace(verdict, bounds=bounds.get(verdict.rule, {})) for verdict in verdicts)
     return Audit(
@@ -245,6 +256,10 @@ def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
         for group in groups.values()
     ]
     cases.sort(key=lambda case: case.mean if case.trial.metric == "accuracy" else -case.mean)
+    if not cases:
+        cases = [
+            Case(trial=trial, values=(trial.value,), keys=(trial.key,)) for trial in ranked(search.trials, rule)[:1]
+        ]
     mine = tuple(trial for trial in search.trials if trial.rule == rule)
     quiet = {t.start: t.value for t in mine if t.lie is QUIET}
     return Verdict(rule=rule, cases=tuple(cases), quiet=quiet, trials=mine)

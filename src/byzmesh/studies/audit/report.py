@@ -63,6 +63,7 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
             {
                 "attack": dict(case.trial.config["attack"]),
                 "start": case.trial.start,
+                "final": case.final,
                 "metric": case.trial.metric,
                 "mean": _finite(case.mean),
                 "half": _finite(case.half),
@@ -115,15 +116,15 @@ def html_report(audit: Audit, store: Store) -> Report:
     ]
     for number, verdict in enumerate(audit.verdicts):
         case, chart = verdict.worst, strength_chart(verdict)
-        trust = trust_grid(audit, case)
+        last = finalists_grid(verdict) if case is not None and case.final else None
         found = None if case is None else heatmap(store, case.keys[0])
         drawn = None if case is None else picture(Network.from_spec(case.trial.config["network"]), "Network")
         sections.append(
             Section(
                 name=f"rule-{number}",
                 title=verdict.rule,
-                text=(_again(verdict),) if case is not None else ("The time was over before the last stage.",),
-                grids=tuple(g for g in (finalists_grid(verdict) if case else None, trust, tried_grid(verdict)) if g),
+                text=(_again(verdict),) if case is not None else ("The time was over before the first run.",),
+                grids=tuple(grid for grid in (last, trust_grid(audit, case), tried_grid(verdict)) if grid),
                 charts=() if chart is None else (chart,),
                 heatmaps={} if found is None else {"worst case": found},
                 pictures=() if drawn is None else (drawn,),

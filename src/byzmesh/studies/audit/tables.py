@@ -25,13 +25,12 @@ def verdict_grid(audit: Audit) -> Grid:
     for verdict in audit.verdicts:
         case = verdict.worst
         if case is None:
-            rows.append((verdict.rule, (GridCell("not reached"), EMPTY, EMPTY, EMPTY, EMPTY)))
+            rows.append((verdict.rule, (GridCell("nothing tried"), EMPTY, EMPTY, EMPTY, EMPTY)))
             continue
         quiet = verdict.quiet.get(case.trial.start, math.nan)
         tone = "" if audit.at_least is None else "same" if _meets(audit, case) else "far-below"
-        interval = "one seed" if len(case.values) == 1 else f"± {case.half:.2f}, {len(case.values)} seeds"
         cells = (
-            GridCell(f"{case.mean:.2f}", interval, value=case.mean, tone=tone),
+            GridCell(f"{case.mean:.2f}", _seeds(case), value=case.mean, tone=tone),
             GridCell(case.trial.lie.name, _options(case.trial)),
             GridCell(case.trial.start or "as configured"),
             GridCell(f"{quiet:.2f}", value=quiet),
@@ -184,12 +183,20 @@ def verdict_text(verdict: Verdict) -> str:
     """The verdict on a rule in a sentence."""
     case = verdict.worst
     if case is None:
-        return f"{verdict.rule}: the time was over before the last stage."
+        return f"{verdict.rule}: the time was over before the first run."
     unit = "%" if case.trial.metric == "accuracy" else ""
     start = f" from the start {case.trial.start}" if case.trial.start else ""
     quiet = verdict.quiet.get(case.trial.start, math.nan)
     reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies"
-    return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {case.trial.lie.name}{start}{reached}."
+    limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: no time for the last stage."
+    lie = f"{case.trial.lie.name}{start}{reached}"
+    return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {lie}.{limit}"
+
+
+def _seeds(case: Case) -> str:
+    if not case.final:
+        return f"search only: one seed, {case.trial.rounds:,} rounds"
+    return "one seed" if len(case.values) == 1 else f"± {case.half:.2f}, {len(case.values)} seeds"
 
 
 def _options(trial: Trial) -> str:
