@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from byzmesh.catalogue import registries
-from byzmesh.cli import app
+from tests.cli.commands import app
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = [

@@ -15,9 +15,9 @@ def commands_page() -> str:
     """`byzmesh` and all its verbs."""
     import typer.main
 
-    from byzmesh.cli import app
+    from byzmesh.cli import commands
 
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(commands())
     lines = ["# Commands", "", escaped(group.help or ""), "", "| command | what it does |", "| --- | --- |"]
     whole = dict(_commands("byzmesh", group))
     lines += [f"| [`{name}`](#{_anchor(name)}) | {_cell(_first(command))} |" for name, command in whole.items()]

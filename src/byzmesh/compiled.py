@@ -25,9 +25,10 @@ from typing import Any, TypeVar
 # Where Coverage.py is installed, Numba imports it to tell it of kernels: a twentieth of a second, if nobody traces.
 _untraced = sys.modules.setdefault("coverage", None) is None  # type: ignore[arg-type]
 import numba  # noqa: E402
-from numba.core.caching import IndexDataCacheFile, NullCache  # noqa: E402
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache  # noqa: E402
 from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
 from numba.core.cpu import CPUContext  # noqa: E402
+from numba.core.runtime import rtsys  # noqa: E402
 
 if _untraced:
     del sys.modules["coverage"]
@@ -67,6 +68,18 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
         with contextlib.suppress(OSError):
             self._save_data(name, data)
             self._save_index({**self._load_index(), key: name})
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache, which loads what a compiler needs only if it must compile: that takes a quarter of a second."""
+
+    def load_overload(self, sig: object, target_context: CPUContext) -> Any:
+        rtsys.initialize(target_context)  # kernels that allocate call it
+        with self._guard_against_spurious_io_errors():
+            found = self._load_overload(sig, target_context)
+        if found is None:
+            _load_numba()
+        return found
 
 
 def _hash(*parts: object) -> int:
@@ -142,8 +155,8 @@ def _in_turn(compiled: Any) -> None:
             before, began = len(_held), time.perf_counter()
             _Spent.depth += 1
             try:
-                _load_numba()
                 if isinstance(compiled._cache, NullCache):
+                    _load_numba()
                     _announce(None)
                 return compile(signature)
             finally:
@@ -196,6 +209,7 @@ def _compile(function: F, **options: Any) -> F:
     options |= {"nogil": True, "error_model": "numpy"}
     try:
         compiled: Any = numba.njit(cache=True, **options)(function)
+        compiled._cache.__class__ = _Cache
         compiled._cache._cache_file.__class__ = _CacheFile
     except RuntimeError:  # neither beside the source nor in the user's cache can anything be written
         compiled = numba.njit(**options)(function)

@@ -7,7 +7,9 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from byzmesh.cli import app
+from byzmesh.cli import commands
+
+app = commands()
 
 
 def run(*arguments: object, **options: Any) -> Result:

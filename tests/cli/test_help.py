@@ -35,6 +35,11 @@ def test_verbs_keep_their_order_and_have_one_each() -> None:
     assert list(verbs())[:2] == ["run", "show"] and {"runs", "peers"} < set(verbs())
 
 
+def test_only_the_named_verb_is_loaded() -> None:
+    assert list(verbs("run")) == ["run"] and list(verbs("--help")) == list(verbs("rnu")) == list(verbs())
+    assert len(cli.commands("certify").registered_commands) == 1
+
+
 def test_a_new_verb_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hello.py").write_text('ORDER = 15\n\n\ndef command() -> None:\n    """Say hello."""\n')
     (tmp_path / "_helper.py").write_text("")

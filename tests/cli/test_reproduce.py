@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from byzmesh.cli import app
 from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.store import open_store
 from byzmesh.studies.paper.cells import choose
+from tests.cli.commands import app
 from tests.processes import command, start, wait_for
 
 run = CliRunner()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from byzmesh.cli import app
 from byzmesh.errors import ConfigError
 from byzmesh.store import open_store
+from tests.cli.commands import app
 from tests.reports.stores import fill
 
 run = CliRunner()

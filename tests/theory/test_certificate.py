@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import byzmesh as bm
-from byzmesh.cli import app
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, network
 from byzmesh.theory.certify import certify
+from tests.cli.commands import app
 
 KEYS = {"lambda", "rho_star", "h", "h_max", "rho_bound", "chi2", "verdicts", "answer", "conditions", "workers"}
 
