@@ -25,6 +25,17 @@ the contested B / N. (If B >= N, N - 1 of the liars suffice for this.)          
 This one does not grow with how much data differ, and so it is what to hold a low accuracy against: below it, that the
 loss of accuracy had to be is not shown.
 
+Caution has its price, too. Call a rule *exact among likes* if honest workers who have the same data, and each at most
+f_n lying neighbours, end where they would end without liars. That is the least one asks of a rule, and with exact
+gradients every rule with a finite contraction constant is: honest models that agree stay together, and there is nothing
+for lies to hide in. Let U be workers of whom every other worker has at most f_n as neighbours, and let all others have
+the same data. If *nobody* lies, a rule that is exact among likes makes the others end as if U did not exist. Proof. In
+another world U are liars who follow the algorithm on this data. The others cannot tell, and there they must end so. []
+
+So no rule is both resilient with f and, whatever the data, near the plain mean if nobody lies: classes that only U have
+are lost, |U| of the N workers' data. Between likes with noise in their gradients U moves nobody by more than rho times
+that noise in a round. How much is lost where all differ from each other is not said by this, and measured.
+
 A third limit is the graph's. With symmetric weights let b be the most that liars weigh at a worker and mu_2 the
 algebraic connectivity of the honest graph: there are graphs with b = mu_2 / 2 on which no rule makes the honest workers
 agree (Gaucher, Dieuleveut and Hendrikx, 2024; quoted, not proved here), so no proof for all graphs can go beyond that.
@@ -40,6 +51,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.networks import Network
+from byzmesh.networks.fault_bounds import by_weight
 from byzmesh.problems.base import problems
 from byzmesh.theory.gossip import spectrum
 
@@ -58,6 +70,7 @@ class Unavoidable:
     b          the largest weight of lies at a worker
     mu_2       algebraic connectivity of the honest graph; NaN if the weights are not symmetric
     initial    squared gradient norm of the untrained model: zero, or the problem's only start
+    tolerable  the smallest f_n under `f: tolerable`: so many workers may be ignored if nobody lies
     """
 
     honest: int
@@ -67,6 +80,7 @@ class Unavoidable:
     b: float
     mu_2: float
     initial: float
+    tolerable: int = 0
 
     @property
     def gradient(self) -> float:
@@ -101,6 +115,11 @@ class Unavoidable:
             f"No rule can guarantee a classifier of more than {self.accuracy:.1f}% accuracy to every worker, whatever "
             "the data: liars may have the inputs of as many honest workers with other labels.",
         ]
+        if self.tolerable:
+            lines.append(
+                f"With f: tolerable, at least {self.tolerable} here, a resilient rule ignores as many workers who alone have "
+                f"some data if all others are alike: {self.tolerable / self.honest:.0%} of the data, also if nobody lies."
+            )
         if math.isfinite(self.mu_2):
             limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
             lines.append(
@@ -133,7 +152,7 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         else:
             step /= 4.0
     square = ((gradients - gradients.mean(axis=0)) ** 2).sum(axis=1)
-    seen = spectrum(network)
+    seen, bounds = spectrum(network), by_weight("tolerable", network.layout, lambda neighbours: neighbours)
     return Unavoidable(
         honest=len(network.honest),
         liars=len(network.byzantine),
@@ -142,6 +161,7 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         b=float(network.lying_weight.max()),
         mu_2=math.nan if seen is None else seen.mu_2,
         initial=initial,
+        tolerable=0 if bounds is None else int(bounds.min()),
     )
 
 
