@@ -91,3 +91,11 @@ def test_formulas_in_sentences_are_no_emphasis(site: Path) -> None:
         )
         for words in re.findall(r"<em>(.*?)</em>", article, re.DOTALL):
             assert "_" not in words and "^" not in words, (page.name, words)
+        # sum_{B_n} gives an emphasis attributes, <X, LX> is a tag that no browser shows
+        assert not re.search(r"<em [^>]*>|<\w+,", article), page.name
+
+
+def test_lists_are_lists(site: Path) -> None:
+    """Without a blank line before it, a list becomes a part of the sentence that announces it."""
+    for page in site.rglob("*.html"):
+        assert not re.search(r"<p>[^<]*:\n[-*] ", page.read_text()), page.name

@@ -7,9 +7,6 @@ from typing import Any
 
 from docstrings import escaped
 
-BAR = "\\|"
-"""A bar inside a table."""
-
 
 def commands_page() -> str:
     """`byzmesh` and all its verbs."""
@@ -49,13 +46,24 @@ def _cell(text: str) -> str:
 def _section(name: str, command: Any) -> str:
     context = command.make_context(name, [], resilient_parsing=True)
     usage = re.sub(r"\s+", " ", command.get_usage(context)).removeprefix("Usage: ")
-    paragraphs = [part.replace("\n", " ") for part in str(command.help or "").split("\n\n")]
+    paragraphs = str(command.help or "").split("\n\n")
     blocks = [f"## {name} {{#{_anchor(name)}}}", f"```text\n{usage}\n```"]
     for text in paragraphs:
-        example = re.match(r"Examples?: (.*)", text)
-        blocks.append(f"```sh\n{example[1]}\n```" if example else escaped(text))
+        examples = "\n".join(re.findall(r"^Example: (.*)", text, re.MULTILINE))
+        blocks.append(f"```sh\n{examples}\n```" if examples else escaped(text.replace("\n", " ")))
     records = [record for parameter in command.params if (record := parameter.get_help_record(context))]
     if records:
-        rows = "\n".join(f"| `{option.replace('|', BAR)}` | {_cell(told)} |" for option, told in records)
-        blocks.append("| option | meaning |\n| --- | --- |\n" + rows)
+        blocks.append("\n".join(["| option | meaning |", "| --- | --- |", *(_row(*record) for record in records)]))
     return "\n\n".join(blocks)
+
+
+def _row(option: str, told: str) -> str:
+    """An option and its meaning; what it may be is part of the meaning, and a repeatable one is given one by one."""
+    choices = re.search(r" <([\w-]+(?:\|[\w-]+)+)>", option)
+    if choices:
+        option, told = option.replace(choices[0], ""), f"{told} One of {choices[1].replace('|', ', ')}."
+    return f"| `{re.sub(r'<list.(.*?).>', _lower, option)}` | {_cell(told)} |"
+
+
+def _lower(found: re.Match[str]) -> str:
+    return f"<{found[1].lower()}>"

@@ -56,9 +56,15 @@ def is_code(block: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Text in which `<` is no tag, except inside backticks, where nothing needs it."""
+    """Text in which `<` is no tag and `_` no emphasis, except inside backticks, where nothing needs it.
+
+    >>> print(escaped("w'_nm < `w'_nn`"))
+    w'\\_nm &lt; `w'_nn`
+    """
     parts = text.split("`")
-    return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
+    return "`".join(
+        part if number % 2 else part.replace("<", "&lt;").replace("_", "\\_") for number, part in enumerate(parts)
+    )
 
 
 def _block(block: str) -> str:

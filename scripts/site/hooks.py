@@ -102,6 +102,11 @@ def _add(files: Files, config: Any, paths: list[str]) -> list[str]:
     return new
 
 
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """A number and its interval stay on one line."""
+    return html.replace(" ± ", "\u00a0±\u00a0")
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Links as they are on the site."""
     uri = page.file.src_uri

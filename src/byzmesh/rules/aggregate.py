@@ -123,17 +123,17 @@ def aggregate(
 ) -> Any:
     """Combine one worker's own vector with what it received.
 
-    own       (D,) NumPy or torch, on any device; the result has the same type, dtype and device
-    received  (d, D), or a list of d vectors (None for a missing message), in the order of sender ids
-    weights   (d + 1,) mixing weights, own first (default: equal)
-    f         bound on how many of the received vectors are lies (default 1)
-    b         instead of f: bound on what they weigh together
-    previous  (D,) its own model before the gradient step (SimRew, ByRDiE, DRSA with at="start")
-    centre    (D,) centred clipping's memory, its previous output (a string is CC's option of that name)
-    round     its number, the step size (DRSA), the seed (bucketing)
-    loss      vector -> loss on its own batch (UBAR, Zeno)
-    in_blocks for vectors that are too long to be copied: so many coordinates at a time (rules/streamed.py)
-    out       (D,) with `in_blocks`: where to write the result, perhaps `own`
+    own        (D,) NumPy or torch, on any device; the result has the same type, dtype and device
+    received   (d, D), or a list of d vectors (None for a missing message), in the order of sender ids
+    weights    (d + 1,) mixing weights, own first (default: equal)
+    f          bound on how many of the received vectors are lies (default 1)
+    b          instead of f: bound on what they weigh together
+    previous   (D,) its own model before the gradient step (SimRew, ByRDiE, DRSA with at="start")
+    centre     (D,) centred clipping's memory, its previous output (a string is CC's option of that name)
+    round      its number, the step size (DRSA), the seed (bucketing)
+    loss       vector -> loss on its own batch (UBAR, Zeno)
+    in_blocks  for vectors that are too long to be copied: so many coordinates at a time (rules/streamed.py)
+    out        (D,) with `in_blocks`: where to write the result, perhaps `own`
 
     A vector that is not finite or of the wrong shape counts as silence, with a `BadMessage` warning: its weight goes to
     its own vector.

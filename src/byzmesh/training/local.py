@@ -51,6 +51,7 @@ class LocalOptions:
     decay: float = 0.0
     """Weight decay."""
     momentum: str = "none"
+    """`none`, `heavy-ball` or `exponential`, as above."""
     beta: float = 0.9
     """How much of the buffer each update keeps, for both kinds of momentum."""
     steps: int = 1

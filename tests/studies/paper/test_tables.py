@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from byzmesh.studies.paper import table1_grid
 from byzmesh.studies.paper import tables as paper_tables
 from byzmesh.studies.paper.readme import readme
 from byzmesh.studies.paper.results import COLUMNS, other_seeds, read_results, write_results
-from byzmesh.studies.readings import Reading, collect
+from byzmesh.studies.readings import Reading, collect, labels_of
 from tests.golden import check, terminal
 from tests.studies.paper.stores import made_up
 
@@ -52,6 +53,32 @@ def test_cells_from_outside(tmp_path: Path) -> None:
     assert error.rows[-1][1][2].detail == "pub. 4e+91, H 2e+93"
 
 
+def test_the_readme_lists_cells_from_outside_that_differ(tmp_path: Path, readings: list[Reading]) -> None:
+    def cell(liars: int, attack: str, accuracy: float, error: float, status: str = "finished") -> Reading:
+        labels = labels_of("outside", "IOS", attack, f"{liars} liars")
+        return Reading(
+            **labels, seed=0, rounds=50_000, accuracy=accuracy, consensus_error=error, disagreement=1.0, status=status
+        )
+
+    ours = [
+        cell(2, "alie", 89.49, 4.6e-08),  # published 89.09
+        cell(6, "alie", 65.0, 2.3e-07),  # published 66.4
+        cell(8, "isolation", 67.69, 3.5e-02),  # the same accuracy, another CE
+        cell(10, "isolation", math.nan, math.nan, "diverged"),  # published 8.92, CE 3.8e+91
+    ]
+    again = read_results(write_results(tmp_path / "outside.csv", ours))
+    assert [(r.place, r.variant, r.status) for r in again] == [(r.place, r.variant, r.status) for r in ours]
+    text = readme(readings + again)
+    assert [line for line in text.partition("## From outside")[2].splitlines() if line[2:3].isdigit()] == [
+        "| 6 | alie | 66.40 | 65.00 | -1.400 | between | 2e-07 | 2.3e-07 |",
+        "| 8 | isolation | 67.69 | 67.69 | +0.000 | between | 3e-05 | 3.5e-02 |",
+        "| 10 | isolation | 8.92 | diverged |  | both collapsed | 4e+91 |  |",
+    ]
+    counts = next(line for line in text.splitlines() if line.startswith("| from outside")).split(" | ")
+    assert counts[1:4] == ["4", "2 (50%)", "2 (50%)"] and counts[7:9] == ["1", "1 (100%)"]
+    assert text.count("isolation |") > 3 and "Cells without a number" not in text.partition("## From outside")[2]
+
+
 def test_readme(readings: list[Reading]) -> None:
     check(GOLDEN / "README.md", readme(readings, "## Why\n\nBecause.\n"))
 
@@ -86,7 +113,7 @@ def test_results_file(readings: list[Reading], tmp_path: Path) -> None:
         assert one.consensus_error == pytest.approx(other.consensus_error, rel=1e-4, nan_ok=True)
     for word in ("diverged", "failed", "planned"):
         assert f": {word}\n" in readme(readings)
-    assert readme(again).count(": not finished\n") == 3
+    assert readme(again).count(": not finished\n") == 2 and readme(again).count(": diverged\n") == 1
     assert readme(again).split("## Cells that")[1:] == readme(readings).split("## Cells that")[1:]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from byzmesh.reports.text_table import Grid, GridCell
-from byzmesh.studies.paper.published import CAPTIONS, NON_IID, Published, published
+from byzmesh.studies.paper.published import CAPTIONS, NON_IID, Published, beside
 from byzmesh.studies.readings import Reading
 
 STABLE, COLLAPSED = 80.0, 60.0
@@ -79,8 +79,9 @@ class Compared:
 
     @property
     def same_verdict(self) -> bool:
-        """Whether both collapsed or neither did."""
-        return (self.theirs.accuracy < COLLAPSED) == (self.reading.accuracy < COLLAPSED)
+        """Whether both collapsed or neither did; a run that diverged has."""
+        collapsed = self.reading.status == "diverged" or self.reading.accuracy < COLLAPSED
+        return (self.theirs.accuracy < COLLAPSED) == collapsed
 
     def within(self, points: float) -> bool:
         """Whether the accuracies agree within `points`; False if ours did not finish."""
@@ -93,17 +94,25 @@ class Compared:
 
 
 def compare(readings: Iterable[Reading]) -> list[Compared]:
-    """One comparison per published cell: the first seed is compared, as published; other seeds are kept beside it."""
-    theirs = published()
-    groups: dict[tuple[str, str, str], list[Reading]] = {}
+    """One comparison per published cell, of the paper's tables or from outside.
+
+    The first seed is compared, as published; other seeds are kept beside it.
+    """
+    groups: dict[tuple[tuple[str, str, str], str], tuple[Published, list[Reading]]] = {}
     for reading in readings:
-        if reading.place in theirs:
-            groups.setdefault(reading.place, []).append(reading)
+        theirs = beside(*reading.place, reading.variant)
+        if theirs is not None:
+            groups.setdefault((reading.place, reading.variant), (theirs, []))[1].append(reading)
     found = []
-    for place, group in groups.items():
+    for theirs, group in groups.values():
         first, *rest = sorted(group, key=lambda reading: reading.seed)
-        found.append(Compared(first, theirs[place], tuple(rest)))
+        found.append(Compared(first, theirs, tuple(rest)))
     return found
+
+
+def is_outside(cell: Compared) -> bool:
+    """Whether a cell is not one of the paper's tables."""
+    return cell.reading.target == "outside"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +151,11 @@ def count(cells: Sequence[Compared]) -> Counts:
 
 
 def agreement_grid(cells: Sequence[Compared]) -> Grid:
-    """Counts per table, and all together."""
+    """Counts per table, all of them together, and those from outside."""
     groups = {CAPTIONS[table]: [cell for cell in cells if cell.reading.target == table] for table in CAPTIONS}
-    rows = tuple((name, _counts(group)) for name, group in [*groups.items(), ("all", list(cells))] if group)
+    groups["all tables"] = [cell for cell in cells if not is_outside(cell)]
+    groups["from outside: two-castle graphs, 20 honest"] = [cell for cell in cells if is_outside(cell)]
+    rows = tuple((name, _counts(group)) for name, group in groups.items() if group)
     columns = (
         *("cells", "≤ 0.5", "≤ 1.0", "stable", "stable ≤ 0.5", "stable ≤ 1.0"),
         *("collapsed", "same verdict", "CE agrees", "apart"),

@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 
 from byzmesh.reports.text_table import to_markdown
-from byzmesh.studies.paper.agreement import CLOSE, NEAR, Compared, agreement_grid, compare, is_apart, kind
+from byzmesh.studies.paper.agreement import CLOSE, NEAR, Compared, agreement_grid, compare, is_apart, is_outside, kind
 from byzmesh.studies.paper.published import ROUNDS, published
 from byzmesh.studies.readings import Reading
 
 
 def readme(readings: Iterable[Reading], notes: str = "") -> str:
-    """The README for the readings of a `results.csv`; `notes` is Markdown with explanations."""
-    cells = compare(readings)
+    """The README for the readings of a `results.csv` and an `outside.csv`; `notes` is Markdown with explanations."""
+    compared = compare(readings)
+    cells = [cell for cell in compared if not is_outside(cell)]
     counted = [cell for cell in cells if not is_apart(cell.reading.target, cell.reading.rule)]
     apart = [cell for cell in cells if is_apart(cell.reading.target, cell.reading.rule)]
     computed = [cell for cell in cells if not math.isnan(cell.gap)]
@@ -21,9 +22,9 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
         "# The paper, reproduced",
         "",
         f"{len(computed)} of the {len(published())} published cells of Tables II to VI, each beside ours "
-        "(`results.csv`,",
-        "`report.html`; figures in PNG and PDF). Made by `byzmesh reproduce`, as is this page. Accuracies are in",
-        "percent, differences in percentage points, ours minus published.",
+        "([results.csv](results.csv),",
+        "[report.html](report.html); figures in PNG and PDF). Made by `byzmesh reproduce`, as is this page. Accuracies",
+        "are in percent, differences in percentage points, ours minus published.",
         "",
         *(
             []
@@ -33,7 +34,7 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
         *_other_rounds(computed),
         "## Agreement",
         "",
-        *to_markdown(agreement_grid(cells)).splitlines()[2:],
+        *to_markdown(agreement_grid(compared)).splitlines()[2:],
         "",
         "SimRew's published runs set a liar's similarity to 0, which no worker could know; non-iid DRSA's accuracy",
         "moves by two points and more from one evaluation to the next in some runs.",
@@ -46,6 +47,7 @@ def readme(readings: Iterable[Reading], notes: str = "") -> str:
         ),
         *_section("Cells counted apart, by more than 0.5", [cell for cell in apart if abs(cell.gap) > CLOSE]),
         *_error_section([cell for cell in counted if not cell.same_error and not math.isnan(cell.gap)]),
+        *_outside([cell for cell in compared if is_outside(cell)]),
     ]
     if notes:
         lines += [notes.strip(), ""]
@@ -105,5 +107,32 @@ def _error_section(cells: Sequence[Compared]) -> list[str]:
         lines.append(
             f"| {reading.target} | {reading.rule} | {reading.attack} | {cell.theirs.consensus_error} "
             f"| {reading.consensus_error:.1e} | {reading.disagreement:.1e} | {seeds} |"
+        )
+    return [*lines, ""]
+
+
+def _outside(cells: Sequence[Compared]) -> list[str]:
+    """The cells that others published beside the paper: every one that differs, in accuracy or in CE."""
+    if not cells:
+        return []
+    lines = [
+        "## From outside",
+        "",
+        f"{len(cells)} cells that are not in the paper: IOS on two-castle graphs with 20 honest and 2 to 10 lying",
+        "workers, from the records published with its official code, one seed each. All of them, ours beside theirs:",
+        "[outside.md](outside.md), [outside.csv](outside.csv). Those that differ by more than 0.5, or in CE:",
+        "",
+        "| liars | attack | published | ours | difference | verdict | published CE | our CE |",
+        "| --: | :-- | --: | --: | --: | :-- | --: | --: |",
+    ]
+    for cell in cells:
+        if cell.within(CLOSE) and cell.same_error:
+            continue
+        ours, error = f"{cell.reading.accuracy:.2f} | {cell.gap:+.3f}", f"{cell.reading.consensus_error:.1e}"
+        if math.isnan(cell.gap):
+            ours, error = f"{cell.reading.status} | ", ""
+        lines.append(
+            f"| {cell.reading.variant.split()[0]} | {cell.reading.attack} | {cell.theirs.accuracy:.2f} | {ours} "
+            f"| {_verdict(cell)} | {cell.theirs.consensus_error} | {error} |"
         )
     return [*lines, ""]

@@ -11,7 +11,7 @@ from typing import Any
 from byzmesh.errors import DataError
 from byzmesh.reports.writing import write_csv
 from byzmesh.store import RunRecord, Store, config_key
-from byzmesh.studies.paper.published import published
+from byzmesh.studies.paper.published import beside
 from byzmesh.studies.readings import FORMS, Reading, digits, labels_of, reading_of
 
 COLUMNS = (
@@ -26,6 +26,7 @@ COLUMNS = (
     "rounds",
     "seed",
 )
+DIVERGED = "diverged"
 
 
 def other_seeds(store: Store, readings: Iterable[Reading]) -> list[Reading]:
@@ -49,21 +50,24 @@ def _seedless(run: RunRecord) -> str:
 
 
 def write_results(path: Path, readings: Iterable[Reading]) -> Path:
-    """Write `results.csv`: one line per published cell (and seed); ours is empty if the run did not finish."""
-    theirs = published()
+    """Write `results.csv`: one line per published cell (and seed).
+
+    Ours is empty if the run did not finish; `diverged` stands for the accuracy of a run that did.
+    """
     rows = [
         (
-            *cell.place,
-            f"{theirs[cell.place].accuracy:.2f}",
-            digits(cell.accuracy, FORMS["accuracy"]),
-            str(theirs[cell.place].consensus_error),
+            ", ".join(filter(None, (cell.target, cell.variant))),
+            *(cell.rule, cell.attack),
+            f"{theirs.accuracy:.2f}",
+            DIVERGED if cell.status == DIVERGED else digits(cell.accuracy, FORMS["accuracy"]),
+            str(theirs.consensus_error),
             digits(cell.consensus_error, FORMS["consensus_error"]),
             digits(cell.disagreement, FORMS["disagreement"]),
             cell.rounds,
             cell.seed,
         )
         for cell in readings
-        if cell.place in theirs
+        if (theirs := beside(*cell.place, cell.variant)) is not None
     ]
     return write_csv(path, COLUMNS, rows)
 
@@ -78,11 +82,15 @@ def read_results(path: Path) -> list[Reading]:
 
 
 def _from_line(line: Mapping[str, str]) -> Reading:
-    numbers: dict[str, Any] = {name: float(line[name]) if line[name] else math.nan for name in FORMS if name in line}
+    target, _, variant = line["table"].partition(", ")
+    status = line["accuracy"] if line["accuracy"] in ("", DIVERGED) else "finished"
+    numbers: dict[str, Any] = {
+        name: float(line[name]) if line[name] not in ("", DIVERGED) else math.nan for name in FORMS if name in line
+    }
     return Reading(
-        **labels_of(line["table"], line["rule"], line["attack"]),
+        **labels_of(target, line["rule"], line["attack"], variant),
         **numbers,
         seed=int(line["seed"]),
         rounds=int(line["rounds"]),
-        status="finished" if line["accuracy"] else "not finished",
+        status=status or "not finished",
     )

@@ -29,7 +29,8 @@ def write_reproduction(shown: Reproduction, out: Path) -> list[Path]:
     for target, section in parts.items():
         written += write_grids(section.grids, out / target)
         if shown.of(target) and target not in FILES:
-            written.append(write_readings(out / f"{target}.csv", shown.of(target)))
+            save = write_results if target == "outside" else write_readings
+            written.append(save(out / f"{target}.csv", shown.of(target)))
         if target == "table-1":
             written.append(write(out / "table-1.csv", to_csv(section.grids[0])))
         written += write_charts(section.charts, out, target)
@@ -43,7 +44,7 @@ def write_reproduction(shown: Reproduction, out: Path) -> list[Path]:
         if others:
             written.append(write_results(out / "seeds.csv", others))
         notes = out / "notes.md"
-        text = readme(compared + others, notes.read_text("utf-8") if notes.exists() else "")
+        text = readme(compared + others + shown.of("outside"), notes.read_text("utf-8") if notes.exists() else "")
         written.append(write(out / "README.md", text))
     written.append(write_report(report(shown, parts), out / "report.html"))
     return written
