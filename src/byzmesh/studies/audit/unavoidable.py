@@ -116,9 +116,10 @@ class Unavoidable:
             "the data: liars may have the inputs of as many honest workers with other labels.",
         ]
         if self.tolerable:
+            part = self.tolerable / self.honest
             lines.append(
-                f"With f: tolerable, at least {self.tolerable} here, a resilient rule ignores as many workers who alone have "
-                f"some data if all others are alike: {self.tolerable / self.honest:.0%} of the data, also if nobody lies."
+                f"With f: tolerable, at least {self.tolerable}, a resilient rule ignores as many workers that alone "
+                f"have some data if all others are alike, {part:.0%} of all data, also if nobody lies."
             )
         if math.isfinite(self.mu_2):
             limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
