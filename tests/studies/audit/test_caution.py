@@ -42,7 +42,7 @@ def pulled(name: str, away: float) -> float:
 
 def test_which_rules_this_is_about() -> None:
     assert {"IOS", "FABA", "NNA", "Reprieve", "Tether", "CS+"} <= set(RESILIENT)
-    assert not set(MOVED) & set(RESILIENT)
+    assert [proved(name) for name in MOVED] == [np.inf] * len(MOVED)
 
 
 @pytest.mark.parametrize("name", [*RESILIENT, "TriMean", "CooMed", "Krum", "NNM"])

@@ -49,3 +49,14 @@ def test_the_report_states_the_worst_cases_of_its_runs(mutant: bool) -> None:
     table = stated((REPORT / "README.md").read_text(encoding="utf-8"))
     wrong = [name for name, value in worst_cases(rows).items() if value not in table[name[1]]]
     assert bool(wrong) == mutant, wrong
+
+
+def test_the_report_states_what_caution_costs() -> None:
+    """The last column of the frontier: the committed runs, digit for digit."""
+    lines = (REPORT / "README.md").read_text(encoding="utf-8").splitlines()
+    with (REPORT / "caution.csv").open(encoding="utf-8") as file:
+        runs = {row["rule"]: f"{float(row['accuracy']):.2f}" for row in csv.DictReader(file)}
+    rows = [[part.strip() for part in line.strip("|").split("|")] for line in lines if line.count("|") == 6]
+    told = {row[0].removeprefix("plain mean (").removesuffix(")"): row[-1] for row in rows}
+    shared = told.keys() & runs.keys()
+    assert len(shared) >= 8 and {name: told[name] for name in shared} == {name: runs[name] for name in shared}
