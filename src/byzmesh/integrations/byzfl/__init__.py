@@ -47,28 +47,6 @@ from byzmesh.integrations.byzfl.aggregators import (
 )
 from byzmesh.integrations.byzfl.preaggregators import ARC, NNM, Bucketing, Clipping
 
-AGGREGATORS = (
-    "Average",
-    "Median",
-    "TrMean",
-    "GeometricMedian",
-    "Krum",
-    "MultiKrum",
-    "CenteredClipping",
-    "MDA",
-    "MoNNA",
-    "Meamed",
-    "CAF",
-    "SMEA",
-    "IOS",
-    "LazyIOS",
-    "Reprieve",
-    "Tether",
-    "Bulyan",
-    "Phocas",
-)
-PREAGGREGATORS = ("NNM", "Bucketing", "Clipping", "ARC")
-
 __all__ = [
     "Average",
     "Median",
@@ -104,12 +82,13 @@ def __getattr__(name: str) -> Any:
     except ImportError as error:
         missing = MissingExtra("byzfl", f"byzmesh.integrations.byzfl.{name}")
         raise AttributeError(f"{missing} ({error})") from error
-    for names, ours, theirs in (
-        (AGGREGATORS, aggregators, import_module("byzfl.aggregators.aggregators")),
-        (PREAGGREGATORS, preaggregators, import_module("byzfl.aggregators.preaggregators")),
+    for ours, theirs in (
+        (aggregators, import_module("byzfl.aggregators.aggregators")),
+        (preaggregators, import_module("byzfl.aggregators.preaggregators")),
     ):
-        for known in names:
-            setattr(theirs, known, getattr(ours, known))
+        for known in __all__:
+            if hasattr(ours, known):
+                setattr(theirs, known, getattr(ours, known))
     try:
         return getattr(byzfl, name)
     except AttributeError:
