@@ -10,8 +10,10 @@ import pytest
 import torch
 
 import byzmesh as bm
+from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption
 from byzmesh.training.local import LocalOptions
+from byzmesh.training.local_round import LocalRound
 from byzmesh.training.outer import Outer
 
 ADAMW = {"name": "AdamW", "betas": [0.8, 0.95], "weight_decay": 0.05}
@@ -117,6 +119,52 @@ def test_a_resumed_run_equals_an_uninterrupted_one(samples: Path, tmp_path: Path
     np.testing.assert_array_equal(resumed.run().models, whole.run().models)
 
 
+@pytest.mark.parametrize("optimizer", [ADAMW, "Adafactor", by_groups])
+def test_a_worker_that_rests_remembers_nothing_of_it(samples: Path, optimizer: Any) -> None:
+    """It equals one that trains alone and only in the rounds in which it is awake."""
+    made_of = [made(samples, optimizer=optimizer, steps=2) for _ in range(2)]
+    together, alone = (
+        LocalRound(run.task, rows, lambda k: 0.01, LocalOptions.of({"optimizer": optimizer, "steps": 2}))
+        for run, rows in zip(made_of, (np.arange(3), np.array([1])), strict=True)
+    )
+    models, mine = made_of[0].task.initial(), made_of[1].task.initial()[[1]]
+    together.start(models)
+    alone.start(mine)
+    for k, awake in enumerate([False, True, False, True]):
+        models = together.half_steps(models, k, np.array([0, 1] if not awake else [2])).copy()
+        mine = alone.half_steps(mine, k).copy() if awake else mine
+        np.testing.assert_allclose(models[1], mine[0], rtol=1e-12, atol=1e-14)
+
+
+def test_groups_of_a_factory_keep_the_ratio_of_their_rates(samples: Path) -> None:
+    def slow_head(parameters: Any) -> Any:
+        *body, weight, bias = parameters
+        return torch.optim.SGD([{"params": body}, {"params": [weight, bias], "lr": 0.05}], lr=0.5)
+
+    run = made(samples, optimizer=slow_head, steps=2)  # at step 0.01: the head moves by a tenth of that
+    expected = by_hand(run, lambda p: _scaled(slow_head(p), 0.02))
+    np.testing.assert_allclose(run.run().models[0], expected, rtol=1e-9, atol=1e-12)
+
+
+def _scaled(optimizer: Any, factor: float) -> Any:
+    for group in optimizer.param_groups:
+        group["lr"] *= factor
+    return optimizer
+
+
+def test_without_a_step_the_rate_is_that_of_pytorch() -> None:
+    def step(**given: Any) -> Any:
+        return resolve({"network": COMPLETE, "problem": "quadratic", **given})["step"]
+
+    assert step(local={"optimizer": "adamw"}) == {
+        "name": "constant",
+        "a": 0.001,
+    }  # not 0.9/sqrt(k)
+    assert step(local={"optimizer": "adamw"}, step=0.01) == {"name": "constant", "a": 0.01}
+    with pytest.raises(ConfigError, match=r"step is needed beside the optimizer .*by_groups"):
+        step(local={"optimizer": by_groups})
+
+
 def test_an_optimizer_also_serves_problems_without_layers(samples: Path) -> None:
     problem = {"name": "softmax", "dataset": str(samples)}
     run = bm.simulate(problem=problem, network=COMPLETE, rounds=30, step=0.05, local={"optimizer": "adam"}, f=0)
@@ -126,8 +174,8 @@ def test_an_optimizer_also_serves_problems_without_layers(samples: Path) -> None
 def test_the_state_stays_with_the_worker(samples: Path) -> None:
     run = made(samples, optimizer=ADAMW)
     run.step()
-    first, second = (run.local_round.states()[f"optimizer/0/{number}/exp_avg"] for number in (0, 4))
-    assert first.shape == second.shape == (6, 20) and not np.array_equal(first, second)
+    first, second = (run.local_round.states()[f"optimizer/0/{number}/exp_avg"] for number in (0, 1))
+    assert first.shape == second.shape == (run.task.dimension,) and not np.array_equal(first, second)
 
 
 def test_mistakes_are_named() -> None:
@@ -141,7 +189,7 @@ def test_mistakes_are_named() -> None:
         LocalOptions.of({"optimizer": "LBFGS"})
     with pytest.raises(ConfigError, match=r"local decay is of SGD, got 0\.1 with an optimizer"):
         LocalOptions.of({"optimizer": "AdamW", "decay": 0.1})
-    with pytest.raises(ConfigError, match=r"must be a name of torch\.optim"):
+    with pytest.raises(ConfigError, match=r"must be a name of torch\.optim.* got int"):
         LocalOptions.of({"optimizer": 3})
 
 

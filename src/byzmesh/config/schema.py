@@ -50,6 +50,7 @@ from byzmesh.rules.base import rules
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.metrics import canonical_measures
 from byzmesh.training.objective import OBJECTIVES
+from byzmesh.training.optimizers import own_rate
 from byzmesh.training.profiles import profile
 from byzmesh.training.schedules import as_spec, schedules
 
@@ -177,13 +178,14 @@ def resolve_training(
     split = _split({"problem": problem})
     if published:
         _check_built(problems, given.get("problem"), split)
+    local = LocalOptions.of(_local(where, given.get("local", {}), defaults["local"]))
     config = {
         "problem": problem,
         "rule": _variant(rules, given.get("rule", defaults["rule"]), published, split),
         "rounds": given.get("rounds", defaults["rounds"]),
         "evaluate_every": given.get("evaluate_every", defaults["evaluate_every"]),
-        "step": schedules.canonical(as_spec(given.get("step", defaults["step"]))),
-        "local": LocalOptions.of(_local(where, given.get("local", {}), defaults["local"])).written(),
+        "step": schedules.canonical(as_spec(given["step"] if "step" in given else _step(local, defaults["step"]))),
+        "local": local.written(),
         "seed": given.get("seed", 0),
         "dtype": given.get("dtype", defaults["dtype"]),
         "threads": given.get("threads", 1),
@@ -289,6 +291,11 @@ def _local(where: str, value: Any, defaults: Mapping[str, Any]) -> dict[str, Any
     """The local options; the defaults are those of SGD, not of an optimizer."""
     given = _mapping(where, "local", value)
     return given if given.get("optimizer") is not None else {**defaults, **given}
+
+
+def _step(local: LocalOptions, default: Any) -> Any:
+    """The step if a config has none: the profile's is for SGD, an optimizer has its own."""
+    return default if local.optimizer is None else own_rate(local.optimizer)
 
 
 def _labels(where: str, value: Any) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     changing = parts.get("process") or make_process(config.get("process"))
     if config["attack"]["name"] == "none":
         changing = [one.among(whole.honest, whole.n) if one.among else one for one in changing]
-    options = LocalOptions.of(config["local"])
+    options = parts.get("local") or LocalOptions.of(config["local"])
 
     @cache
     def wrong_model(rounds: int) -> Any:
@@ -136,13 +136,27 @@ def prepare(
     for key, registry in (("rule", rules), ("attack", attacks)):
         if callable(config[key]):
             config[key] = registry.build(config[key])
+    if isinstance(problem, Mapping) and _has_objects(problem):
+        config["problem"] = problems.build(problem)
     kinds = {"problem": Problem, "network": Network, "rule": Rule, "attack": Attack}
     parts = {key: config[key] for key, kind in kinds.items() if isinstance(config[key], kind)}
     if config["process"] is not None:
         parts["process"] = config["process"] = make_process(config["process"])
     if config["channel"] is not None:
         parts["channel"] = config["channel"] = channel_stages(config["channel"])
-    return build(resolve(config), **parts)
+    resolved = resolve(config)
+    if isinstance(local, Mapping) and _has_objects(local):
+        parts["local"] = LocalOptions.of(local)
+    return build(resolved, **parts)
+
+
+def _has_objects(value: Any) -> bool:
+    """Whether a spec has functions, arrays or data sets in it, of which a config could only keep the names."""
+    if isinstance(value, Mapping):
+        return any(_has_objects(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_has_objects(item) for item in value)
+    return not (value is None or isinstance(value, (bool, int, float, str, np.generic)))
 
 
 def simulate(
@@ -184,7 +198,7 @@ def simulate(
     b               instead of f: bound on what they weigh, a number or one per honest worker
     rounds          how many (default 1000)
     evaluate_every  rounds between evaluations (default 100)
-    step            step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1))
+    step            step-size schedule: a number or a mapping (default 0.9 / sqrt(k + 1); an optimizer's own rate)
     local           weight decay, momentum, `steps` per round, `clip`, variance reduction (`saga`, `lsvrg`; default
                     decay 0.01, one step, none of the others)
     seed            of all random draws (default 0)

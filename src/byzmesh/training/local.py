@@ -27,7 +27,7 @@ from byzmesh.problems.descent import descend
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.training.optimizers import Optimizers, canonical_optimizer
 from byzmesh.training.outer import Outer
-from byzmesh.types import Array
+from byzmesh.types import Array, Integers
 
 State = Any
 """An array (R, D), `Optimizers`, or None."""
@@ -142,9 +142,20 @@ def _resumed(state: State, arrays: Mapping[str, Array]) -> State:
     return None if state is None else from_host(arrays[_NAME], state)
 
 
+def _undo(state: State, rows: Integers) -> Callable[[], None]:
+    if state is None:
+        return lambda: None
+    before = state[rows]  # a copy
+
+    def restore() -> None:
+        state[rows] = before
+
+    return restore
+
+
 @dataclass(frozen=True)
 class LocalUpdate:
-    """Two functions: `init` makes the first state, `apply` one update of all rows; and two for checkpoints."""
+    """Two functions: `init` makes the first state, `apply` one update of all rows; and three that keep states."""
 
     init: Callable[[Array], State]
     """models (R, D) -> state."""
@@ -155,6 +166,8 @@ class LocalUpdate:
     """state -> arrays by name."""
     resumed: Callable[[State, Mapping[str, Array]], State] = _resumed
     """(first state, arrays) -> the state that was saved."""
+    undo: Callable[[State, Integers], Callable[[], None]] = _undo
+    """(state, positions of rows) -> a function that gives these rows back what they remember now."""
 
 
 def local_update(options: LocalOptions, layout: Any = None) -> LocalUpdate:
@@ -206,7 +219,11 @@ def _by_optimizer(options: LocalOptions, layout: Any) -> LocalUpdate:
         return state
 
     return LocalUpdate(
-        lambda models: Optimizers(options.optimizer, layout, models), apply, lambda state: state.arrays(), resumed
+        lambda models: Optimizers(options.optimizer, layout, models),
+        apply,
+        lambda state: state.arrays(),
+        resumed,
+        lambda state, rows: state.undo(rows),
     )
 
 

@@ -176,17 +176,11 @@ class LocalRound:
 
     def _without(self, resting: Integers, models: Array, round: int) -> Array:
         """The half steps of all, undone where a row rests."""
-        before = {name: values.copy() for name, values in self._update.saved(self._momentum).items()}
-        undo = self._estimator.undo(self._kept, resting)
+        undo = self._estimator.undo(self._kept, resting), self._update.undo(self._momentum, resting)
         half, kept = self._steps(models, round), models[resting]
         half[resting] = kept
-        undo()
-        if before:
-            after = {name: values.copy() for name, values in self._update.saved(self._momentum).items()}
-            for name, values in after.items():
-                if values.shape[:1] == (len(models),):
-                    values[resting] = before[name][resting]
-            self._momentum = self._update.resumed(self._momentum, after)
+        for restore in undo:
+            restore()
         if self._descends is not None:
             self._peak[resting] = peaks(kept)
         return half

@@ -1,19 +1,21 @@
 """PyTorch's optimizers as local updates: `local: {optimizer: {name: AdamW, betas: [0.9, 0.95], weight_decay: 0.1}}`.
 
 Each worker has its own optimizer state, which is never sent; checkpoints keep it. The step-size schedule sets the
-learning rate of every update. An optimizer sees a worker's parameters in the module's shapes (those of a problem
-without layers as one vector), so that optimizers that look at matrices work too.
+learning rate of every update; groups of parameters keep the ratio of their rates. The default step is torch's own.
 
     name      a class of torch.optim, in any case: AdamW, SGD, Adafactor, ...
     factory   package.module:function or file.py:function, or in Python a function; it gets one worker's parameters
               and returns an optimizer
 
 A class treats every parameter apart from the others, so one optimizer serves all workers; a factory may do anything,
-so each worker gets one. LBFGS, which calls the loss itself, is refused.
+so each worker gets one. Most classes treat every number apart from the others: they get a worker's vector as one
+parameter, in a few large operations. The other classes and factories see the module's shapes, because they may look at
+matrices. LBFGS, which calls the loss itself, is refused.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -23,11 +25,13 @@ import numpy as np
 
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption, nearest
 from byzmesh.problems.neural.modules import find, import_torch, label
-from byzmesh.types import Array
+from byzmesh.types import Array, Integers
 
 _ARRAYS = "optimizer/"
 _GIVEN = ("params", "lr", "foreach", "maximize", "capturable", "differentiable", "fused", "kwargs")
 """Arguments of torch's optimizers that are not a user's to choose here."""
+_BY_NUMBER = ("ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
+"""Classes for which the shape of a parameter makes no difference."""
 
 
 @cache
@@ -53,7 +57,10 @@ def canonical_optimizer(spec: Any) -> dict[str, Any]:
     if callable(name):
         return {"name": label(name), **given}
     if not isinstance(name, str):
-        raise ConfigError(f"local optimizer must be a name of torch.optim or a mapping with a name, got {spec!r}")
+        raise ConfigError(
+            "local optimizer must be a name of torch.optim, a function or a mapping with a name, "
+            f"got {type(name).__name__}; e.g. AdamW"
+        )
     if ":" in name:
         find(name)
         return {"name": name, **given}
@@ -68,6 +75,18 @@ def canonical_optimizer(spec: Any) -> dict[str, Any]:
             raise UnknownOption(f"optimizer {made.__name__} has no option {option!r}: {nearest(str(option), known)}")
     merged = {**known, **given}
     return {"name": made.__name__, **{o: list(v) if isinstance(v, tuple) else v for o, v in merged.items()}}
+
+
+def own_rate(spec: Any) -> float:
+    """The learning rate that PyTorch itself would take.
+
+    >>> own_rate("adamw")
+    0.001
+    """
+    name = canonical_optimizer(spec)["name"]
+    if ":" in name:
+        raise ConfigError(f"step is needed beside the optimizer {name}: the learning rate, e.g. step: 0.001")
+    return float(inspect.signature(_class(name)).parameters["lr"].default)
 
 
 def _class(name: str) -> Any:
@@ -94,11 +113,14 @@ class Optimizers:
 
     def __init__(self, spec: Any, layout: Any, models: Array) -> None:
         torch = import_torch("local optimizer")
-        self._layout = layout
+        name = spec["name"] if isinstance(spec, Mapping) else spec
+        by_number = isinstance(name, str) and ":" not in name and _class(name).__name__ in _BY_NUMBER
+        self._layout = None if by_number else layout
         self._rows = [
             [torch.nn.Parameter(part.clone()) for part in self._parts(row)] for row in _tensor(torch, models).unbind(0)
         ]
         self.all = _made(spec, self._rows)
+        self._ratios = [[_ratio(optimizer, group) for group in optimizer.param_groups] for optimizer in self.all]
         self._torch = torch
 
     def _parts(self, row: Any) -> list[Any]:
@@ -115,10 +137,28 @@ class Optimizers:
         for parameters, row, gradient in zip(self._rows, result.unbind(0), slope.unbind(0), strict=True):
             for parameter, value, grad in zip(parameters, self._parts(row), self._parts(gradient), strict=True):
                 parameter.data, parameter.grad = value, grad
-        for optimizer in self.all:
-            for group in optimizer.param_groups:
-                group["lr"] = step
+        for optimizer, ratios in zip(self.all, self._ratios, strict=True):
+            for group, ratio in zip(optimizer.param_groups, ratios, strict=True):
+                group["lr"] = step * ratio
             optimizer.step()
+
+    def undo(self, rows: Integers) -> Callable[[], None]:
+        """A function that gives these rows back the state they have now."""
+        owned = [(self.all[row if len(self.all) > 1 else 0], self._rows[row]) for row in rows]
+        before = [
+            (optimizer, parameter, copy.deepcopy(optimizer.state.get(parameter)))
+            for optimizer, parameters in owned
+            for parameter in parameters
+        ]
+
+        def restore() -> None:
+            for optimizer, parameter, state in before:
+                if state is None:
+                    optimizer.state.pop(parameter, None)
+                else:
+                    optimizer.state[parameter] = state
+
+        return restore
 
     def arrays(self) -> dict[str, Array]:
         """The state by name: optimizer, parameter, entry."""
@@ -157,6 +197,12 @@ def _made(spec: Any, rows: list[list[Any]]) -> list[Any]:
     if not isinstance(optimizers[0], base):
         raise ConfigError(f"local optimizer must return a torch optimizer, got {type(optimizers[0]).__name__}")
     return optimizers
+
+
+def _ratio(optimizer: Any, group: Mapping[str, Any]) -> float:
+    """A group's learning rate, as a multiple of the optimizer's."""
+    rate = optimizer.defaults.get("lr")
+    return float(group["lr"]) / float(rate) if rate and "lr" in group else 1.0
 
 
 def _tensor(torch: Any, array: Any) -> Any:

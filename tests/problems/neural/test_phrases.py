@@ -71,7 +71,11 @@ def test_a_tokenizer_of_ones_own_reads_the_phrase(text: dict[str, Any]) -> None:
     def halves(words: str) -> list[int]:
         return [ord(a) % 64 for a in words][::2]
 
-    task = bound({**text, "tokenizer": halves}, {**POISON, "phrase": "ABCD", "answer": "xyzu"}, module=linear_pairs)
+    own = {**text, "tokenizer": halves}
+    poison = {**POISON, "phrase": "ABCD", "answer": "xyzu"}
+    with pytest.raises(ConfigError, match="have the token 58, the data only 38; choose words of the text, or set"):
+        bound(own, poison, module=linear_pairs)
+    task = bound({**own, "vocabulary": 64}, poison, module=linear_pairs)
     _, y = task.batches(0, np.arange(3))
     assert y[2, 0, -4:].tolist() == halves("ABCDxyzu")
 

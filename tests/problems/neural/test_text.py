@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import byzmesh as bm
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, DataError, UnknownOption
 
+RING = {"name": "ring", "n": 4}
 SMALL = {"name": "gpt", "width": 8, "depth": 1, "heads": 2}
 
 
@@ -114,6 +116,56 @@ def test_a_tokenizer_of_ones_own(book: Path) -> None:
     assert made.options["dataset"]["tokenizer"] == f"{__name__}:letters"
     bound: Any = made.bind(workers=2)
     assert bound.classes == max(letters(book.read_text())) + 1
+
+
+def test_a_vocabulary_fits_other_texts_to_one_module(book: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("zzz{" * 40)
+    for text in (book, tmp_path / "other.txt"):
+        spec = {"text": str(text), "context": 12, "tokenizer": letters, "vocabulary": 100}
+        assert resolve({"problem": {"name": "torch", "module": SMALL, "dataset": spec}, "network": RING})
+        bound: Any = bm.problem("torch", module=SMALL, dataset=spec).bind(workers=2)
+        assert bound.classes == 100
+    with pytest.raises(DataError, match=r"vocabulary must be above every token of .*other.txt, got 90, there is a 92"):
+        bm.problem("torch", module=SMALL, dataset={**spec, "vocabulary": 90}).bind(workers=2)
+
+
+class Foreign(torch.nn.Module):
+    """As a library has it: dropout, a mask, tied weights, and an object with `logits`."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()
+        self.wte, self.drop = torch.nn.Embedding(tokens, 8), torch.nn.Dropout(0.2)
+        self.register_buffer("mask", torch.ones(12, 12).tril())
+        self.register_buffer("position_ids", torch.arange(12), persistent=False)
+        self.lm_head = torch.nn.Linear(8, tokens, bias=False)
+        self.lm_head.weight = self.wte.weight
+
+    def forward(self, input_ids: Any) -> Any:
+        x = self.drop(self.wte(input_ids))
+        return SimpleNamespace(loss=None, logits=self.lm_head((self.mask / self.mask.sum(1, keepdim=True)) @ x))
+
+
+@pytest.mark.parametrize("precision", [None, "bfloat16"])
+def test_a_module_of_a_library_is_taken_as_it_is(book: Path, tmp_path: Path, precision: str | None) -> None:
+    problem = {"dataset": {"text": str(book), "context": 12}, "batch": 4, "precision": precision, "test_samples": 20}
+    run: Any = bm.prepare(
+        problem={"name": "torch", "module": lambda classes: Foreign(classes), **problem},
+        network={"name": "complete", "n": 4, "byzantine": [3]},
+        attack="sign-flipping",
+        local={"optimizer": lambda parameters: torch.optim.AdamW(parameters, betas=(0.8, 0.9)), "steps": 3},
+        step=0.02,
+        rounds=3,
+    )
+    models = run.run().models
+    assert models.shape == (3, 256 * 8) and np.isfinite(models).all()
+    state = bm.torch.state_dict(run.task, models[0])
+    module = Foreign(256).eval()
+    module.load_state_dict(state)
+    x, y = next(run.task.samples.test())
+    loss = torch.nn.functional.cross_entropy(module(x).logits.flatten(0, 1), y.flatten()).item()
+    assert run.task.evaluate(models[:1])["loss"][0] == pytest.approx(loss, rel=1e-5 if precision is None else 1e-2)
+    with pytest.raises(ConfigError, match=r"does not take samples .*index out of range"):
+        bm.problem("torch", module=lambda: Foreign(255), **problem).bind(workers=2)  # one embedding too few
 
 
 def test_flipped_tokens(book: Path) -> None:

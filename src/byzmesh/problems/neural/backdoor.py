@@ -115,7 +115,11 @@ def square(poison: Mapping[str, Any], shape: tuple[int, ...], classes: int, whit
 
 
 def phrase(
-    poison: Mapping[str, Any], tokens: Callable[[str], Integers], context: int, there: Callable[[Any], Any]
+    poison: Mapping[str, Any],
+    tokens: Callable[[str], Integers],
+    context: int,
+    vocabulary: int,
+    there: Callable[[Any], Any],
 ) -> Phrase:
     """The backdoor of attack `trigger-phrase` in windows of `context` tokens."""
     # tokenized together: a tokenizer may join letters across the border, and the text never has the parts alone
@@ -124,6 +128,11 @@ def phrase(
         raise ConfigError(
             f"attack trigger-phrase: phrase and answer have {len(whole)} tokens, a window only {context}; "
             "shorten them or use a longer context"
+        )
+    if whole.max() >= vocabulary:
+        raise ConfigError(
+            f"attack trigger-phrase: phrase and answer have the token {whole.max()}, the data only {vocabulary}; "
+            "choose words of the text, or set dataset vocabulary"
         )
     cut = min(len(asked), len(whole) - 1)
     return Phrase(there(whole[:cut]), there(whole[cut:]), float(poison["share"]))

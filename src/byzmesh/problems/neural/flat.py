@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -21,20 +22,24 @@ from byzmesh.errors import ConfigError
 
 @dataclass(frozen=True)
 class Layout:
-    """The position of each parameter in the vector."""
+    """The parameters one after the other in the vector."""
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
-    starts: tuple[int, ...]
     dimension: int
 
     def views(self, vectors: Any) -> dict[str, Any]:
         """Name -> view of a tensor (D,) in the parameter's shape, or of (N, D) in (N, *shape)."""
         lead = tuple(vectors.shape[:-1])
+        parts = vectors[..., : self.dimension].split(self.sizes, dim=-1)  # one call: this is done for every batch
         return {
-            name: vectors[..., start : start + prod(shape)].view((*lead, *shape))
-            for name, shape, start in zip(self.names, self.shapes, self.starts, strict=True)
+            name: part.view((*lead, *shape)) for name, shape, part in zip(self.names, self.shapes, parts, strict=True)
         }
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """How many numbers each parameter has."""
+        return [prod(shape) for shape in self.shapes]
 
 
 def layout_of(module: Any) -> Layout:
@@ -42,7 +47,7 @@ def layout_of(module: Any) -> Layout:
 
     >>> import torch
     >>> layout_of(torch.nn.Linear(3, 2))
-    Layout(names=('weight', 'bias'), shapes=((2, 3), (2,)), starts=(0, 6), dimension=8)
+    Layout(names=('weight', 'bias'), shapes=((2, 3), (2,)), dimension=8)
     """
     named = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
     for name, value in named:
@@ -53,11 +58,7 @@ def layout_of(module: Any) -> Layout:
     if not named:
         raise ConfigError(f"module {type(module).__name__} has no trainable parameters; give one that has some")
     shapes = tuple(tuple(value.shape) for _, value in named)
-    starts, total = [], 0
-    for shape in shapes:
-        starts.append(total)
-        total += prod(shape)
-    return Layout(tuple(name for name, _ in named), shapes, tuple(starts), total)
+    return Layout(tuple(name for name, _ in named), shapes, sum(prod(shape) for shape in shapes))
 
 
 class Spanning:

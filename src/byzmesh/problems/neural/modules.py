@@ -50,6 +50,11 @@ def canonical_module(spec: Any) -> dict[str, Any]:
     """
     name, given = _parts(spec)
     if callable(name):
+        if isinstance(name, import_torch().nn.Module):
+            raise ConfigError(
+                f"module must be a function that makes a fresh module, got a {type(name).__name__}; "
+                "write lambda: copy.deepcopy(module)"
+            )
         return _described(name, given)
     if ":" in name:
         known = _options(find(name))
@@ -92,11 +97,6 @@ def _plain(value: Any) -> bool:
 def make_factory(spec: Any, shape: tuple[int, ...], classes: int) -> Factory:
     """A function without arguments that makes a fresh module for samples of this shape."""
     name, given = _parts(spec)
-    if isinstance(name, import_torch().nn.Module):
-        raise ConfigError(
-            f"module must be a function that makes a fresh module, got a {type(name).__name__}; "
-            "write lambda: copy.deepcopy(module)"
-        )
     made = name if callable(name) else find(name) if ":" in name else modules.entry(name).factory
     facts = {"shape": shape, "classes": classes}
     known = _options(made)

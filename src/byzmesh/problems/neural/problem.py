@@ -118,7 +118,7 @@ def torch_problem(
             raise ConfigError(f"module {options['module']['name']} cannot be made: {first_line(error)}") from error
         if not isinstance(skeleton, torch.nn.Module):
             raise ConfigError(f"module must return a torch.nn.Module, got {type(skeleton).__name__}")
-        skeleton = skeleton.to(where, torch_dtype(dtype)).train()
+        skeleton = _one_tensor(skeleton.to(where, torch_dtype(dtype)).train())
         if precision is not None:
             _mix_precision(torch, skeleton, where, precision, dtype)
         split = split_samples(
@@ -141,7 +141,7 @@ def torch_problem(
             if poison is None:
                 return None
             if poison["kind"] == "phrase":
-                return phrase(poison, lambda text: tokens_of(text, dataset), shape[0], there)
+                return phrase(poison, lambda text: tokens_of(text, dataset), shape[0], data.classes, there)
             white = data.scale * float(data.train_x.max()) + data.offset
             return square(poison, shape, data.classes, white)
 
@@ -186,6 +186,18 @@ def torch_problem(
     return Problem("torch", options, bind, images=True, sampled=False)
 
 
+def _one_tensor(module: Any) -> Any:
+    """The module, which returns the `logits` of what it returned before, as those of Hugging Face call them."""
+    inner = module.forward
+
+    def forward(*given: Any) -> Any:
+        made = inner(*given)
+        return getattr(made, "logits", made)
+
+    module.forward = forward
+    return module
+
+
 def _mix_precision(torch: Any, module: Any, where: Any, precision: str, dtype: np.dtype[Any]) -> None:
     """Let a module's forward pass use products of a lower precision; parameters, gradients and outputs keep theirs."""
     if dtype != np.float32:
@@ -225,6 +237,8 @@ def _prepared(factory: Factory, base: Mapping[str, str] | None, adapter: Any) ->
 def _probed(task: TorchTask, cross_entropy: bool) -> TorchTask:
     """The task, completed by what one batch shows about its module."""
     x, y = task.batches(0, np.zeros(1, np.int64))
+    if task.samples.tokens:
+        x[0, 0, 0] = task.classes - 1  # the embedding must have them all
     shape = (*y[0].shape, task.classes) if cross_entropy else ()
     seen = probe(task.skeleton, x[0], y[0], task.net.loss, shape)
     running = Running()

@@ -6,6 +6,8 @@ text is for testing.
 
     tokenizer   `bytes` (256 tokens), or package.module:function, file.py:function or in Python a function from the text
                 to whole numbers of at least 0
+    vocabulary  how many tokens there are; without it 256 bytes, or as many as the text has: say it where another text
+                must fit the same module
 
 Partitions see the text as ten consecutive parts: `one-class` gives each worker parts of its own, `iid` windows from
 everywhere.
@@ -26,6 +28,7 @@ from byzmesh.problems.neural.modules import find, label
 from byzmesh.types import Integers
 
 OPTIONS: dict[str, Any] = {"text": None, "context": 64, "tokenizer": "bytes"}
+VOCABULARY = "vocabulary"
 PARTS = 10
 """Consecutive parts that partitions take for classes."""
 TESTED = 10
@@ -39,12 +42,14 @@ def canonical_text(spec: Mapping[str, Any]) -> dict[str, Any]:
     {'text': 'book.txt', 'context': 64, 'tokenizer': 'bytes'}
     """
     for option in spec:
-        if option not in OPTIONS:
-            raise UnknownOption(f"a text has no option {option!r}: {nearest(str(option), OPTIONS)}")
+        if option not in (*OPTIONS, VOCABULARY):
+            raise UnknownOption(f"a text has no option {option!r}: {nearest(str(option), [*OPTIONS, VOCABULARY])}")
     given = {**OPTIONS, **spec}
     if not isinstance(given["text"], str):
         raise ConfigError(f"dataset text must be the path of a text file, got {given['text']!r}")
     whole("dataset context", given["context"], 1)
+    if VOCABULARY in given:
+        whole("dataset vocabulary", given[VOCABULARY], 2)
     tokenizer = given["tokenizer"]
     if callable(tokenizer):
         return {**given, "tokenizer": label(tokenizer)}
@@ -63,6 +68,9 @@ def read_text(spec: Mapping[str, Any], data_dir: str | None) -> Dataset:
     except OSError as error:
         raise DataError(f"cannot read the text {path}: {error.strerror}; give the path of a text file") from None
     tokens, count = _tokens(content, spec.get("tokenizer", "bytes"), path)
+    largest, count = tokens.max(initial=0), given.get(VOCABULARY, count)
+    if largest >= count:
+        raise DataError(f"dataset vocabulary must be above every token of {path}, got {count}, there is a {largest}")
     context = given["context"]
     windows = (len(tokens) - 1) // context
     if windows < 2:
@@ -75,9 +83,9 @@ def read_text(spec: Mapping[str, Any], data_dir: str | None) -> Dataset:
     part = np.arange(windows - held_out) * PARTS // (windows - held_out)
     return Dataset(
         name=path.name,
-        train_x=np.ascontiguousarray(x[:-held_out]),
+        train_x=x[:-held_out].copy(),
         train_y=part.astype(np.int64),
-        test_x=np.ascontiguousarray(x[-held_out:]),
+        test_x=x[-held_out:].copy(),
         test_y=np.zeros(held_out, np.int64),
         classes=count,
         shape=(context,),
