@@ -187,6 +187,8 @@ def test_mistakes_are_named() -> None:
         LocalOptions.of({"optimizer": {"name": "AdamW", "lr": 0.1}})
     with pytest.raises(ConfigError, match="LBFGS calls the loss itself"):
         LocalOptions.of({"optimizer": "LBFGS"})
+    with pytest.raises(ConfigError, match="SparseAdam needs sparse gradients, and those here are dense; use AdamW"):
+        LocalOptions.of({"optimizer": "sparseadam"})
     with pytest.raises(ConfigError, match=r"local decay is of SGD, got 0\.1 with an optimizer"):
         LocalOptions.of({"optimizer": "AdamW", "decay": 0.1})
     with pytest.raises(ConfigError, match=r"must be a name of torch\.optim.* got int"):

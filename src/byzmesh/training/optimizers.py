@@ -10,7 +10,7 @@ learning rate of every update; groups of parameters keep the ratio of their rate
 A class treats every parameter apart from the others, so one optimizer serves all workers; a factory may do anything,
 so each worker gets one. Most classes treat every number apart from the others: they get a worker's vector as one
 parameter, in a few large operations. The other classes and factories see the module's shapes, because they may look at
-matrices. LBFGS, which calls the loss itself, is refused.
+matrices.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ _GIVEN = ("params", "lr", "foreach", "maximize", "capturable", "differentiable",
 """Arguments of torch's optimizers that are not a user's to choose here."""
 _BY_NUMBER = ("ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
 """Classes for which the shape of a parameter makes no difference."""
+
+_REFUSED = {
+    "lbfgs": "calls the loss itself, which local updates do not offer",
+    "sparseadam": "needs sparse gradients, and those here are dense",
+}
 
 
 @cache
@@ -94,8 +99,8 @@ def _class(name: str) -> Any:
     if name.lower() not in known:
         raise UnknownName(f"unknown optimizer {name!r}: {nearest(name, known)}")
     made = known[name.lower()]
-    if name.lower() == "lbfgs":
-        raise ConfigError("optimizer LBFGS calls the loss itself, which local updates do not offer; use AdamW or SGD")
+    if name.lower() in _REFUSED:
+        raise ConfigError(f"optimizer {made.__name__} {_REFUSED[name.lower()]}; use AdamW or SGD")
     return made
 
 
