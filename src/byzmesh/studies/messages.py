@@ -114,6 +114,8 @@ def draw(told: Summary, path: Path) -> Path:
                 0.95 * width,
                 yerr=[0.0 if math.isnan(half) else half for _, half in found],
                 color=PALETTE[number % len(PALETTE)],
+                hatch="///" if number >= len(PALETTE) else None,
+                edgecolor="white" if number >= len(PALETTE) else None,
                 error_kw={"linewidth": 0.8},
                 label=row,
             )
