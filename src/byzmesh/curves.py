@@ -77,6 +77,7 @@ class Chart:
     y_label: str
     facets: Mapping[str, tuple[Curve, ...]]
     logarithmic: bool = False
+    logarithmic_x: bool = False
     marks: bool = False
     """Whether to mark the points, for charts with few of them."""
     band: str = ""
@@ -138,6 +139,8 @@ def figure_of(charts: Iterable[Chart]) -> Any:
             _draw(axes, curve, names.index(curve.name) if shared else number, chart)
         if chart.logarithmic:
             axes.set_yscale("log")
+        if chart.logarithmic_x:
+            axes.set_xscale("log")
         axes.set_title(facet or chart.title, fontsize=10)
         lowest = panel + columns >= len(panels)
         if lowest or not alike:

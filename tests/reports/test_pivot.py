@@ -16,10 +16,10 @@ from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.reports.aggregation import STATISTICS, summarise
 from byzmesh.reports.charts import draw_charts, run_chart
 from byzmesh.reports.pivot import best_cells, pivot, pivot_csv, pivot_grid
-from byzmesh.reports.sweep import sweep_chart
+from byzmesh.reports.sweep import sweep_chart, sweep_report
 from byzmesh.reports.text_table import to_latex, to_markdown
 from byzmesh.store import Store, open_store
-from tests.reports.stores import fill, put
+from tests.reports.stores import config, fill, put
 
 
 @pytest.fixture
@@ -186,6 +186,22 @@ def test_curves_are_means_of_finished_runs(store: Store) -> None:
     assert curve.name == "IOS"
     assert curve.y == pytest.approx((0.0, 92.0, 92.0))
     assert not chart.logarithmic and run_chart(store, {}, "consensus_error").logarithmic
+
+
+def test_curves_over_the_bytes_that_were_sent(store: Store, tmp_path: Path) -> None:
+    """Two seeds that sent 100 and 300 bytes a round: a point at their mean, and none at zero; a chart of the report."""
+    with pytest.raises(ConfigError, match="no curve"):
+        draw_charts([sweep_chart(store, pivot(store), "accuracy", "bytes_sent")], tmp_path / "plot.png")
+    with open_store(tmp_path / "sent.db") as sent:
+        for seed, size in enumerate((100.0, 300.0)):
+            series = {"round": [0, 1, 900], "accuracy": [0.1, 0.4, 0.8], "bytes_sent": [0.0, size, 900 * size]}
+            sent.finish(sent.plan(config(seed=seed)), "finished", series, rounds=900)
+        chart = sweep_chart(sent, pivot(sent), "accuracy", "bytes_sent")
+        (curve,) = chart.facets["none"]
+        assert curve.x == (200.0, 180_000.0) and curve.y == pytest.approx((40.0, 80.0))
+        assert (chart.x_label, chart.logarithmic_x, chart.title) == ("bytes sent per worker", True, "Accuracy over bytes sent")
+        assert sweep_report(sent, pivot(sent)).sections[0].charts[1] == chart
+        draw_charts([chart], tmp_path / "plot.png")
 
 
 def test_figures_are_the_same_file_twice(store: Store, tmp_path: Path) -> None:

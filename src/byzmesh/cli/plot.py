@@ -17,13 +17,16 @@ def command(
     rows: Rows = "rule",
     columns: Columns = "attack",
     metric: Metric = "accuracy",
+    over: Annotated[str, typer.Option(help="What the horizontal axis shows: round, or e.g. bytes_sent.")] = "round",
     where: Where = None,
     plugin: Plugins = None,
     out: Annotated[Path, typer.Option(help="File to write: .png, .pdf or .svg.")] = Path("plot.png"),
 ) -> None:
-    """Draw a metric over the rounds: a panel per column, a curve per row, the mean over the seeds.
+    """Draw a metric over the rounds, or over what was sent: a panel per column, a curve per row, seeds averaged.
 
     Example: byzmesh plot --store runs.db --metric consensus_error --out curves.pdf
+
+    Example: byzmesh plot --store runs.db --rows case --over bytes_sent --out bytes.pdf
     """
     from byzmesh.config.filters import filters
     from byzmesh.plugins import load_plugins
@@ -35,5 +38,5 @@ def command(
     load_plugins(plugin or ())
     with open_store(store, readonly=True) as opened:
         table = pivot(opened, rows, columns, metric=metric, where=filters(opened, where))
-        draw_charts([sweep_chart(opened, table, metric)], out)
+        draw_charts([sweep_chart(opened, table, metric, over)], out)
     typer.echo(f"{out} written")

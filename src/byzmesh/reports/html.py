@@ -168,6 +168,7 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "x": chart.x_label,
         "y": chart.y_label,
         "log": chart.logarithmic,
+        **({"xlog": True} if chart.logarithmic_x else {}),
         "marks": chart.marks,
         "band": chart.band if any(curve.low for curves in chart.facets.values() for curve in curves) else "",
         "facets": facets,

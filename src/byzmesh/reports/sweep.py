@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from byzmesh.networks import Network
-from byzmesh.reports.charts import Chart, run_chart
+from byzmesh.reports.charts import ROUND, Chart, run_chart
 from byzmesh.reports.html import Report, Section
 from byzmesh.reports.pivot import Pivot, pivot_grid
 from byzmesh.reports.provenance import describe
 from byzmesh.reports.trust import Heatmap, Picture, heatmap, picture
 from byzmesh.store import Store
 from byzmesh.store.keys import dump
-from byzmesh.training.metrics import UNASKED, metric_of
+from byzmesh.training.metrics import BYTES, UNASKED, metric_of
 
 MOST_PICTURES = 12
 MOST_HEATMAPS = 60
@@ -27,6 +27,8 @@ def sweep_report(store: Store, table: Pivot, title: str = "byzmesh: sweep") -> R
     shown = [name for name in recorded if metric_of(name).overview]
     shown += [name for name in recorded if name not in UNASKED]
     charts = [sweep_chart(store, table, metric) for metric in dict.fromkeys((table.metric, *shown))]
+    if BYTES in recorded:
+        charts.insert(1, sweep_chart(store, table, table.metric, BYTES))
     sections = [Section(name="table", title="Table", text=(), grids=(pivot_grid(table),), charts=tuple(charts))]
     nets = {dump(run.config["network"]): run.config["network"] for run in runs if "network" in run.config}
     pictures = tuple(drawn for spec in list(nets.values())[:MOST_PICTURES] if (drawn := _picture(spec)) is not None)
@@ -42,15 +44,16 @@ def sweep_report(store: Store, table: Pivot, title: str = "byzmesh: sweep") -> R
     return Report(title, (lead,), tuple(sections), describe(runs, names))
 
 
-def sweep_chart(store: Store, table: Pivot, metric: str) -> Chart:
-    """Curves over the rounds: a facet per column of the table, a curve per row, the mean over the seeds."""
+def sweep_chart(store: Store, table: Pivot, metric: str, over: str = ROUND) -> Chart:
+    """Curves over the rounds, or another metric: a facet per column of the table, a curve per row, seeds averaged."""
     finished = {run.key for run in store.list(status="finished")}
     groups: dict[str, dict[str, list[str]]] = {}
     for (row, column), cell in table.cells.items():
         keys = [key for key in cell.keys if key in finished]
         if keys:
             groups.setdefault(column, {})[row] = keys
-    return run_chart(store, groups, metric, metric_of(metric).words.capitalize())
+    title = metric_of(metric).words.capitalize()
+    return run_chart(store, groups, metric, title if over == ROUND else f"{title} over {metric_of(over).words}", over)
 
 
 def _picture(spec: Mapping[str, Any]) -> Picture | None:

@@ -90,7 +90,7 @@
         data: curves.map((curve) => curve.name).filter((name) => item.names.indexOf(name) < named), textStyle: { color: colour("ink"), fontSize: 12 },
         inactiveColor: colour("line"), icon: "roundRect", itemWidth: 16, itemHeight: 6, itemGap: 9 },
       tooltip: { ...box(), trigger: curves.length > 14 ? "item" : "axis", valueFormatter: short, order: "valueDesc" },
-      xAxis: { type: "value", name: item.x, nameLocation: "middle", nameGap: 26, min: "dataMin", max: "dataMax", ...axis() },
+      xAxis: { type: item.xlog ? "log" : "value", name: item.x, nameLocation: "middle", nameGap: 26, min: "dataMin", max: "dataMax", ...axis() },
       yAxis: { type: item.log ? "log" : "value", name: item.y, nameLocation: "end", scale: true, ...decades, ...axis(),
         nameTextStyle: { color: colour("soft"), align: "left" },
         axisLabel: { color: colour("soft"), formatter: (v) => short(v) } },
