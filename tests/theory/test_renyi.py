@@ -46,6 +46,16 @@ def test_sampled_noise_costs_what_the_library_says(
     assert spent == pytest.approx(epsilon, rel=1e-9)
 
 
+def test_values_that_the_library_publishes_in_its_own_tests() -> None:
+    """dp-accounting, rdp_privacy_accountant_test.py: poisson_sampled_gaussian, epsilon_delta_pure_dp and _gaussian."""
+    rdp = 50 * renyi.sampled_rdp(2.5, 0.01, "poisson")
+    for order, published in ((5, 2.18075656e-03), (50, 2.38460375e-02)):
+        assert rdp[renyi.ORDERS.index(order)] == pytest.approx(published, rel=1e-4)
+    pure = np.where(np.array(renyi.ORDERS) <= 32, 1.1, np.inf)
+    assert renyi.epsilon_of(pure, 1e-5) == pytest.approx(1.32783806176, abs=1e-7)
+    assert 0.9 < renyi.gaussian_epsilon(4.530877117, 1e-6) < 1.0, "by Renyi divergences 1, exactly less"
+
+
 def test_poisson_sampling_by_an_integral() -> None:
     """rdp(a) = log E_q (1 - r + r p/q)^a / (a - 1), by the trapezoidal rule."""
     x = np.arange(-40.0, 60.0, 0.01)
