@@ -1,9 +1,10 @@
-"""What a channel costs beside the aggregation that it serves: D = 1,000,000, twelve workers, IOS; one process.
+"""What a channel costs beside the aggregation that it serves: D = 1,000,000, twelve workers; one process.
 
     .venv/bin/python benchmarks/channels.py
 
-Sending and receiving every worker's message against one aggregation of all workers, alternating, least processor time
-of nine; beside them a copy of all models, the least that anything which makes new vectors can take.
+Sending and receiving every worker's message, as a simulation does it, against one aggregation of all workers by
+several rules, alternating, least processor time of nine. Beside them what nothing that makes new vectors can go below:
+a copy of all models, into new memory and into memory that is there already.
 """
 
 from __future__ import annotations
@@ -15,27 +16,38 @@ import numpy as np
 
 import byzmesh as bm
 from byzmesh.channels import Channel
+from byzmesh.compiled import keep_memory
 
 WORKERS, DIMENSION, TIMES = 12, 1_000_000, 9
+RULES = ("IOS", "CooMed", "TriMean", "GeoMed")
+CHANNELS = ("int8", "rand-k", "float16", "bfloat16", "int4")
 
 
 def carried(channel: Channel, models: np.ndarray) -> Callable[[], object]:
-    """One round of messages, there and back."""
+    """One round of messages, there and back, over the vectors of the round before."""
     state, ids = channel.start(models.copy()), np.arange(len(models))
-    return lambda: channel.receive(channel.send(models, state, 0, ids), state, 0, ids)
+    arrived = None
+
+    def carry() -> None:
+        nonlocal state, arrived
+        payload = channel.send(models, state, 0, ids)
+        arrived, state = channel.receive(payload, state, 0, ids, arrived)
+
+    return carry
 
 
 def main() -> None:
     """Print milliseconds and ratios."""
+    keep_memory()
     models = np.random.default_rng(0).normal(size=(WORKERS, DIMENSION)).astype(np.float32)
-    network = bm.network("two-castle", k=6)
+    network, known = bm.network("two-castle", k=6), models.copy()
     work: dict[str, Callable[[], object]] = {
-        "IOS": lambda: bm.aggregate_all("ios", network, models, f=2),
-        "copy": lambda: models.copy(),
+        rule: lambda rule=rule: bm.aggregate_all(rule, network, models, f=2) for rule in RULES
     }
-    work |= {
-        name: carried(Channel(name, DIMENSION), models) for name in ("int8", "rand-k", "float16", "bfloat16", "int4")
-    }
+    work |= {"new copy": models.copy, "copy": lambda: np.copyto(known, models)}
+    work |= {name: carried(Channel(name, DIMENSION), models) for name in CHANNELS}
+    sketch = Channel("sketch", DIMENSION)
+    work["sketch"] = lambda: sketch.sketches(models)
     best = dict.fromkeys(work, float("inf"))
     for _ in range(TIMES):
         for name, run in work.items():
@@ -43,7 +55,8 @@ def main() -> None:
             run()
             best[name] = min(best[name], time.process_time() - began)
     for name, seconds in best.items():
-        print(f"{name:10} {1e3 * seconds:7.1f} ms  {seconds / best['IOS']:.2f} of an aggregation")
+        parts = ", ".join(f"{seconds / best[rule]:.2f} of {rule}" for rule in RULES)
+        print(f"{name:10} {1e3 * seconds:7.1f} ms  {parts}")
 
 
 if __name__ == "__main__":

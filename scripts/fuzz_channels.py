@@ -3,7 +3,9 @@
     .venv/bin/python scripts/fuzz_channels.py [inputs]
 
 Hypothesis draws the bytes, shrinks what fails and prints it. Payloads are random, extreme numbers, or those of an
-honest sender with some bytes changed; headers and checksums are correct, because a liar computes them too.
+honest sender with some bytes changed; headers and checksums are correct, because a liar computes them too. From every
+payload that Hypothesis draws, `BATCH` - 1 more are made by changing bytes at random, which is quicker. Of a channel
+with sketches, the frames with sketches and answers are inputs as well, header and all.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from byzmesh.channels.pairs import Pairs
+from byzmesh.peers.screening import decode_screening, encode_answer, encode_sketch
 from byzmesh.peers.wire import HEADER, Format, WireError
 from byzmesh.peers.wire_kernels import checksum
 
@@ -33,7 +36,9 @@ SPECS: list[Any] = [
     "pair-noise",
     ["clip", {"name": "top-k", "fraction": 0.3}, "int8"],
     ["pair-noise", "gaussian-noise", {"name": "rand-k", "fraction": 0.3}, "int4"],
+    ["int8", {"name": "sketch", "width": 9}],
 ]
+BATCH = 25
 DIMENSION, LARGEST = 41, 1e6
 EXTREME = np.array([np.nan, np.inf, -np.inf, 3.4e38, -3.4e38, 1e38, 1e-45, 0.0], np.float32)
 
@@ -85,20 +90,52 @@ def payloads_of(form: Format) -> st.SearchStrategy[bytes]:
     )
 
 
+def check_frame(form: Format, frame: bytes, seen: dict[str, int]) -> None:
+    """One sketch or answer: refused by a reason, or read as what it may be."""
+    try:
+        read = decode_screening(form, frame, 3)
+    except WireError as error:
+        seen[error.reason] = seen.get(error.reason, 0) + 1
+        return
+    if read.sketch is not None and (read.sketch.shape != (9,) or not np.isfinite(read.sketch).all()):
+        raise AssertionError(f"read as {read}")
+    seen["read"] = seen.get("read", 0) + 1
+
+
+def more(payload: bytes, random: np.random.Generator) -> list[bytes]:
+    """The payload and others like it."""
+    batch = np.tile(np.frombuffer(payload, np.uint8), (BATCH, 1))
+    for row in batch[1:]:
+        places = random.integers(len(payload), size=random.integers(1, 9))
+        row[places] = random.integers(256, size=len(places))
+    return [row.tobytes() for row in batch]
+
+
 def fuzz(form: Format, inputs: int, seen: dict[str, int]) -> None:
     """So many inputs for one form of messages."""
+    sketch = np.linspace(-1.0, 1.0, 9, dtype=np.float32)
+    frames = [encode_sketch(form, sketch, 3, 4), encode_answer(form, True, 3, 4, 0)]
 
-    @given(payload=payloads_of(form), round=st.integers(0, (1 << 32) - 1))
+    @given(payload=payloads_of(form), round=st.integers(0, (1 << 32) - 1), seed=st.integers(0, (1 << 64) - 1))
     @settings(
-        max_examples=inputs,
+        max_examples=-(-inputs // BATCH),
         deadline=None,
         database=None,
         derandomize=True,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    def one(payload: bytes, round: int) -> None:
-        check(form, payload, round, seen)
+    def one(payload: bytes, round: int, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        for number, bytes_of_it in enumerate(more(payload, random)):
+            if form.channel.screen is None or number % 2:
+                check(form, bytes_of_it, round, seen)
+                continue
+            frame = bytearray(frames[number // 2 % 2])
+            for _ in range(random.integers(3)):
+                frame[random.integers(len(frame))] = random.integers(256)
+            data = signed(form, frame) if number % 4 else bytes(frame)
+            check_frame(form, data, seen)
 
     one()
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzmesh.channels.base import PART_BYTES, sent_bytes
+from byzmesh.channels.sizes import PART_BYTES, sent_bytes
 from byzmesh.errors import ConfigError
 from byzmesh.peers.drill import liars
 from byzmesh.peers.identity import new_keys

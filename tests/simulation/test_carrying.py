@@ -94,9 +94,9 @@ def test_a_round_is_that_of_a_loop(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert run.courier is not None
     carry = run.courier.carry
 
-    def recorded(sent: np.ndarray, round: int) -> Any:
+    def recorded(sent: np.ndarray, round: int, **options: Any) -> Any:
         exact.append(sent.copy())
-        return carry(sent, round)
+        return carry(sent, round, **options)
 
     monkeypatch.setattr(run.courier, "carry", recorded)
     for number in range(2):

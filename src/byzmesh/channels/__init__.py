@@ -6,10 +6,9 @@ from byzmesh.channels.base import (
     Undecodable,
     canonical_channel,
     channel_stages,
-    frame_bytes,
-    sent_bytes,
     stages,
 )
+from byzmesh.channels.sizes import frame_bytes, sent_bytes
 
 __all__ = [
     "Channel",

@@ -26,7 +26,7 @@ import zlib
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -37,45 +37,15 @@ from byzmesh.errors import ByzmeshError, ConfigError
 from byzmesh.registry import Registry
 from byzmesh.types import Array, Integers
 
-HEADER_BYTES = 40
-"""Bytes before the payload of a message between peers."""
-PART_BYTES = 1 << 22
-"""A message of more bytes travels in parts of so many."""
+if TYPE_CHECKING:
+    from byzmesh.channels.sketch import Sketch
+
 State = tuple[Array | None, ...]
 """For each stage the (N, D) vectors that receivers made of the last messages; None for stages without memory."""
 
 
 class Undecodable(ByzmeshError):
     """A payload that no sender makes."""
-
-
-def frame_bytes(payload: int) -> int:
-    """Bytes of a whole message between peers: header, payload, zeros up to a multiple of 8.
-
-    >>> frame_bytes(9)
-    56
-    """
-    return HEADER_BYTES + payload + -payload % 8
-
-
-def parts_of(size: int, limit: int = PART_BYTES) -> int:
-    """How many frames a message of `size` bytes travels in.
-
-    >>> parts_of(PART_BYTES), parts_of(PART_BYTES + 8)
-    (1, 2)
-    """
-    return -(-size // limit)
-
-
-def sent_bytes(payload: int) -> int:
-    """Bytes of all frames of a message: the message and, if it is long, a header per part.
-
-    >>> sent_bytes(9), sent_bytes(2 * PART_BYTES)
-    (56, 8388768)
-    """
-    size = frame_bytes(payload)
-    count = parts_of(size)
-    return size + (HEADER_BYTES * count if count > 1 else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +59,7 @@ class Context:
     copy    (N, D) for a stage that remembers: what receivers made of the last message
     dtype   of the numbers
     pairs   what senders share with their neighbours, for a stage that is `pairwise`
+    spare   (N, D) memory that nobody needs any more; it may be that of `copy`
     """
 
     sender: Integers
@@ -98,6 +69,13 @@ class Context:
     copy: Array | None
     dtype: np.dtype[Any]
     pairs: Pairs | None = None
+    spare: Array | None = None
+
+    def room(self, width: int) -> Array:
+        """Memory for (N, W) numbers that are received; it may be that of `copy`."""
+        if self.spare is not None and self.spare.shape[1] == width:
+            return self.spare
+        return np.empty((len(self.sender), width), self.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +103,8 @@ class Stage(ABC):
     remembers: ClassVar[str] = ""
     pairwise: ClassVar[bool] = False
     """Whether it needs what the sender shares with each neighbour."""
+    screens: ClassVar[bool] = False
+    """Whether receivers get a summary first and fetch whole messages only from some (`Sketch`)."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -218,7 +198,16 @@ class Channel:
         self.widths, self.bytes = [dimension], list[int]()
         for place, stage in enumerate(self.stages):
             width = self.widths[-1]
-            if width == 0:
+            if place and self.stages[place - 1].screens:
+                raise ConfigError(
+                    f"channel: {self.stages[place - 1].name} is of messages as they arrive; write it after {stage.name}"
+                )
+            if stage.screens and self.remembers == "receiver":
+                raise ConfigError(
+                    f"channel: with {stage.name} not everybody gets every message, on which top-k and rand-k build; "
+                    "leave one of them out"
+                )
+            if width == 0 and not stage.screens:
                 raise ConfigError(
                     f"channel: {self.stages[place - 1].name} must be the last stage; write {stage.name} before it"
                 )
@@ -249,6 +238,17 @@ class Channel:
         """A byte from 16 to 255 that other channels have too, by chance, one in 240."""
         made = json.dumps([{"name": stage.name, **stage.options} for stage in self.stages], sort_keys=True)
         return 16 + zlib.crc32(made.encode()) % 240
+
+    @property
+    def screen(self) -> Sketch | None:
+        """The stage that screens messages, if there is one."""
+        last = self.stages[-1] if self.stages else None
+        return cast("Sketch", last) if last is not None and last.screens else None
+
+    def sketches(self, vectors: Array) -> Array:
+        """(N, D) as they arrive -> (N, W) what travels first, if the channel screens."""
+        assert self.screen is not None  # noqa: S101 (callers ask)
+        return self.screen.of(vectors, self._public[-1])
 
     def lying(self) -> Channel:
         """The channel as a liar uses it: its messages can be read, and that is all."""
@@ -288,8 +288,13 @@ class Channel:
         parts = [part for part in parts if part.shape[1]]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), kept
 
-    def receive(self, payload: Array, state: State, round: int, sender: Integers) -> tuple[Array, State]:
-        """Payloads (N, B) -> (N, D), and the state after these messages."""
+    def receive(
+        self, payload: Array, state: State, round: int, sender: Integers, spare: Array | None = None
+    ) -> tuple[Array, State]:
+        """Payloads (N, B) -> (N, D), and the state after these messages.
+
+        spare  (N, D) memory to write to, if the caller needs it no longer; that of the state too
+        """
         end = payload.shape[1]
         left = self.widths[-1] * self.dtype.itemsize
         values = _numbers(payload[:, end - left :], self.dtype)
@@ -298,12 +303,12 @@ class Channel:
         for place in reversed(range(len(self.stages))):
             stage, data = self.stages[place], payload[:, end - self.bytes[place] : end]
             end -= self.bytes[place]
-            values = stage.receive(data, values, self.widths[place], self._context(place, state, round, sender))
+            values = stage.receive(data, values, self.widths[place], self._context(place, state, round, sender, spare))
             if stage.remembers:
                 after[place] = values
         return values, tuple(after)
 
-    def _context(self, place: int, state: State, round: int, sender: Integers) -> Context:
+    def _context(self, place: int, state: State, round: int, sender: Integers, spare: Array | None = None) -> Context:
         return Context(
             sender=sender,
             round=round,
@@ -312,6 +317,7 @@ class Channel:
             copy=state[place] if self.stages[place].remembers else None,
             dtype=self.dtype,
             pairs=self.pairs,
+            spare=spare,
         )
 
 

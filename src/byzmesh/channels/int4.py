@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
-from byzmesh.channels.blocks import check_rounding, rounded, scaled, scales_of
+from byzmesh.channels.blocks import check_rounding, quantised, scaled
 from byzmesh.types import Array
 
 BLOCK, LEVELS = 64, 7
@@ -38,14 +38,15 @@ class Int4(Stage):
         return 4 * -(-width // BLOCK) + -(-width // 2), 0
 
     def send(self, values: Array, context: Context) -> tuple[Array, Array]:
-        random = self.rounding == "stochastic"
-        scale = scales_of(values, BLOCK, LEVELS, random)
-        key = context.public if random else None
-        units = rounded(values, scale, BLOCK, LEVELS, key, context.sender, context.round)
-        halves = np.full((len(units), units.shape[1] + units.shape[1] % 2), 8, np.uint8)
-        halves[:, : units.shape[1]] = units + 8
-        pairs = halves[:, 0::2] | (halves[:, 1::2] << np.uint8(4))
-        return np.concatenate([as_bytes(scale), pairs], axis=1), values[:, :0]
+        scale = np.empty((len(values), -(-values.shape[1] // BLOCK)), np.float32)
+        units = np.zeros((len(values), values.shape[1] + values.shape[1] % 2), np.int8)
+        key = context.public if self.rounding == "stochastic" else None
+        written = units[:, : values.shape[1]]
+        quantised(values, BLOCK, LEVELS, key, context.sender, context.round, scale, written)
+        halves = (units + np.int8(8)).view(np.uint8)
+        return np.concatenate([as_bytes(scale), halves[:, 0::2] | (halves[:, 1::2] << np.uint8(4))], axis=1), values[
+            :, :0
+        ]
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
         front = 4 * -(-width // BLOCK)
@@ -53,7 +54,7 @@ class Int4(Stage):
         units = np.empty((len(pairs), 2 * pairs.shape[1]), np.int8)
         units[:, 0::2], units[:, 1::2] = pairs & np.uint8(15), pairs >> np.uint8(4)
         units -= 8
-        return scaled(units[:, :width], scale, BLOCK, context.dtype)
+        return scaled(units[:, :width], scale, BLOCK, context.room(width))
 
     def lying(self) -> Stage:
         return replace(self, rounding="nearest")

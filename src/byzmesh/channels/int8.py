@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
-from byzmesh.channels.blocks import check_rounding, rounded, scaled, scales_of
+from byzmesh.channels.blocks import check_rounding, quantised, scaled
 from byzmesh.types import Array
 
 BLOCK, LEVELS = 256, 127
@@ -41,20 +41,19 @@ class Int8(Stage):
         return 4 * -(-width // BLOCK) + width, 0
 
     def send(self, values: Array, context: Context) -> tuple[Array, Array]:
-        random = self.rounding == "stochastic"
-        scale = scales_of(values, BLOCK, LEVELS, random)
-        key = context.public if random else None
-        front = 4 * scale.shape[1]
+        front = 4 * -(-values.shape[1] // BLOCK)
         data = np.empty((len(values), front + values.shape[1]), np.uint8)
-        data[:, :front] = as_bytes(scale)
+        scale = np.empty((len(values), front // 4), np.float32)
+        key = context.public if self.rounding == "stochastic" else None
         units = data[:, front:].view(np.int8)
-        rounded(values, scale, BLOCK, LEVELS, key, context.sender, context.round, units)
+        quantised(values, BLOCK, LEVELS, key, context.sender, context.round, scale, units)
+        data[:, :front] = as_bytes(scale)
         return data, values[:, :0]
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
         front = 4 * -(-width // BLOCK)
         scale, units = as_numbers(data[:, :front], np.float32), data[:, front:].view(np.int8)
-        return scaled(units, scale, BLOCK, context.dtype)
+        return scaled(units, scale, BLOCK, context.room(width))
 
     def lying(self) -> Stage:
         return replace(self, rounding="nearest")

@@ -1,7 +1,9 @@
 """A random part of the coordinates in each message; receivers keep the rest from earlier ones.
 
-The W coordinates are k stretches of equal length (to one), and one coordinate of each is drawn: every coordinate
-travels with the same probability (to rounding), in O(k), and no indices are needed, since receivers repeat the draw.
+The W coordinates are k / 64 stretches of equal length (to one), and of each a run of 64 is drawn, which may go on at
+the beginning of its stretch: every coordinate travels with the same probability (to rounding), in O(k), and no indices
+are needed, since receivers repeat the draw. Runs, because single numbers far apart take as long to read as
+whole lines of memory.
 
 A message replaces coordinates of the receivers' copy c by those of the model x, which is the same as adding the chosen
 coordinates of the difference x - c: what is left out is not lost but part of the next difference (error feedback).
@@ -23,6 +25,8 @@ from byzmesh.rng import below, stream
 from byzmesh.types import Array, Integers
 
 _ALL = np.zeros(1, np.int64)
+RUN = 64
+"""Coordinates that are drawn together."""
 
 
 @stages.register("rand-k", aliases=("random-k",))
@@ -48,20 +52,21 @@ class RandK(Stage):
         return 0, part_of(self.fraction, width)
 
     def send(self, values: Array, context: Context) -> tuple[Array, Array]:
-        drawn = self.drawn(values.shape[1], context)
-        chosen = np.empty((len(values), drawn.shape[1]), values.dtype)
-        _pick(values, drawn, chosen)
+        chosen = np.empty((len(values), part_of(self.fraction, values.shape[1])), values.dtype)
+        _pick(values, self._runs(values.shape[1], context), chosen)
         return chosen[:, :0].view(np.uint8), chosen
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
-        out: Array = np.array(context.copy)
-        _place(values, self.drawn(width, context), out)
+        out = context.room(width)
+        if out is not context.copy:
+            out[:] = context.copy
+        _place(values, self._runs(width, context), out)
         return out
 
-    def drawn(self, width: int, context: Context) -> Integers:
-        """(N, k) coordinates of each sender's message, or (1, k) of everybody's, ascending."""
+    def _runs(self, width: int, context: Context) -> Integers:
+        """(N, k / 64) where the run of each stretch begins, for each sender, or (1, k / 64) for all of them."""
         sender = _ALL if self.shared else context.sender
-        out = np.empty((len(sender), part_of(self.fraction, width)), np.int64)
+        out = np.empty((len(sender), -(-part_of(self.fraction, width) // RUN)), np.int64)
         _draw(context.public, sender, context.round, width, out)
         return out
 
@@ -77,16 +82,30 @@ def _draw(key: Any, sender: Any, round: Any, width: Any, out: Any) -> None:
 
 
 @exact
-def _pick(values: Any, drawn: Any, out: Any) -> None:
+def _pick(values: Any, runs: Any, out: Any) -> None:
+    width, chosen, count = values.shape[1], out.shape[1], runs.shape[1]
     for n in range(out.shape[0]):
-        where = drawn[min(n, drawn.shape[0] - 1)]
-        for i in range(out.shape[1]):
-            out[n, i] = values[n, where[i]]
+        for i in range(count):
+            low, high = i * width // count, (i + 1) * width // count
+            first, end = i * chosen // count, (i + 1) * chosen // count
+            begin = runs[min(n, runs.shape[0] - 1), i]
+            left = min(end - first, high - begin)
+            for j in range(left):
+                out[n, first + j] = values[n, begin + j]
+            for j in range(left, end - first):
+                out[n, first + j] = values[n, low + j - left]
 
 
 @exact
-def _place(values: Any, drawn: Any, out: Any) -> None:
+def _place(values: Any, runs: Any, out: Any) -> None:
+    width, chosen, count = out.shape[1], values.shape[1], runs.shape[1]
     for n in range(out.shape[0]):
-        where = drawn[min(n, drawn.shape[0] - 1)]
-        for i in range(values.shape[1]):
-            out[n, where[i]] = values[n, i]
+        for i in range(count):
+            low, high = i * width // count, (i + 1) * width // count
+            first, end = i * chosen // count, (i + 1) * chosen // count
+            begin = runs[min(n, runs.shape[0] - 1), i]
+            left = min(end - first, high - begin)
+            for j in range(left):
+                out[n, begin + j] = values[n, first + j]
+            for j in range(left, end - first):
+                out[n, low + j - left] = values[n, first + j]

@@ -55,7 +55,9 @@ class TopK(Stage):
         chosen = as_numbers(data, _index(width)).astype(np.int64)
         if chosen.size and (chosen[:, -1].max() >= width or (np.diff(chosen, axis=1) <= 0).any()):
             raise Undecodable(f"indices of top-k must ascend and be below {width}")
-        out: Array = np.array(context.copy)
+        out = context.room(width)
+        if out is not context.copy:
+            out[:] = context.copy
         np.put_along_axis(out, chosen, values[:, : chosen.shape[1]], axis=1)
         out[:, _turn(count, width, context.round)] = values[:, chosen.shape[1] :]
         return out

@@ -53,7 +53,7 @@ def agreed_channel(agreed: Mapping[str, Any]) -> dict[str, Any]:
 def check_channel(channel: Any, changing: bool, members_change: bool) -> None:
     """`ConfigError` if a stage builds on messages that neighbours may not have, or on neighbours that stay."""
     for stage in channel_stages(channel):
-        if stage.pairwise and (changing or members_change):
+        if (stage.pairwise or stage.screens) and (changing or members_change):
             raise ConfigError(
                 f"network file channel: {stage.name} is for neighbours that stay; leave it out, or operator, process "
                 "and directed"

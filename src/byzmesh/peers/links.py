@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from byzmesh.channels.sizes import frame_bytes
 from byzmesh.peers.budget import Budget, CutOffs
 from byzmesh.peers.parts import Parts
 from byzmesh.peers.renewal import Renewal
 from byzmesh.peers.rounds import Rounds
+from byzmesh.peers.screening import Frame, Screening, decode_screening, is_screening
 from byzmesh.peers.tally import Tally
 from byzmesh.peers.transport import Transport, World
 from byzmesh.peers.wire import Format, WireError, carries_file, decode_file, encode_file
@@ -17,6 +19,7 @@ from byzmesh.peers.wire import Format, WireError, carries_file, decode_file, enc
 if TYPE_CHECKING:
     from byzmesh.channels.base import State
     from byzmesh.peers.membership import Membership
+    from byzmesh.types import Array
 
 LARGEST = 1e6
 """A message's largest coordinate may be this many times that of the peer's own vector, or of 1; beyond, it is scaled
@@ -67,6 +70,9 @@ class Links:
         self.heard = dict.fromkeys(self.neighbours, (-1, start))
         """Round and channel's state of each neighbour's last message, if the channel remembers any."""
         self._remembers = bool(self.form.channel.remembers)
+        self.screening = None if self.form.channel.screen is None else Screening(self.form, self.neighbours, rounds.f)
+        self.sent_bytes = 0
+        """Bytes of all messages, to everybody who hears them."""
         self._start = start
         self._largest = LARGEST
         self._sent: list[tuple[bytearray, frozenset[int] | None]] = []
@@ -109,10 +115,13 @@ class Links:
         times = self._resent.setdefault(neighbour, 0)
         if times < max(2, 1 + len(kept)):
             self._resent[neighbour] = times + 1
-            for message in kept:
+            for message in kept if self.screening is None else kept + self.screening.again(neighbour):
                 self._send(message, neighbour)
 
     def _send(self, message: bytearray, destination: int | None = None) -> None:
+        if is_screening(message):
+            self.transport.send(message if destination is None else self.form.readdress(message, destination))
+            return
         for frame in self.parts.frames(message, destination):
             self.transport.send(frame)
 
@@ -127,13 +136,18 @@ class Links:
             if self.membership is not None and carries_file(data):
                 self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
                 return
+            if self.screening is not None and is_screening(data):
+                self._screen(self.screening, neighbour, decode_screening(self.form, data, neighbour), now)
+                return
             data = self.parts.add(neighbour, data)
             if data is None:
                 return
+            if self.screening is not None:
+                self.screening.take(neighbour, data, self._largest)
+                return
             last, state = self.heard.get(neighbour, (-1, self._start)) if self._remembers else (-1, self._start)
             message = self.form.decode(data, neighbour, self._largest, state)
-            if 0 < self.total <= message.round:
-                raise WireError("round", f"message is of round {message.round}, the last is {self.total - 1}")
+            self._check_round(message.round)
         except WireError as error:
             if self.tally.refuse(neighbour, error.reason):
                 self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
@@ -143,6 +157,35 @@ class Links:
         self.rounds.offer(neighbour, message.round, message.vector, now)
         if self.membership is not None and message.epoch != self.membership.tag:
             self._tell(neighbour, now)
+
+    def _check_round(self, round: int) -> None:
+        if 0 < self.total <= round:
+            raise WireError("round", f"message is of round {round}, the last is {self.total - 1}")
+
+    def _screen(self, screening: Screening, neighbour: int, frame: Frame, now: float) -> None:
+        """Take a neighbour's sketch, or send it the message that it asks for."""
+        self._check_round(frame.round)
+        if frame.sketch is not None:
+            self.rounds.offer(neighbour, frame.round, frame.sketch, now)
+            return
+        message = screening.answered(neighbour, frame)
+        if message is not None:
+            self.sent_bytes += self.parts.total
+            self._send(message, neighbour)
+
+    def _fetch(self, screening: Screening, sketches: list[Array | None]) -> list[Array | None]:
+        """The messages worth fetching, of the neighbours in order, by the sketches that they sent."""
+        rounds = self.rounds.collected
+        known = {j: (rounds[j], sketch) for j, sketch in zip(self.neighbours, sketches) if sketch is not None}
+        deadline = self.world.now() + self.rounds.patience.timeout
+        for _, answer in screening.begin(self.me, self.round, known, deadline):
+            self._send(answer)
+        self.sent_bytes += len(known) * frame_bytes(0)
+        self.tally.decline(known.keys() - screening.asked.keys())
+        while not screening.ready(now := self.world.now(), self.rounds.grace):
+            self.pump(screening.deadline - now)
+        came = screening.end()
+        return [came.get(neighbour) for neighbour in self.neighbours]
 
     def _tell(self, neighbour: int, now: float) -> None:
         """Send a network file to a neighbour that knows others."""

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.channels.base import PART_BYTES, parts_of
+from byzmesh.channels.sizes import PART_BYTES, parts_of
 from byzmesh.checks import require, whole
 from byzmesh.peers.wire import HEADER, VERSION, Format, WireError
 from byzmesh.peers.wire_kernels import checksum

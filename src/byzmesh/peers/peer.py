@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.channels import channel_stages
-from byzmesh.channels.base import PART_BYTES
+from byzmesh.channels.sizes import PART_BYTES
 from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.channel_key import new_secret, shared_numbers
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.links import LARGEST, Links
 from byzmesh.peers.parts import Parts
-from byzmesh.peers.rounds import APART, Patience, Rounds
+from byzmesh.peers.rounds import APART, Patience, Rounds, stacked
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import OPEN_LINKS, QUEUE, Remote, World
 from byzmesh.peers.wire import EVERYONE, Format, peak
@@ -129,8 +129,6 @@ class Peer(Links):
         """Neighbours not heard lately."""
         self.jumps = 0
         self._vector = mine
-        self.sent_bytes = 0
-        """Bytes of all messages, to everybody who hears them."""
         self._wanted: dict[int, int] = {}
         largest = parts.frame if membership is None else membership.largest(parts.frame)
         self.transport = world.open(me, address, keys, remotes, largest, log, parts.count)
@@ -158,7 +156,10 @@ class Peer(Links):
         """Whether all who need the last messages have them, as far as can be known."""
         last, seen = self.round - 1, self.rounds.seen
         if self.meet is None:
-            return all(seen[neighbour] >= last and neighbour in self.listening for neighbour in self.rounds.expected)
+            near = self.rounds.expected
+            if self.screening is not None and not self.screening.all_answered(near):
+                return False
+            return all(seen[neighbour] >= last and neighbour in self.listening for neighbour in near)
         # whom it hears in the last round says nothing of its readers, who connect when they need a message: whoever
         # has sent one of a later round has ended this one
         return all(seen[reader] > last for reader in self._readers)
@@ -242,7 +243,7 @@ class Peer(Links):
         said = apply_streamed(
             self.rule,
             [own],
-            self.rounds.collect(),
+            self._collect(),
             [new],
             weight=self.weight if self.meet is None else self.meet(self.round).weight_over(self.neighbours),
             f=self._bound,
@@ -261,7 +262,12 @@ class Peer(Links):
     def gather(self, own: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Send its own vector and wait: messages (d, D) in the order of ids, and which came. May move `round` up."""
         self._exchange(own)
-        return self.rounds.gather(self.form.dimension, self.form.dtype)
+        return stacked(self._collect(), self.form.dimension, self.form.dtype)
+
+    def _collect(self) -> list[Array | None]:
+        """End the round: the messages by sender id, None if missing; they are not copied."""
+        vectors = self.rounds.collect()
+        return vectors if self.screening is None else self._fetch(self.screening, vectors)
 
     def _exchange(self, own: Array) -> None:
         self._vector = own
@@ -309,11 +315,15 @@ class Peer(Links):
             self._vector = kept  # sent again in a later round, it must not be sent with other noise than now
         if self._remembers:
             self.said = self.form.decode(message, self.me, state=self.said).state
+        size = self.parts.total
+        if self.screening is not None:
+            message = self.screening.say(message, self.me, round)
+            size = len(message)
         readers = None if encounter is None else frozenset(encounter.readers)
         # so may one of a changing network, by more rounds
         self._sent = [*self._sent[(-1 if readers is None else -APART) :], (message, readers)]
         self._resent.clear()
-        self.sent_bytes += self.parts.total * (len(self.neighbours) if readers is None else len(readers))
+        self.sent_bytes += size * (len(self.neighbours) if readers is None else len(readers))
         if readers is None:
             self._send(message)
         else:

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -303,11 +303,12 @@ class Rounds:
 
     def gather(self, dimension: int, dtype: Any = np.float64) -> tuple[Array, npt.NDArray[np.bool_]]:
         """End the round: messages (d, D) by sender id, zero if missing, and which arrived (d,)."""
-        vectors = self.collect()
-        messages = np.empty((len(vectors), dimension), dtype)
-        for slot, vector in enumerate(vectors):
-            messages[slot] = 0.0 if vector is None else vector
-        return messages, np.array([vector is not None for vector in vectors], bool)
+        return stacked(self.collect(), dimension, dtype)
+
+    @property
+    def collected(self) -> Mapping[int, int]:
+        """The round of the message of each neighbour that was last collected."""
+        return self._used
 
     def collect(self) -> list[Array | None]:
         """End the round: the messages by sender id, None if missing; they are not copied."""
@@ -326,3 +327,13 @@ class Rounds:
             else:
                 self._used[neighbour], vectors[slot] = found
         return vectors
+
+
+def stacked(
+    vectors: Sequence[Array | None], dimension: int, dtype: Any = np.float64
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Messages (d, D), zero if missing, and which there are (d,)."""
+    messages = np.empty((len(vectors), dimension), dtype)
+    for slot, vector in enumerate(vectors):
+        messages[slot] = 0.0 if vector is None else vector
+    return messages, np.array([vector is not None for vector in vectors], bool)

@@ -44,6 +44,12 @@ class Tally:
         if outcome.coefficients is not None:
             self.ignored += present & (outcome.coefficients[0, 1 : len(present) + 1] == 0.0)
 
+    def decline(self, neighbours: Collection[int]) -> None:
+        """The messages of these neighbours were not fetched: their sketches are far away."""
+        far = np.isin(self.neighbours, list(neighbours))
+        self.used += far
+        self.ignored += far
+
     def keep(self, neighbours: Collection[int], gone: Collection[int]) -> None:
         """Go on with other neighbours; nothing is known of those who are new, nor of the `gone` ones."""
         fresh = Tally(neighbours)

@@ -4,6 +4,9 @@ The pool of a round then has, after the workers' own models, a row for what each
 lies after these. Lies are rounded as the channel rounds, to the nearest: a liar may send whatever can be read, so no
 stage that a sender could leave out (clip, noise) applies to it. Nor do top-k and rand-k: a simulated liar may set any
 coordinate in any round, which is more than the wire lets it.
+
+If the channel screens, a lie has the sketch that belongs to it: a message with another one is refused. Liars fetch
+everything.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Forged
-from byzmesh.channels import Channel, Stage
+from byzmesh.channels import Channel, Stage, frame_bytes, sent_bytes
 from byzmesh.channels.pairs import Pairs
 from byzmesh.errors import ConfigError
 from byzmesh.networks.links import Links
@@ -46,23 +49,50 @@ class Courier:
     def start(self, models: Any) -> None:
         """Go back to round 0, with these first models."""
         self.state = self.channel.start(to_host(models).copy())
+        self._spare: Array | None = None
 
-    def carry(self, sent: Any, round: int) -> Any:
-        """Take what the workers send, (N, D), to `arrived`, in the same kind of array; what they go on from."""
+    def carry(self, sent: Any, round: int, reuse: bool = False) -> Any:
+        """Take what the workers send, (N, D), to `arrived`, in the same kind of array; what they go on from.
+
+        reuse  whether the next round may write over `arrived`: nobody remembers it
+        """
         exact = np.ascontiguousarray(to_host(sent))
         payload, kept = self.channel.send_and_keep(exact, self.state, round, self.ids)
-        arrived, self.state = self.channel.receive(payload, self.state, round, self.ids)
+        arrived, self.state = self.channel.receive(payload, self.state, round, self.ids, self._spare)
+        self._spare = arrived if reuse else None
         self.arrived = from_host(arrived, sent)
+        if self.channel.screen is not None:
+            self._sketches = self.channel.sketches(arrived)
         return from_host(kept, sent) if self.channel.stays else sent
 
-    def deliver(self, exchange: Exchange, forged: Forged | None, half: Any) -> Delivery:
-        """What arrives of a round's messages: after the own models, the workers' as they arrived, then the lies."""
+    def deliver(self, exchange: Exchange, forged: Forged | None, half: Any, f: Integers) -> Delivery:
+        """What arrives of a round's messages: after the own models, the workers' as they arrived, then the lies.
+
+        f  (N,) bound on the lying neighbours: if the channel screens, it decides what is fetched
+        """
         told = None if forged is None or not len(forged) else self.lies(forged)
         delivery = exchange.deliver(told, half)
         index = delivery.index.copy()
         index[:, 1:] += len(half)
-        lies = delivery.messages
-        return Delivery(index, delivery.present, self.arrived if lies is None else stacked(self.arrived, lies))
+        lies, present = delivery.messages, delivery.present
+        if self.channel.screen is not None:
+            sketches = self._sketches
+            if lies is not None:
+                sketches = np.concatenate([sketches, self.channel.sketches(to_host(lies))])
+            self._came = present & np.isfinite(sketches).all(axis=1)[delivery.index]
+            present = self.channel.screen.passing(sketches, delivery.index, self._came, f)
+            self._declined = self._came & ~present
+        return Delivery(index, present, self.arrived if lies is None else stacked(self.arrived, lies))
+
+    def sent_bytes(self, exchange: Exchange, heard: Integers) -> Integers:
+        """(N,) bytes that the workers sent in this round, each of them heard by so many."""
+        whole = sent_bytes(self.channel.payload)
+        if self.channel.screen is None:
+            return heard * whole
+        declined = np.bincount(exchange.sender[self._declined], minlength=len(exchange.row))[exchange.receiver]
+        answers = self._came[:, 1:].sum(axis=1)
+        first = frame_bytes(4 * self.channel.screen.width)
+        return heard * first + answers * frame_bytes(0) + (heard - declined) * whole
 
     def lies(self, forged: Forged) -> Forged:
         """The lies as they arrive."""
@@ -80,6 +110,7 @@ class Courier:
     def resume(self, arrays: Mapping[str, Array]) -> None:
         """Continue from a checkpoint."""
         self.state = tuple(arrays.get(f"{_STATE}{place}") for place in range(len(self.state)))
+        self._spare = None
 
 
 def check_channel(stages: tuple[Stage, ...], process: tuple[Process, ...], sends: str = "half") -> None:
@@ -90,7 +121,7 @@ def check_channel(stages: tuple[Stage, ...], process: tuple[Process, ...], sends
                 f"channel: {stage.name} makes its sender's own model, but this rule sends that of before its step; "
                 "use another rule, or own: false"
             )
-        if process and stage.pairwise:
+        if process and (stage.pairwise or stage.screens):
             raise ConfigError(f"channel: {stage.name} is for neighbours that stay; leave out process")
         if process and stage.remembers:
             raise ConfigError(

@@ -192,7 +192,8 @@ class Simulation:
         self.half = self.local_round.half_steps(self.models, k, asleep)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
         if self.courier is not None:
-            kept = self.courier.carry(sent_by(self.rule, self.half, self.local_round.shown(self.models)), k)
+            sent = sent_by(self.rule, self.half, self.local_round.shown(self.models))
+            kept = self.courier.carry(sent, k, reuse=self.attack.fixed or not self._lies)
             if self.courier.channel.stays:
                 self.half = self.local_round.go_on_from(kept)
         found = self._prepared_round(round) or self._whole_round(round)
@@ -271,10 +272,12 @@ class Simulation:
     def _count_bytes(self) -> None:
         """Add what the workers sent in this round: a message to everybody who hears them."""
         links = self.exchange.links if isinstance(self.exchange, LiveExchange) else self.network.links
-        models = to_host(self.models[:0])
-        payload = models.itemsize * models.shape[1] if self.courier is None else self.courier.channel.payload
-        heard = np.bincount(links.sender, minlength=self.network.n)
-        self.sent_bytes += heard[self.exchange.receiver] * sent_bytes(payload)
+        heard = np.bincount(links.sender, minlength=self.network.n)[self.exchange.receiver]
+        if self.courier is None:
+            models = to_host(self.models[:0])
+            self.sent_bytes += heard * sent_bytes(models.itemsize * models.shape[1])
+        else:
+            self.sent_bytes += self.courier.sent_bytes(self.exchange, heard)
 
     def start_counts(self, **counted: Any) -> EdgeCounts | PairCounts | None:
         """Sums over the edges, from zero or from those of a checkpoint; None: too many pairs to count."""
@@ -368,7 +371,7 @@ class Simulation:
     def _delivered(self, forged: Forged | None) -> Delivery:
         if self.courier is None:
             return self.exchange.deliver(forged, self.half)
-        return self.courier.deliver(self.exchange, forged, self.half)
+        return self.courier.deliver(self.exchange, forged, self.half, self.bound)
 
     def _spare(self) -> Any:
         """Memory for the next models that nobody holds any more: fresh pages cost time, and long models memory.

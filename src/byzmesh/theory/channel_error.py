@@ -80,6 +80,8 @@ def statement(stages: Sequence[Stage], rho: float, neighbours: int) -> str:
     'Channel: a message is off by E <= 0.00391 ||x||; lies and channel move a worker by at most 0.5 R + 2 E.'
     """
     error = channel_error(stages, neighbours)
+    if any(stage.screens for stage in stages):
+        return f"Channel: {error}; what is not fetched counts as silent, and nothing is proved about fewer neighbours."
     if error.unknown is not None or not math.isfinite(rho):
         end = "" if error.unknown is not None else "; nothing is proved about the rule"
         return f"Channel: {error}{end}."

@@ -2,11 +2,13 @@
 
 All liars of a drill run in one process, each with its own key, address and sockets. In every round they wait for the
 messages of their honest neighbours, put all of them into the attack's view, and send each victim the message forged for
-it. Honest peers that are linked to no liar are unknown to them, and so not in the view.
+it. Honest peers that are linked to no liar are unknown to them, and so not in the view. If the channel screens, they
+fetch every message, and send theirs to whoever asks.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,10 +25,11 @@ from byzmesh.peers.logs import Log
 from byzmesh.peers.network_file import NetworkFile, signed_network
 from byzmesh.peers.parts import Parts
 from byzmesh.peers.peer import no_log
+from byzmesh.peers.screening import Frame, decode_screening, encode_answer, encode_sketch, is_screening
 from byzmesh.peers.signing import LARGEST_FILE
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import Received, Remote, World
-from byzmesh.peers.wire import HEADER, Format, carries_file, decode_file
+from byzmesh.peers.wire import HEADER, Format, WireError, carries_file, decode_file
 from byzmesh.round import Round
 from byzmesh.types import Array
 
@@ -171,17 +174,38 @@ class Coalition:
             self._hear(liar, neighbour, data)
         for victim in joined:
             if (liar, victim) in self.sent:
-                self._tell(liar, self.sent[liar, victim])
+                self._tell(liar, victim)
 
-    def _tell(self, liar: int, data: bytearray) -> None:
+    def _tell(self, liar: int, victim: int) -> None:
+        """Send a victim what was forged for it, or the sketch of it."""
+        data = self.sent[liar, victim]
+        if self.form.channel.screen is None:
+            self._send_whole(liar, data)
+            return
+        with contextlib.suppress(WireError):  # what cannot be read has no sketch
+            message = self.form.decode(data, liar)
+            sketch = self.form.channel.sketches(message.vector[None])[0]
+            self.transports[liar].send(encode_sketch(self.form, sketch, liar, message.round, victim))
+
+    def _send_whole(self, liar: int, data: bytearray) -> None:
         for frame in self.parts[liar].frames(data):
             self.transports[liar].send(frame)
+
+    def _screen(self, liar: int, neighbour: int, frame: Frame) -> None:
+        """Fetch what was sketched, and send what is asked for."""
+        if frame.sketch is not None:
+            self.transports[liar].send(encode_answer(self.form, True, liar, frame.round, neighbour))
+        elif frame.fetch and (liar, neighbour) in self.sent:
+            self._send_whole(liar, self.sent[liar, neighbour])
 
     def _hear(self, liar: int, neighbour: int, data: Any) -> None:
         try:
             if carries_file(data) and self.file.operator:
                 text = decode_file(data, self.form.run, neighbour)
                 self.epochs.add(signed_network(text, self.file.operator, self.file.folder))
+                return
+            if self.form.channel.screen is not None and is_screening(data):
+                self._screen(liar, neighbour, decode_screening(self.form, data, neighbour))
                 return
             whole = self.parts[liar].add(neighbour, data)
             if whole is None:
@@ -224,7 +248,7 @@ class Coalition:
             liar, victim = ids[liar_node], ids[node]
             data = self.told.encode(forged[liar_node, node], liar, round, victim, self.epochs.tag)
             self.sent[liar, victim] = data
-            self._tell(liar, data)
+            self._tell(liar, victim)
         self.forged = round
         for old in [number for number in self.waiting if number <= round]:
             del self.waiting[old], self.since[old]

@@ -1,0 +1,199 @@
+"""Sketches first: what peers say to each other before, and whether, a whole message travels (channels/sketch.py).
+
+    1  A peer sends everybody the sketch of its message. Rounds (rounds.py) are about these sketches.
+    2  It answers every sketch that it has at the end of the round: fetch, or no thanks.
+    3  Whoever is asked sends the whole message to the one who asked, for this round and the one before.
+
+A round is over when what was fetched is there and the neighbours of this round have answered, so that nobody leaves
+who will be asked; a grace period after all but f have done so; or at the timeout. Who broke its word `SILENT_AFTER`
+times in a row is asked but not waited for. A message is refused unless it was asked for and has the sketch that
+its sender sent.
+
+Both frames have the header of a message (wire.py). A sketch has encoding 6, the number of its float32 in the place of
+D, and these as payload; an answer has encoding 7, 1 (fetch) or 0 in that place, and no payload.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byzmesh.channels.sizes import frame_bytes
+from byzmesh.peers.rounds import SILENT_AFTER
+from byzmesh.peers.wire import _CHECKSUM, _MAGIC, EVERYONE, HEADER, VERSION, Format, WireError
+from byzmesh.peers.wire_kernels import checksum
+from byzmesh.types import Array
+
+SKETCH, ANSWER = 6, 7
+SERVED = 2
+"""How often a neighbour gets the same message: once more, because the first may have been lost with its connection."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """A sketch (W,), or an answer to one: whether to send the message."""
+
+    round: int
+    sketch: Array | None = None
+    fetch: bool = False
+
+
+def is_screening(data: bytes | bytearray | memoryview) -> bool:
+    """Whether the frame claims to be a sketch or an answer."""
+    return len(data) >= HEADER.size and data[5] in (SKETCH, ANSWER)
+
+
+def encode_sketch(form: Format, sketch: Array, sender: int, round: int, destination: int = EVERYONE) -> bytearray:
+    """The frame with this (W,) float32 sketch."""
+    return _frame(form, SKETCH, len(sketch), sender, round, destination, np.ascontiguousarray(sketch).tobytes())
+
+
+def encode_answer(form: Format, fetch: bool, sender: int, round: int, destination: int) -> bytearray:
+    """The frame that asks for the message of a round, or declines it.
+
+    >>> form = Format(run=7, dimension=3, stages="sketch")
+    >>> decode_screening(form, encode_answer(form, True, sender=4, round=9, destination=5), sender=4)
+    Frame(round=9, sketch=None, fetch=True)
+    """
+    return _frame(form, ANSWER, int(fetch), sender, round, destination, b"")
+
+
+def _frame(form: Format, kind: int, number: int, sender: int, round: int, to: int, payload: bytes) -> bytearray:
+    data = bytearray(frame_bytes(len(payload)))
+    HEADER.pack_into(data, 0, to, _MAGIC, VERSION, kind, sender, round, form.run, number, 0, 0)
+    data[HEADER.size : HEADER.size + len(payload)] = payload
+    struct.pack_into("<Q", data, _CHECKSUM, int(checksum(np.frombuffer(data, "<u8"))))
+    return data
+
+
+def decode_screening(form: Format, data: bytes | bytearray | memoryview, sender: int) -> Frame:
+    """The sketch or answer that `sender` sent; `WireError`, and no other error, if the bytes are not one."""
+    _, magic, version, kind, said, round, run, number, _, check = HEADER.unpack_from(data)
+    if magic != _MAGIC or version != VERSION:
+        raise WireError("version", f"frame starts with {magic!r} version {version}, not {_MAGIC!r} {VERSION}")
+    screen = form.channel.screen
+    if screen is None or kind not in (SKETCH, ANSWER) or (kind == SKETCH and number != screen.width):
+        raise WireError("channel", "message is no sketch of this size: the channels of the network files differ")
+    size = frame_bytes(4 * screen.width if kind == SKETCH else 0)
+    if len(data) != size:
+        raise WireError("size", f"sketch or answer has {len(data)} bytes, {size} expected")
+    if said != sender:
+        raise WireError("sender", f"message says it is from {said}, but {sender} sent it")
+    if run != form.run:
+        raise WireError("run", "message belongs to another run: the network files differ")
+    if int(checksum(np.frombuffer(data, "<u8"))) != check:
+        raise WireError("checksum", "message has a wrong checksum")
+    if kind == ANSWER:
+        if number > 1:
+            raise WireError("payload", f"answer must be 0 or 1, got {number}")
+        return Frame(round=round, fetch=number == 1)
+    sketch = np.frombuffer(data, np.float32, screen.width, HEADER.size)
+    if not np.isfinite(sketch).all():
+        raise WireError("finite", "sketch contains NaN or infinity")
+    return Frame(round=round, sketch=sketch)
+
+
+class Screening:
+    """What a peer was asked and asks for; no I/O.
+
+    f  how many neighbours may break their word
+    """
+
+    def __init__(self, form: Format, neighbours: Collection[int], f: int) -> None:
+        self.form, self.f = form, f
+        self.own = np.zeros(0, np.float32)
+        """The sketch of this peer's last message."""
+        self.round = -1
+        """The last round in which neighbours were asked."""
+        self.asked: dict[int, tuple[int, Array]] = {}
+        """Neighbour -> round and sketch of the message that it was asked for."""
+        self.deadline = 0.0
+        """When the waiting ends if nothing else comes."""
+        self._kept: dict[int, bytearray] = {}
+        self._answers: dict[int, bytearray] = {}
+        self._served: Counter[tuple[int, int]] = Counter()
+        self._answered = dict.fromkeys(neighbours, -1)
+        self._broke: Counter[int] = Counter()
+        self._came: dict[int, Array] = {}
+        self._awaited: set[int] = set()
+
+    def say(self, message: bytearray, sender: int, round: int) -> bytearray:
+        """Keep a message to be fetched; the frame with its sketch."""
+        self.own = self.form.channel.sketches(self.form.decode(message, sender).vector[None])[0]
+        self._kept = {number: kept for number, kept in self._kept.items() if number == round - 1} | {round: message}
+        return encode_sketch(self.form, self.own, sender, round)
+
+    def answered(self, neighbour: int, answer: Frame) -> bytearray | None:
+        """What to send to a neighbour that answered; None: nothing."""
+        self._answered[neighbour] = max(self._answered[neighbour], answer.round)
+        self._settle(neighbour)
+        if not answer.fetch or answer.round not in self._kept:
+            return None
+        self._served[neighbour, answer.round] += 1
+        return self._kept[answer.round] if self._served[neighbour, answer.round] <= SERVED else None
+
+    def again(self, neighbour: int) -> list[bytearray]:
+        """What a neighbour that has just joined may have missed besides the sketch: an answer, what it fetched."""
+        told = [self._answers[neighbour]] if neighbour in self._answers else []
+        return told + [kept for round, kept in self._kept.items() if (neighbour, round) in self._served]
+
+    def begin(
+        self, me: int, round: int, sketches: Mapping[int, tuple[int, Array]], deadline: float
+    ) -> Iterable[tuple[int, bytearray]]:
+        """Choose whom to ask, of the neighbours' sketches and their rounds; the answers to send, by neighbour."""
+        screen = self.form.channel.screen
+        assert screen is not None  # noqa: S101 (only then is there a Screening)
+        rows = np.stack([self.own, *(sketch for _, sketch in sketches.values())])
+        every = np.arange(len(rows))[None]
+        passes = screen.passing(rows, every, np.ones(every.shape, bool), np.array([self.f]))[0, 1:]
+        self.round, self.deadline = round, deadline
+        self.asked, self._came = {j: sketches[j] for j, passed in zip(sketches, passes) if passed}, {}
+        self._awaited = set(self.asked) | {j for j, (number, _) in sketches.items() if number == round}
+        for neighbour in list(self._awaited):
+            self._settle(neighbour)
+        self._served = Counter({key: times for key, times in self._served.items() if key[1] >= round - 1})
+        self._answers = {
+            j: encode_answer(self.form, j in self.asked, me, number, j) for j, (number, _) in sketches.items()
+        }
+        return self._answers.items()
+
+    def _settle(self, neighbour: int) -> None:
+        """No longer wait for a neighbour if there is nothing to wait for."""
+        owes = neighbour in self.asked and neighbour not in self._came
+        late = neighbour in self.asked and self.asked[neighbour][0] < self.round  # it is behind, and answers later
+        asks = self._answered[neighbour] < self.round and not late
+        if not (owes or asks) or self._broke[neighbour] >= SILENT_AFTER:
+            self._awaited.discard(neighbour)
+
+    def take(self, neighbour: int, data: Any, largest: float) -> None:
+        """Take a message if it was asked for; `WireError` if it is none, or not the one that was sketched."""
+        message = self.form.decode(data, neighbour)
+        round, sketch = self.asked.get(neighbour, (-1, None))
+        if sketch is None or message.round != round:
+            return  # too late, or nobody asked: that is no lie
+        if self.form.channel.sketches(message.vector[None])[0].tobytes() != sketch.tobytes():
+            raise WireError("sketch", "message is not the one whose sketch was sent")
+        self._came[neighbour] = self.form.decode(data, neighbour, largest).vector
+        self._settle(neighbour)
+
+    def ready(self, now: float, grace: float) -> bool:
+        """Whether to go on with what came."""
+        if len(self._awaited) <= self.f:
+            self.deadline = min(self.deadline, now + grace)
+        return not self._awaited or now >= self.deadline
+
+    def end(self) -> dict[int, Array]:
+        """What came, by neighbour; whoever was asked in vain broke its word."""
+        for neighbour in self.asked:
+            self._broke[neighbour] = 0 if neighbour in self._came else self._broke[neighbour] + 1
+        self.asked = {}
+        return self._came
+
+    def all_answered(self, neighbours: Collection[int]) -> bool:
+        """Whether these neighbours have answered this peer's last sketch."""
+        return all(self._answered[neighbour] >= self.round for neighbour in neighbours)
