@@ -56,7 +56,8 @@ MODEL = np.linspace(-1.0, 1.0, 40)
 
 
 def sketch_of(vector: np.ndarray) -> np.ndarray:
-    return FORM.channel.sketches(vector[None])[0]
+    made: np.ndarray = FORM.channel.sketches(vector[None])[0]
+    return made
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def spoilt(frame: bytearray, place: int, value: bytes) -> bytes:
         (spoilt(encode_sketch(FORM, np.zeros(8, np.float32), 3, 0), 44, b"\x01"), "checksum"),
         (spoilt(encode_answer(FORM, True, 3, 0, 0), 4, b"\x09"), "version"),
         (spoilt(encode_answer(FORM, True, 3, 0, 0), 24, b"\x02"), "checksum"),
-        (encode_answer(FORM, 2, 3, 0, 0), "payload"),
+        (encode_answer(FORM, 2, 3, 0, 0), "payload"),  # type: ignore[arg-type]
         (Format(5, 40, "float64").encode(MODEL, 3, 0), "channel"),
     ],
 )

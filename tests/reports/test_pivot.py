@@ -194,12 +194,20 @@ def test_curves_over_the_bytes_that_were_sent(store: Store, tmp_path: Path) -> N
         draw_charts([sweep_chart(store, pivot(store), "accuracy", "bytes_sent")], tmp_path / "plot.png")
     with open_store(tmp_path / "sent.db") as sent:
         for seed, size in enumerate((100.0, 300.0)):
-            series = {"round": [0, 1, 900], "accuracy": [0.1, 0.4, 0.8], "bytes_sent": [0.0, size, 900 * size]}
+            series: dict[str, list[float]] = {
+                "round": [0, 1, 900],
+                "accuracy": [0.1, 0.4, 0.8],
+                "bytes_sent": [0.0, size, 900 * size],
+            }
             sent.finish(sent.plan(config(seed=seed)), "finished", series, rounds=900)
         chart = sweep_chart(sent, pivot(sent), "accuracy", "bytes_sent")
         (curve,) = chart.facets["none"]
         assert curve.x == (200.0, 180_000.0) and curve.y == pytest.approx((40.0, 80.0))
-        assert (chart.x_label, chart.logarithmic_x, chart.title) == ("bytes sent per worker", True, "Accuracy over bytes sent")
+        assert (chart.x_label, chart.logarithmic_x, chart.title) == (
+            "bytes sent per worker",
+            True,
+            "Accuracy over bytes sent",
+        )
         assert sweep_report(sent, pivot(sent)).sections[0].charts[1] == chart
         draw_charts([chart], tmp_path / "plot.png")
 

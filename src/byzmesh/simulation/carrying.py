@@ -25,7 +25,7 @@ from byzmesh.networks.processes import Process
 from byzmesh.rules.gram.pool import stacked
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.exchange import Delivery, Exchange
-from byzmesh.types import Array, Integers
+from byzmesh.types import Array, Booleans, Integers
 
 _STATE = "state/channel/"
 
@@ -79,7 +79,8 @@ class Courier:
             sketches = self._sketches
             if lies is not None:
                 sketches = np.concatenate([sketches, self.channel.sketches(to_host(lies))])
-            self._came = present & np.isfinite(sketches).all(axis=1)[delivery.index]
+            readable: Booleans = np.asarray(np.isfinite(sketches).all(axis=1))
+            self._came = present & readable[delivery.index]
             present = self.channel.screen.passing(sketches, delivery.index, self._came, f)
             self._declined = self._came & ~present
         return Delivery(index, present, self.arrived if lies is None else stacked(self.arrived, lies))
@@ -92,7 +93,8 @@ class Courier:
         declined = np.bincount(exchange.sender[self._declined], minlength=len(exchange.row))[exchange.receiver]
         answers = self._came[:, 1:].sum(axis=1)
         first = frame_bytes(4 * self.channel.screen.width)
-        return heard * first + answers * frame_bytes(0) + (heard - declined) * whole
+        sent: Integers = heard * first + answers * frame_bytes(0) + (heard - declined) * whole
+        return sent
 
     def lies(self, forged: Forged) -> Forged:
         """The lies as they arrive."""
