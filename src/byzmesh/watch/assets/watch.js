@@ -38,8 +38,8 @@
       splitLine: { lineStyle: { color: line } }, nameTextStyle: { color: ink } };
     chart.setOption({
       animation: false,
-      grid: { left: 10, right: 16, top: 46, bottom: 28, containLabel: true },
-      legend: { type: "scroll", top: 0, textStyle: { color: ink }, icon: "roundRect", itemHeight: 5 },
+      grid: { left: 10, right: 30, top: 46, bottom: 28, containLabel: true },
+      legend: { type: "scroll", top: 6, textStyle: { color: ink }, icon: "roundRect", itemHeight: 5 },
       tooltip: { trigger: "axis", confine: true, backgroundColor: colour("card"), borderColor: line, textStyle: { color: ink } },
       xAxis: { type: "value", name: "round", nameLocation: "middle", nameGap: 24, ...axis },
       yAxis: { type: "value", scale: true, ...axis },
