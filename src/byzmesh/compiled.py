@@ -71,7 +71,11 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, which loads what a compiler needs only if it must compile: that takes a quarter of a second."""
+    """Numba's cache, which loads what a compiler needs only if it must compile: that takes a quarter of a second.
+
+    Numba pickles what a kernel closes over, and another kernel with a number that every process draws anew. Here it
+    counts by its name, its code and what it closes over: kernels made of other kernels are found again.
+    """
 
     def load_overload(self, sig: object, target_context: CPUContext) -> Any:
         rtsys.initialize(target_context)  # kernels that allocate call it
@@ -80,6 +84,17 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         if found is None:
             _load_numba()
         return found
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return sig, codegen.magic_tuple(), _hash(*_parts_of(self._py_func))
+
+
+def _parts_of(function: Any) -> Iterator[object]:
+    """What tells a kernel from others of its file."""
+    yield from (function.__module__, function.__qualname__, function.__code__.co_code)
+    for cell in function.__closure__ or ():
+        inner = getattr(cell.cell_contents, "py_func", None)
+        yield from (repr(cell.cell_contents),) if inner is None else _parts_of(inner)
 
 
 def _hash(*parts: object) -> int:

@@ -37,8 +37,13 @@ class Plan:
 
 def send(view: View, plan: Plan) -> Forged:
     """The planned messages with this round's models."""
-    scene, told = view.scene, {"row": plan.row, "combination": plan.combination}
-    return made(Forged, liar=scene.liar, victim=scene.victim, models=view.models, rows=None, **told)
+    return planned(view.scene, plan, view.models)
+
+
+def planned(scene: Scene, plan: Plan, models: Any) -> Forged:
+    """The planned messages with these models."""
+    told = {"row": plan.row, "combination": plan.combination}
+    return made(Forged, liar=scene.liar, victim=scene.victim, models=models, rows=None, **told)
 
 
 def send_as_planned(view: View, plan: Plan) -> tuple[Forged, Plan]:

@@ -101,6 +101,28 @@ class Descends(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class StepKernel:
+    """Plain gradient steps as a kernel, for rounds that are one compiled call (simulation/whole.py).
+
+    kernel(data, rows (R,), round, keep, step, models (R, D), resting (R,), out (R, D), peak (R,))
+
+    does what `Descends.half_steps` does for one batch; a row that is `resting` keeps its model. `data` is a tuple.
+    """
+
+    kernel: Any
+    data: tuple[Any, ...]
+
+
+@runtime_checkable
+class HasStepKernel(Protocol):
+    """A task that descends and can do it from within compiled code."""
+
+    def step_kernel(self) -> StepKernel | None:
+        """Its kernel; None if its options have none."""
+        ...
+
+
 @runtime_checkable
 class ClipsSamples(Protocol):
     """A task that can shorten the gradient of every sample: what privacy of single samples needs."""

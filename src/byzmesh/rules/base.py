@@ -125,12 +125,12 @@ class Block:
     def distance2(self) -> Floats:
         """(R, K, K) squared distances between the slots."""
         gap = np.empty(self.inner.shape)
-        _distances(self.inner, gap)
+        squared_distances(self.inner, gap)
         return gap
 
 
 @exact
-def _distances(inner: Any, out: Any) -> None:
+def squared_distances(inner: Any, out: Any) -> None:
     """out[r, i, j] = <y_i, y_i> + <y_j, y_j> - 2 <y_i, y_j>, at least 0; NaN stays."""
     for receiver in range(inner.shape[0]):
         for i in range(inner.shape[1]):
@@ -213,6 +213,11 @@ class Choosing:
     """Whether the state is the previous output, which is then one more, last slot."""
     own_distances: bool = False
     """Whether the coefficients depend on no distances but those from its own model."""
+    kernel: Any = None
+    """`coefficients` as a compiled function (inner, weight, present, f, room, tie, settings, out), the first six as in
+    `Block`, which writes them to `out` (R, K): a round can then be one compiled call. None: there is none."""
+    settings: tuple[float, ...] = ()
+    """The rule's options for the kernel, as an array."""
 
 
 @dataclass(frozen=True)

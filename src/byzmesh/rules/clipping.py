@@ -10,9 +10,12 @@ moves the receiver by a tau.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from byzmesh.compiled import exact
+from byzmesh.rules.base import normalise
 from byzmesh.types import Floats
 
 FIXED_RADIUS = "a fixed radius lets a liar move a worker even where all honest models agree"
@@ -44,3 +47,20 @@ def clip_towards(inner: Floats, start: Floats, weight: Floats, tau: float, itera
             for slot in range(slots):
                 share[receiver, slot] = (1.0 - total) * share[receiver, slot] + pull[slot]
     return share
+
+
+@exact
+def clip_from_own(inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any, settings: Any, out: Any) -> None:
+    """`clip_towards` in one pass from the receiver's own model, as a `Choosing.kernel`; the setting is tau."""
+    start = np.zeros(weight.shape)
+    start[:, 0] = 1.0
+    out[:] = clip_towards(inner, start, weight, settings[0], 1)
+
+
+@exact
+def clip_all(inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any, settings: Any, out: Any) -> None:
+    """The same towards all that arrived, equally; the settings are tau and the number of passes."""
+    start = np.zeros(weight.shape)
+    start[:, 0] = 1.0
+    normalise(present, out)
+    out[:] = clip_towards(inner, start, out, settings[0], int(settings[1]))

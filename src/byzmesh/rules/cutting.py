@@ -12,6 +12,8 @@ subtracting a liar at 1e30 from a running sum would leave nothing of the honest 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from byzmesh.compiled import exact
@@ -94,3 +96,16 @@ def _mean_of_trusted(
         for slot in range(weight.shape[1]):
             out[receiver, slot] = weight[receiver, slot] if trusted[receiver, slot] else 0.0
     normalise(out, out)
+
+
+@exact
+def weighted_cuts(inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any, settings: Any, out: Any) -> None:
+    """`mean_of_trusted` with the mixing weights, its own vector inside, as a `Choosing.kernel`."""
+    _mean_of_trusted(inner, weight, present, f, room, tie, True, out)
+
+
+@exact
+def equal_cuts(inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any, settings: Any, out: Any) -> None:
+    """The same with equal weights and nothing but f to limit the cuts; its own vector is inside if the setting is 1."""
+    equal, unlimited = np.ones(weight.shape), np.full(f.size, np.inf)
+    _mean_of_trusted(inner, equal, present, f, unlimited, tie, settings[0] == 1.0, out)

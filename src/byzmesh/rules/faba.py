@@ -13,7 +13,7 @@ import numpy as np
 from byzmesh.checks import choice
 from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.contraction import MEAN_WITHOUT_CUTS, by_weight, cutting, twice_over_the_rest
-from byzmesh.rules.cutting import mean_of_trusted
+from byzmesh.rules.cutting import equal_cuts, mean_of_trusted
 from byzmesh.rules.feasible import CUTS_FARTHEST, Feasible, below_half, below_neighbours
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.ios import THEOREM_3
@@ -41,6 +41,8 @@ def faba(own: str = "inside") -> Rule:
     return gram_rule(
         "FABA",
         coefficients,
+        kernel=equal_cuts,
+        settings=(float(own == "inside"),),
         feasible=CUTS_FARTHEST if own == "inside" else CUTS_FARTHEST_FROM_OTHERS,
         options={"own": own},
         keeps_own=True,

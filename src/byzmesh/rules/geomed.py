@@ -15,11 +15,13 @@ vectors per liar.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from byzmesh.checks import at_least, whole
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Rule, normalised, rules
+from byzmesh.rules.base import Block, Rule, normalise, normalised, rules
 from byzmesh.rules.geometric_median import geometric_median
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Booleans, Floats
@@ -69,6 +71,15 @@ def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, toler
     return share
 
 
+@exact
+def steps_from_mean(
+    inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any, settings: Any, out: Any
+) -> None:
+    """`weiszfeld` from the mean as a `Choosing.kernel`; the settings are the number of steps and the tolerance."""
+    normalise(present, out)
+    out[:] = weiszfeld(inner, out, present, int(settings[0]), settings[1], ROUNDING * tie)
+
+
 @rules.register(
     "GeoMed",
     aliases=("geometric-median", "rfa", "gm"),
@@ -97,5 +108,12 @@ def geomed(steps: int | None = None, tolerance: float = 1e-5) -> Rule:
             return geometric_median(block.inner, block.present, np.ones(block.present.shape), tolerance, rounding)
         return weiszfeld(block.inner, normalised(block.present), block.present, steps, tolerance, rounding)
 
-    options = {"steps": steps, "tolerance": tolerance}
-    return gram_rule("GeoMed", coefficients, options=options, symmetric=True, virtual_mixing="equal")
+    return gram_rule(
+        "GeoMed",
+        coefficients,
+        kernel=None if steps is None else steps_from_mean,
+        settings=() if steps is None else (steps, tolerance),
+        options={"steps": steps, "tolerance": tolerance},
+        symmetric=True,
+        virtual_mixing="equal",
+    )

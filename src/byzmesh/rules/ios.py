@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.contraction import bound_of_cuts, by_weight, cutting, first_wrong_cut
-from byzmesh.rules.cutting import mean_of_trusted
+from byzmesh.rules.cutting import mean_of_trusted, weighted_cuts
 from byzmesh.rules.feasible import CUTS_FARTHEST
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
@@ -46,6 +46,7 @@ def ios() -> Rule:
     return gram_rule(
         "IOS",
         coefficients,
+        kernel=weighted_cuts,
         feasible=CUTS_FARTHEST,
         uses_weights=True,
         weights_alone_at_zero=True,

@@ -6,10 +6,12 @@ says S - f - 1). Krum returns the vector with the smallest score, MultiKrum the 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Rule, rules
+from byzmesh.rules.base import Block, Rule, rules, squared_distances
 from byzmesh.rules.feasible import Feasible, below_half
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.nearest import pick_least
@@ -50,6 +52,14 @@ def krum_scores(distance2: Floats, present: Booleans, f: Integers) -> Floats:
     return scores
 
 
+@exact
+def least_score(inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any, settings: Any, out: Any) -> None:
+    """Krum's choice as a `Choosing.kernel`."""
+    distance2 = np.empty(inner.shape)
+    squared_distances(inner, distance2)
+    out[:] = pick_least(krum_scores(distance2, present, f), np.ones(f.size, np.int64), tie)
+
+
 def largest_krum(neighbours: int) -> int:
     """S - f - 2 >= 1 with S = d + 1: the largest f is d - 2."""
     return neighbours - 2 if neighbours >= 2 else -1
@@ -67,4 +77,6 @@ def krum() -> Rule:
         scores = krum_scores(block.distance2, block.present, block.f)
         return pick_least(scores, np.ones(len(scores), np.int64), block.tie).astype(np.float64)
 
-    return gram_rule("Krum", coefficients, feasible=ALL_BUT_TWO, symmetric=True, virtual_mixing="equal")
+    return gram_rule(
+        "Krum", coefficients, kernel=least_score, feasible=ALL_BUT_TWO, symmetric=True, virtual_mixing="equal"
+    )

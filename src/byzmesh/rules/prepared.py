@@ -6,7 +6,7 @@ Where the same rows arrive in every round this is prepared once; else for a roun
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from byzmesh.round import Round
 from byzmesh.rules.arrivals import Arrivals
@@ -20,6 +20,8 @@ class Prepared(Protocol):
     """A rule for rounds that are filled alike."""
 
     present: Booleans
+    kernel: Any
+    """The rule's choice for a round that is one compiled call, as in `Choosing`; None: there is none."""
 
     def refill(self, index: Integers) -> Prepared:
         """The same for rounds in which other rows (R, K) of as many messages arrive in the same slots."""

@@ -7,7 +7,7 @@ import numpy as np
 from byzmesh.checks import positive
 from byzmesh.entries import ByPartition
 from byzmesh.rules.base import Block, Rule, rules
-from byzmesh.rules.clipping import FIXED_RADIUS, clip_towards
+from byzmesh.rules.clipping import FIXED_RADIUS, clip_from_own, clip_towards
 from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
@@ -31,6 +31,8 @@ def scc(tau: float = 0.3) -> Rule:
     return gram_rule(
         "SCC",
         coefficients,
+        kernel=clip_from_own,
+        settings=(tau,),
         self_weight=lambda inbox: inbox.weight[:, 0],
         uses_weights=True,
         options={"tau": tau},

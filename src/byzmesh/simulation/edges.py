@@ -67,6 +67,18 @@ class _Sums:
         """The arrays for a checkpoint."""
         return {"trust": self.trust, "cut": self.cut, "came": self.came}
 
+    def columns(self, exchange: Exchange) -> Integers:
+        """(R, K) the column of each slot of a round's inboxes."""
+        raise NotImplementedError
+
+    def add(self, coefficient: Floats, present: Booleans, exchange: Exchange) -> None:
+        """Count one round."""
+        add_counts(coefficient, present, *self.sums(exchange))
+
+    def sums(self, exchange: Exchange) -> tuple[Integers, Floats, Integers, Integers]:
+        """The last arguments of `add_counts`."""
+        return self.columns(exchange), self.trust, self.cut, self.came
+
     def _edges(self, receiver: Integers, row: Integers, column: Integers, sender: Integers, liars: Integers) -> Edges:
         came = self.came[row, column]
         return Edges(
@@ -87,9 +99,9 @@ class EdgeCounts(_Sums):
         self._exchange = exchange
         self._slot = np.tile(np.arange(exchange.sender.shape[1]), (len(exchange.sender), 1))
 
-    def add(self, coefficient: Floats, present: Booleans, exchange: Exchange) -> None:
-        """Count one round."""
-        _add(coefficient, present, self._slot, self.trust, self.cut, self.came)
+    def columns(self, exchange: Exchange) -> Integers:
+        """(R, K) the column of each slot."""
+        return self._slot
 
     def edges(self, byzantine: Integers) -> Edges:
         """The sums per edge; own slots and label-flipping receivers are left out."""
@@ -106,9 +118,9 @@ class PairCounts(_Sums):
         super().__init__((len(receiver), n), **counted)
         self._receiver = receiver
 
-    def add(self, coefficient: Floats, present: Booleans, exchange: Exchange) -> None:
-        """Count one round."""
-        _add(coefficient, present, exchange.sender, self.trust, self.cut, self.came)
+    def columns(self, exchange: Exchange) -> Integers:
+        """(R, K) the column of each slot."""
+        return exchange.sender
 
     def edges(self, byzantine: Integers) -> Edges:
         """The sums per pair of which a message arrived; receivers that lie are left out."""
@@ -117,7 +129,7 @@ class PairCounts(_Sums):
 
 
 @exact
-def _add(coefficient: Any, present: Any, column: Any, trust: Any, cut: Any, came: Any) -> None:
+def add_counts(coefficient: Any, present: Any, column: Any, trust: Any, cut: Any, came: Any) -> None:
     """Add slots to the columns they belong to; a receiver's own slot does not count."""
     for receiver in range(present.shape[0]):
         for slot in range(1, present.shape[1]):

@@ -108,17 +108,19 @@ def late_slots(
     receiver: Integers,
     lying: Any,
     honest_row: Integers,
-    past: Past,
+    oldest: int,
+    turn: int,
     before: int,
     index: Integers,
 ) -> Integers:
     """(Q,) rows of the ring of all older messages that arrive, by age; their slots in `index` (R, K) are set.
 
-    start, age  links of the round and the age (E,) of the message on each, at most `past.oldest`
+    start, age  links of the round and the age (E,) of the message on each, at most `oldest`
+    turn        where in the ring the round is
     before      rows of the pool in front of the older messages
     """
-    found, spot = np.empty(len(age), np.int64), np.empty((past.oldest, len(receiver)), np.int64)
-    return found[: _late(start, age, receiver, lying, honest_row, past.turn, before, spot, found, index)]
+    found, spot = np.empty(len(age), np.int64), np.empty((oldest, len(receiver)), np.int64)
+    return found[: _late(start, age, receiver, lying, honest_row, turn, before, spot, found, index)]
 
 
 @exact

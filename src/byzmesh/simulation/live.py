@@ -61,7 +61,7 @@ class Live:
         if self.meetings.recurs and len(network.links.sender) <= SMALL:
             self._known = {}
         self._fixed = self._bounds(rounds)
-        self.ahead = 1 if self.past.oldest else max(1, min(AHEAD, SMALL // max(1, len(network.links.sender))))
+        self.ahead = max(1, min(AHEAD, SMALL // max(1, len(network.links.sender))))
         """How many rounds are prepared at a time: in a row they cost less than one between two rounds."""
 
     def _bounds(self, rounds: int) -> Integers | None:

@@ -17,6 +17,7 @@ from byzmesh.compiled import exact
 from byzmesh.networks import Links, Network
 from byzmesh.networks.processes.base import Meeting
 from byzmesh.networks.weights import EXPLICIT, mixing_weights
+from byzmesh.records import made
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.pool import peaks, stacked
 from byzmesh.rules.prepared import Prepared
@@ -39,12 +40,14 @@ class LiveExchange(Exchange):
     plan      state of an attack that is fixed by these links, once it is known
     fresh     what arrives if nothing is late, once it is known and the same in every round with these links
     prepared  what a rule does in every round with these links, fixed lies and so many old messages, once it is known
-    age       (E,) of the round's messages, None if nothing can be late: the only part that differs between its rounds
+    age       (E,) of the round's messages, None if nothing can be late: it and `late` differ between the rounds
+    late      what `find_late` says of the round, once it is known
     """
 
     plan: Any = None
     fresh: Delivery | None = None
     prepared: dict[int, Prepared | None]
+    late: tuple[Integers, Integers] | None = None
     _scene: Scene | None = None
 
     def __init__(self, stage: Stage, meeting: Meeting, past: Past) -> None:
@@ -61,7 +64,7 @@ class LiveExchange(Exchange):
             links.start, links.sender, self.row, stage.network.lies, self.receiver, code, given, self.sender,
             self.honest_row, self.valid, self.lying, self.liars, self.weight,
         )  # fmt: skip
-        self.age = meeting.age
+        self.age: Integers | None = meeting.age
         self.prepared = {}
 
     @cached_property
@@ -91,24 +94,31 @@ class LiveExchange(Exchange):
         """As `Exchange.deliver`; messages that are late are older rows."""
         return self.with_late(super().deliver(forged, half), half)
 
+    def find_late(self, fresh: Delivery, rows: int, round: int) -> tuple[Integers, Integers]:
+        """(R, K) the pool row in each slot, and which rows of the past are those of the late ones, in a round.
+
+        fresh  what would arrive if nothing were late; rows  half steps in front of it in the pool
+        """
+        index, turn, age = fresh.index.copy(), round % (self._past.oldest + 1), np.asarray(self.age)
+        before = rows + (0 if fresh.messages is None else len(fresh.messages))
+        before += 0 if fresh.combination is None else len(fresh.combination[0])
+        slots = (self.receiver, self.lying, self.honest_row)
+        return index, late_slots(self.links.start, age, *slots, self._past.oldest, turn, before, index)
+
     def with_late(self, fresh: Delivery, half: Any) -> Delivery:
         """What arrives in this round, given what would if nothing were late."""
-        past = self._past
+        past, messages, combination = self._past, fresh.messages, fresh.combination
         if self.age is None or not past.count:
             return fresh
-        index, messages, combination = fresh.index.copy(), fresh.messages, fresh.combination
-        before = len(half) + (0 if messages is None else len(messages))
-        before += 0 if combination is None else len(combination[0])
-        numbers = late_slots(
-            self.links.start, self.age, self.receiver, self.lying, self.honest_row, past, before, index
-        )
+        index, numbers = self.find_late(fresh, len(half), past.turn) if self.late is None else self.late
         if not len(numbers):
             return fresh
         peak = past.peak
         if past.named and messages is None and peak is not None and isinstance(half, np.ndarray):
             receivers, slots = index.shape
+            before = len(half) + (0 if combination is None else len(combination[0]))
             if strategy.blocks_cost_less(before + len(numbers), len(half) + len(numbers), receivers, slots + 1):
-                old = index >= before
+                old, index = index >= before, index.copy()
                 index[old] = before + numbers[index[old] - before]
                 return Delivery(index, fresh.present, past.flat, combination=combination, peak=peak)
         if messages is not None and messages.dtype != half.dtype:
@@ -116,7 +126,8 @@ class LiveExchange(Exchange):
         known = None
         if peak is not None:
             known = peak[numbers] if messages is None else np.concatenate([peaks(messages), peak[numbers]])
-        return Delivery(index, fresh.present, past.rows(numbers, messages), combination=combination, peak=known)
+        told = {"messages": past.rows(numbers, messages), "combination": combination, "peak": known}
+        return made(Delivery, index=index, present=fresh.present, **told)
 
 
 def _link_weights(network: Network, links: Links) -> Floats:

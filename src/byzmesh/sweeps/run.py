@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from byzmesh.compiled import limit_threads
-from byzmesh.simulation.engine import RUNNING, Simulation
+from byzmesh.simulation.engine import Simulation
+from byzmesh.simulation.parts import RUNNING
 from byzmesh.simulation.run import Run
 from byzmesh.store import Store
 from byzmesh.store.records import RESULTS
@@ -22,7 +23,7 @@ from byzmesh.sweeps.models import Keeper
 INTERRUPTED = "interrupted"
 
 GoOn = Callable[[Simulation], bool]
-"""Called after every round; False stops the run."""
+"""Called after every round, or after a few that are one compiled call; False stops the run."""
 
 
 def compute(

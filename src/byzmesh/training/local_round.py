@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import ClipsSamples, Descends, Task
+from byzmesh.problems.base import ClipsSamples, Descends, HasStepKernel, StepKernel, Task
 from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.interop import from_host, to_host
 from byzmesh.training.local import LocalOptions, local_update
@@ -125,6 +125,16 @@ class LocalRound:
             if new is not None:
                 self._half[:, -self._buffers :] = new
             current = self._half
+        return self._half
+
+    def step_kernel(self) -> StepKernel | None:
+        """The half steps of a round as a kernel, if a round is one plain step and nothing else."""
+        alone = self.steps == 1 and not self._buffers and not self.needs_former
+        return self._descends.step_kernel() if alone and isinstance(self._descends, HasStepKernel) else None
+
+    @property
+    def place(self) -> Array:
+        """(R, D) where the next half steps will be."""
         return self._half
 
     def _new_buffers(self, models: Any) -> Any:

@@ -25,6 +25,7 @@ from byzmesh.entries import as_call
 from byzmesh.errors import ConfigError
 from byzmesh.networks.links import Links
 from byzmesh.networks.processes.inbox_counts import InboxCounts
+from byzmesh.records import made
 from byzmesh.registry import Registry
 from byzmesh.sparse import frozen
 from byzmesh.types import Booleans, Floats, Integers
@@ -122,9 +123,9 @@ def process(spec: Any, /, **options: Any) -> list[Process]:
     several = isinstance(spec, Sequence) and not isinstance(spec, str)
     if several and options:
         raise ConfigError(f"a list of processes takes no options, got {', '.join(options)}; give each its own")
-    made = [processes.build(item, **options) for item in (spec if several else [spec])]
-    made = [one for one in made if one.name != STATIC]
-    for earlier, later in pairwise(made):
+    built = [processes.build(item, **options) for item in (spec if several else [spec])]
+    built = [one for one in built if one.name != STATIC]
+    for earlier, later in pairwise(built):
         if later.replaces:
             raise ConfigError(
                 f"process {later.name} replaces the links, so it must be the first of its list; write it before "
@@ -132,7 +133,7 @@ def process(spec: Any, /, **options: Any) -> list[Process]:
             )
         if earlier.oldest:
             raise ConfigError(f"process {earlier.name} must be the last of its list; write it after {later.name}")
-    return made
+    return built
 
 
 STATIC = "static"
@@ -201,9 +202,14 @@ class Meetings:
         return degree
 
 
+def met(links: Links, active: Booleans) -> Meeting:
+    """A round in which nothing is late."""
+    return made(Meeting, links=links, active=active, age=None)
+
+
 def listed(start: Integers, sender: Integers, count: int) -> Links:
     """Links from arrays of which the first `count` senders are filled; read-only, so that kernels are compiled once."""
-    return Links(frozen(start), frozen(sender[:count]))
+    return made(Links, start=frozen(start), sender=frozen(sender[:count]))
 
 
 def awake(meeting: Meeting, active: Booleans) -> Meeting:
@@ -211,7 +217,7 @@ def awake(meeting: Meeting, active: Booleans) -> Meeting:
     links = meeting.links
     start, sender = np.empty_like(links.start), np.empty_like(links.sender)
     count = _among_active(links.start, links.sender, active, start, sender)
-    return Meeting(listed(start, sender, count), meeting.active & active)
+    return met(listed(start, sender, count), meeting.active & active)
 
 
 @exact

@@ -14,6 +14,7 @@ from byzmesh import rng
 from byzmesh.checks import fraction, whole
 from byzmesh.compiled import exact
 from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, processes
+from byzmesh.records import made
 
 
 @processes.register("late", aliases=("delay", "stale"))
@@ -32,7 +33,7 @@ def late(p: float = 0.5, s: int = 1) -> Process:
             links = meeting.links
             age = np.empty_like(links.sender)
             _ages(links.start, links.sender, ground.key, round, p, s, age)
-            return Meeting(links, meeting.active, age)
+            return made(Meeting, links=links, active=meeting.active, age=age)
 
         return step
 

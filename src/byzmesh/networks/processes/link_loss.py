@@ -9,7 +9,7 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.checks import fraction
 from byzmesh.compiled import exact
-from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, processes
+from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, met, processes
 
 
 @processes.register("link-loss", aliases=("loss",))
@@ -27,7 +27,7 @@ def link_loss(p: float = 0.1) -> Process:
             links = meeting.links
             start, sender = np.empty_like(links.start), np.empty_like(links.sender)
             count = _lose(links.start, links.sender, ground.key, round, p, start, sender)
-            return Meeting(listed(start, sender, count), meeting.active)
+            return met(listed(start, sender, count), meeting.active)
 
         return step
 

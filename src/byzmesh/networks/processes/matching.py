@@ -13,7 +13,7 @@ import numpy as np
 
 from byzmesh import rng
 from byzmesh.compiled import exact
-from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, processes
+from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, met, processes
 
 
 @processes.register("matching", aliases=("pairs",))
@@ -29,7 +29,7 @@ def matching() -> Process:
             links = meeting.links
             start, sender = np.empty_like(links.start), np.empty(ground.n, np.int64)
             count = _match(links.start, links.sender, ground.key, round, start, sender)
-            return Meeting(listed(start, sender, count), meeting.active)
+            return met(listed(start, sender, count), meeting.active)
 
         return step
 

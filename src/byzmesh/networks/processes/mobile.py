@@ -15,7 +15,7 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.checks import at_least, positive
 from byzmesh.compiled import exact
-from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, processes
+from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, met, processes
 from byzmesh.types import Floats
 
 
@@ -42,7 +42,7 @@ def mobile(radius: float = 0.4, speed: float = 0.02) -> Process:
             spots = at(round)
             sender = np.empty(_near(spots, radius, start), np.int64)
             _list_near(spots, radius, sender)
-            return Meeting(listed(start, sender, len(sender)), meeting.active)
+            return met(listed(start, sender, len(sender)), meeting.active)
 
         return step
 

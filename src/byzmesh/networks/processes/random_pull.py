@@ -15,7 +15,7 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.checks import whole
 from byzmesh.compiled import exact
-from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, processes
+from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, met, processes
 
 
 @processes.register("random-pull", aliases=("pull",))
@@ -34,7 +34,7 @@ def random_pull(s: int = 3) -> Process:
             start = np.empty_like(links.start)
             sender = np.empty(min(len(links.sender), ground.n * s), np.int64)
             count = _pull(links.start, links.sender, ground.key, round, s, start, sender)
-            return Meeting(listed(start, sender, count), meeting.active)
+            return met(listed(start, sender, count), meeting.active)
 
         return step
 

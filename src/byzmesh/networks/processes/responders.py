@@ -13,7 +13,7 @@ import numpy as np
 from byzmesh import rng
 from byzmesh.checks import choice, whole
 from byzmesh.compiled import exact
-from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, processes
+from byzmesh.networks.processes.base import Ground, Meeting, Process, Step, listed, met, processes
 from byzmesh.networks.processes.random_pull import draw_places
 
 
@@ -36,7 +36,7 @@ def responders(f: int = 1, liars: str = "random") -> Process:
             links = meeting.links
             start, sender = np.empty_like(links.start), np.empty_like(links.sender)
             count = _wait(links.start, links.sender, quick, ground.key, round, f, start, sender)
-            return Meeting(listed(start, sender, count), meeting.active)
+            return met(listed(start, sender, count), meeting.active)
 
         return step
 

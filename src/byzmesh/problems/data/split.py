@@ -109,7 +109,9 @@ def draw_batches(
     picks = np.empty((len(rows), batch), np.int64)
     labels = np.empty((len(rows), batch), target.dtype)
     way = BATCHINGS.index(batching)
-    _draw(split.key, rows, round, split.order, split.start, split.honest, split.mirror, target, way, picks, labels)
+    fill_batches(
+        split.key, rows, round, split.order, split.start, split.honest, split.mirror, target, way, picks, labels
+    )
     return picks, labels
 
 
@@ -121,7 +123,7 @@ def check_batch(split: Split, batch: int, batching: str) -> None:
 
 
 @exact
-def _draw(
+def fill_batches(
     key: Any,
     rows: Any,
     round: Any,
@@ -134,6 +136,7 @@ def _draw(
     picks: Any,
     labels: Any,
 ) -> None:
+    """`draw_batches` into `picks` and `labels` (R, batch); `way` is the batching's place in `BATCHINGS`."""
     for r in range(rows.shape[0]):
         row = rows[r]
         low, count = start[row], start[row + 1] - start[row]

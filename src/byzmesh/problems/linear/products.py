@@ -38,6 +38,9 @@ class Rows:
     half_steps: Callable[[Link, Array, Array, Array, Any, Any, Array, Floats], None]
     storage: str
     """`nonzero` or `dense`."""
+    softmax_kernel: Any = None
+    """The half steps of softmax regression as a kernel (sparse.py), and `data`, its first arguments; None: none."""
+    data: tuple[Any, ...] = ()
 
 
 def rows_of(data: Dataset, part: str, classes: int, dtype: Any, storage: str = "auto") -> Rows:
@@ -72,12 +75,13 @@ def _sparse_rows(held: tuple[Array, ...], data: Dataset, classes: int, dtype: An
         dtype.type(0),
         np.empty(0),
     )
+    nobody = np.zeros(0, np.bool_)
 
     def forward(picks: Array, models: Array, scores: Array) -> None:
-        run(*held, table, shift, picks, unknown, models, scores, zero, zero, none, unused)
+        run(*held, table, shift, picks, unknown, models, scores, zero, zero, none, unused, nobody)
 
     def backward(picks: Array, delta: Array, gradients: Array) -> None:
-        run(*held, table, shift, picks, unknown, none, delta, zero, zero, gradients, unused)
+        run(*held, table, shift, picks, unknown, none, delta, zero, zero, gradients, unused, nobody)
 
     parts = _composed(forward, backward, classes, "nonzero")
 
@@ -88,9 +92,9 @@ def _sparse_rows(held: tuple[Array, ...], data: Dataset, classes: int, dtype: An
             parts.half_steps(link, picks, targets, models, keep, step, half, peak)
             return
         scores = np.empty((*picks.shape, classes), dtype)
-        run(*held, table, shift, picks, targets, models, scores, keep, step, half, peak)
+        run(*held, table, shift, picks, targets, models, scores, keep, step, half, peak, nobody)
 
-    return replace(parts, half_steps=half_steps)
+    return replace(parts, half_steps=half_steps, softmax_kernel=run, data=(*held, table, shift))
 
 
 def _composed(

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact, fast
-from byzmesh.problems.descent import descend_row
+from byzmesh.problems.descent import copy_row, descend_row
 from byzmesh.problems.linear.losses import softmax_delta
 from byzmesh.simd import axpy, load, pieces, plus, prefetch, store
 
@@ -53,12 +53,13 @@ def _prefetch_sample(start: Any, column: Any, value: Any, picks: Any, position: 
 def lane_kernel(classes: int) -> Any:
     """All products of a row in one call, for a number of classes that is a sum of two register widths; else None.
 
-    run(start, column, value, table, offset, picks, targets, models, scores, keep, step, out, peak)
+    run(start, column, value, table, offset, picks, targets, models, scores, keep, step, out, peak, resting)
 
     with models     forward product: `scores` of them
     with targets    slopes: `scores` become the derivatives of the softmax loss
     with out        backward product of the scores: `out` gets the gradients or, with models, the half steps
-                    keep * models - step * gradients, and `peak` (R,) their largest entries
+                    keep * models - step * gradients, and `peak` (R,) their largest entries; those of rows that
+                    are `resting` (R,) are their models
 
     An array of no rows stands for what is left out.
     """
@@ -84,12 +85,16 @@ def _lane_kernel(first: int, second: int) -> Any:
         step: Any,
         out: Any,
         peak: Any,
+        resting: Any,
     ) -> None:
         features = _U(max(models.shape[1], out.shape[1])) // classes - _U(1)
         nothing = np.zeros(8, scores.dtype)
         zero_a, zero_b = load(nothing, _U(0), first), load(nothing, _U(0), second)
         flat, batch = picks.ravel(), picks.shape[1]
         for r in range(picks.shape[0]):
+            if resting.size > 0 and resting[r]:
+                peak[r] = copy_row(models[r], out[r])
+                continue
             if models.shape[0] > 0:
                 model = models[r]
                 a, b, c, d = zero_a, zero_b, zero_a, zero_b

@@ -19,11 +19,12 @@ import numpy as np
 
 from byzmesh.compiled import over_few, over_parts
 from byzmesh.errors import ConfigError
-from byzmesh.problems.base import first_models
-from byzmesh.problems.data.split import Split, count_classes, draw_batches, draw_counts
+from byzmesh.problems.base import StepKernel, first_models
+from byzmesh.problems.data.split import BATCHINGS, Split, count_classes, draw_batches, draw_counts
 from byzmesh.problems.descent import descend
-from byzmesh.problems.linear.losses import Link, shorten
+from byzmesh.problems.linear.losses import SOFTMAX, Link, shorten
 from byzmesh.problems.linear.products import Rows
+from byzmesh.problems.linear.step_kernel import softmax_steps
 from byzmesh.types import Array, Floats, Integers
 
 _TOGETHER = 32  # rows whose models stay in the cache from the forward to the backward product
@@ -152,6 +153,15 @@ class LinearTask:
         over_few(
             lambda few: work(rows[few], models[few], out[few], peak[few]), len(models), _TOGETHER, _SPLIT, self.threads
         )
+
+    def step_kernel(self) -> StepKernel | None:
+        """The same for a few rows from within compiled code; None if there is no such kernel."""
+        descend = self.train.softmax_kernel if self.link is SOFTMAX and self.longest is None else None
+        if descend is None or self.rows > _TOGETHER:
+            return None
+        split, way = self.split, BATCHINGS.index(self.batching)
+        drawn = (split.key, split.order, split.start, split.honest, split.mirror, self.target, way)
+        return StepKernel(softmax_steps(descend), (drawn, self.train.data, self.batch, self.outputs))
 
     def _checked(self, out: Array | None, models: Array) -> Array:
         """Where to write rows like the models', after checking what the compiled code does not check."""

@@ -92,6 +92,8 @@ def gram_rule(
     feasible: Feasible | None = None,
     weights_alone_at_zero: bool = False,
     own_distances: bool = False,
+    kernel: Any = None,
+    settings: tuple[float, ...] = (),
     **facts: Any,
 ) -> Rule:
     """A rule from its coefficients. They may be asked for some of the receivers at a time.
@@ -103,6 +105,7 @@ def gram_rule(
     weights_alone_at_zero  see `Rule`: large networks then compute no distances where f = 0
     own_distances  the coefficients read nothing of `Block.inner` but its diagonal, the squared distances from its own
                  model: a single receiver then computes only these
+    kernel, settings  see `Choosing`: the coefficients as a compiled function
     facts        the other fields of `Rule`
 
     >>> import byzmesh as bm
@@ -148,7 +151,8 @@ def gram_rule(
     known = recalls or (anchor is None and not remember)
     parts = None
     if known:
-        parts = Choosing(apply, coefficients, feasible, remembers=recalls, own_distances=own_distances)
+        compiled = {"kernel": kernel, "settings": settings}
+        parts = Choosing(apply, coefficients, feasible, remembers=recalls, own_distances=own_distances, **compiled)
     return Rule(name, apply, init=init, feasible=feasible, coefficients=whole, consists_of=parts, **facts)
 
 

@@ -34,6 +34,8 @@ def prepare_ranks(rule: Ranking, arrivals: Arrivals, largest: float) -> Prepared
 class PreparedRanks:
     """A mean of ranks with everything that does not depend on the vectors."""
 
+    kernel = None
+
     def __init__(self, arrivals: Arrivals, select: Callable[[Integers], Selection], largest: float) -> None:
         self.present, self._combination = arrivals.present, arrivals.combination
         self._select, self._largest = select, largest

@@ -1,0 +1,195 @@
+"""From half steps to the next models: what the rule makes of a round's messages, in the cheapest way that is known.
+
+    in one call    several rounds, or one of a changing network, as one kernel (whole.py)
+    prepared       the rule without the bookkeeping of inboxes (rules/prepared.py)
+    whole          `Rule.apply` on inboxes, for any round
+
+All three give the same numbers, bit for bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from sys import getrefcount
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from byzmesh.problems.base import StepKernel
+from byzmesh.round import Round
+from byzmesh.rules.base import Choosing
+from byzmesh.rules.gram.pool import peaks
+from byzmesh.rules.prepared import Prepared, prepare
+from byzmesh.simulation.counting import Counting
+from byzmesh.simulation.exchange import Delivery
+from byzmesh.simulation.live_exchange import LiveExchange
+from byzmesh.simulation.lying import Lying
+from byzmesh.simulation.parts import LOST
+from byzmesh.simulation.whole import rounds_kernel
+from byzmesh.training.metrics import BYTES
+from byzmesh.types import Booleans, Integers
+
+Found = tuple[Any, Any, Any, Any]
+"""The outcome of a round: models, coefficients or None, which slots counted, the rule's next state."""
+LONG = 200
+"""From so many rounds it pays to compile all of a round as one kernel."""
+
+
+def _holders(owner: Any, name: str) -> int:
+    """How many references there are to what an attribute holds, those of this call among them."""
+    value = getattr(owner, name)
+    return getrefcount(value)
+
+
+HELD_ONCE = _holders(SimpleNamespace(alone=object()), "alone")
+"""`_holders` of something that nothing but its owner holds."""
+
+
+class Aggregating(Lying, Counting):
+    """The exchange of a round and what the rule makes of it."""
+
+    _former: Any
+    _delivery: Delivery | None
+    _overwrites: bool
+    _whole: StepKernel | None
+    _nobody: Booleans
+    _ready: tuple[Any, ...] | None
+    """The `_arguments` of this round, if they are known already."""
+
+    def _begin(self) -> None:
+        """Prepare the rounds of a run."""
+        self._former, self._delivery = None, None
+        parts = self.rule.consists_of
+        mixes = parts is not None and parts.apply is self.rule.apply and self.rule.sends == "half"
+        self._overwrites = mixes and not (self.live or self.local_round.needs_former or self.rule.needs_previous)
+        """Whether nobody reads the models any more once there are half steps and lies."""
+        self.prepared = None if self.live else self._prepare()
+        plain = isinstance(self.models, np.ndarray) and not self.channel and self.rounds >= LONG
+        chooses = mixes and isinstance(parts, Choosing) and (parts.coefficients is None or parts.kernel is not None)
+        usual = plain and chooses and (self.live is not None or self.prepared is not None)
+        self._whole = self.local_round.step_kernel() if usual else None
+        self._nobody, self._ready = np.zeros(len(self.models), np.bool_), None
+
+    def _in_one_call(self, steps: StepKernel, asleep: Integers, count: int) -> int:
+        """Compute so many rounds as one compiled call; how many of them it did: the next is to be computed by parts."""
+        ready, self._ready = self._ready, None
+        if ready is None:
+            ready = self._arguments(self._knowing(), asleep, count)
+        if ready is None:
+            return 0
+        rounds, size, resting, slots, lies, settings, sums, chosen = ready
+        half, peak = self.local_round.place, self.local_round.peak
+        out = self.models if self._alone("models") else np.empty_like(self.models)
+        done: int = rounds(
+            steps.data, self.task_row, self.round, size, self.local.decay, self.models, resting, half, peak, slots,
+            lies, settings, sums, chosen, out,
+        )  # fmt: skip
+        if done:
+            self.models, self.half, self.last = out, half, (half, chosen)
+            self.round += done
+            if self.live:
+                self.live.remember(half, peak, None)
+            for _ in range(done if BYTES in self.measure else 0):
+                self._count_bytes()
+        return done
+
+    def _knowing(self) -> tuple[Prepared | None, Any, Any]:
+        """What is prepared for this round before its half steps, with the messages that are no combinations."""
+        if self.prepared is not None or not (self._same_lies and self._may_prepare):
+            return self.prepared, None, None
+        self.half = self.local_round.place
+        delivery = self._deliver(Round(number=self.round, total=self.rounds, seed=self.seed))
+        known = delivery.messages is None or delivery.peak is not None
+        return self._prepared_for(delivery) if known else None, delivery.messages, delivery.peak
+
+    def _arguments(
+        self, known: tuple[Prepared | None, Any, Any], asleep: Integers, count: int, first: int | None = None
+    ) -> tuple[Any, ...] | None:
+        """The kernel of so many rounds from `first`, the next by default, and what it needs to know of them."""
+        prepared: Any = known[0]
+        if prepared is None or prepared.kernel is None or self._whole is None:
+            return None
+        first = self.round if first is None else first
+        size = [self.schedule(number) for number in range(first, first + count)]
+        counts = self.counts = self.start_counts() if self.counts is None else self.counts
+        if counts is None or 0.0 in size:
+            return None
+        resting, chosen = self._nobody, np.empty(prepared.present.shape)
+        if len(asleep):
+            resting = self._nobody.copy()
+            resting[asleep] = True
+        rounds, sums = rounds_kernel(self._whole.kernel, prepared.kernel), counts.sums(self.exchange)
+        return rounds, np.array(size), resting, *prepared.known(*known[1:]), prepared.settings, sums, chosen
+
+    def _prepared_round(self, round: Round) -> Found | None:
+        """The outcome of a usual round; None: `_whole_round` decides."""
+        prepared, messages, message_peak, self._delivery = self.prepared, None, None, None
+        if prepared is None:
+            self._delivery = self._deliver(round)
+            messages, message_peak = self._delivery.messages, self._delivery.peak
+            if not self._may_prepare or (messages is not None and messages.dtype != self.half.dtype):
+                return None
+            prepared = self._prepared_for(self._delivery)
+        if prepared is None:
+            return None
+        peak = peaks(self.half) if self.local_round.peak is None else self.local_round.peak
+        spare = self._spare()
+        found = prepared.apply(self.half, peak, round, self.rule_state, messages, spare, message_peak)
+        if found is None:
+            return None
+        if not self._overwrites:
+            self._former = self.models
+        return found[0], found[1], prepared.present, found[2]
+
+    def _prepared_for(self, delivery: Delivery) -> Prepared | None:
+        """What can be prepared for a round in which this arrives: much of it, if the links and lies are known."""
+        old = 0 if delivery.messages is None else len(delivery.messages)
+        known = self.exchange.prepared if isinstance(self.exchange, LiveExchange) and self._same_lies else {}
+        if old in known:
+            prepared = known[old]
+            return prepared if prepared is None else prepared.refill(delivery.index)
+        arrivals = self.exchange.arrivals(delivery, self.half, self.bound, self.weight_bound)
+        known[old] = prepare(self.rule, arrivals, self.models.shape[1], LOST)
+        return known[old]
+
+    def _whole_round(self, round: Round) -> Found | None:
+        """The outcome of any round; None if an honest model is beyond `LOST`."""
+        delivery = self._deliver(round) if self._delivery is None else self._delivery
+        spare = self._spare()
+        inbox = replace(self._inbox(delivery, round), out=spare)
+        pool = inbox.pool
+        if not pool.top <= LOST and not (pool.peak[: len(pool.own)] <= LOST).all():
+            return None
+        outcome, state = self.rule.apply(inbox, self.rule_state)
+        self._former = None if spare is self.models else self.models
+        return self.local_round.apart(outcome.models), outcome.coefficients, inbox.present, state
+
+    def _prepare(self) -> Prepared | None:
+        """What is the same in every round, if the lies are; None: every round is new."""
+        if not self._may_prepare or self.channel or (self._lies and not self.attack.fixed):
+            return None
+        self.half = np.zeros_like(self.models[:, :1])
+        delivery = self._deliver(Round(total=self.rounds, seed=self.seed))
+        arrivals = self.exchange.arrivals(delivery, self.half, self.bound, self.weight_bound)
+        return prepare(self.rule, arrivals, self.models.shape[1], LOST)
+
+    @property
+    def _may_prepare(self) -> bool:
+        """Whether a round may be computed from what is known before its vectors."""
+        return isinstance(self.models, np.ndarray) and self.rule.consists_of is not None
+
+    def _spare(self) -> Any:
+        """Memory for the next models that nobody holds any more: fresh pages cost time, and long models memory.
+
+        That of the current models if the rule only mixes what was sent, otherwise of those before them.
+        """
+        name = "models" if self._overwrites else "_former"
+        return getattr(self, name) if self._alone(name) else None
+
+    def _alone(self, name: str) -> bool:
+        """Whether nobody but this attribute holds an array, nor a part of it."""
+        models = getattr(self, name)
+        alone = isinstance(models, np.ndarray) and models.base is None
+        del models
+        return alone and _holders(self, name) == HELD_ONCE
