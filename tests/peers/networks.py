@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import socket
@@ -14,7 +15,7 @@ from byzmesh.peers.network_file import NetworkFile, network_file, save_network
 _FIRST, _SPAN = 20_000, 1_500
 """Each worker of pytest-xdist has a range of its own, below the ports that the system gives to outgoing connections:
 those of peers that have started already would otherwise take the port of one that has not. Another run of the tests on
-this machine has the same ranges, and most likely begins elsewhere in them."""
+this machine has the same ranges: `_claimed` keeps both from taking one port."""
 _start = _FIRST + _SPAN * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 _candidates = itertools.cycle(_start + (os.getpid() * 37 + place) % _SPAN for place in range(_SPAN))
 
@@ -24,10 +25,30 @@ LONG = 600.0
 an idle machine; how long it takes is no part of any test."""
 
 
+_claims: dict[int, socket.socket] = {}
+
+
+def _claimed(port: int) -> bool:
+    """Whether this process may use a port until it ends: it binds the same port of another loopback address, which
+    every other run of the tests tries first. Between a look and its use, nobody else takes the port then."""
+    if port in _claims:
+        return True
+    claim = socket.socket()
+    try:
+        claim.bind(("127.0.0.2", port))
+    except OSError as error:
+        claim.close()
+        return error.errno == errno.EADDRNOTAVAIL  # not Linux: there is one loopback address, and no claim
+    _claims[port] = claim
+    return True
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now."""
+    """Ports that nobody uses now, nor will before this process ends."""
     ports: list[int] = []
     for port in itertools.islice(_candidates, _SPAN):
+        if not _claimed(port):
+            continue
         with socket.socket() as one:
             try:
                 one.bind(("127.0.0.1", port))
