@@ -12,8 +12,10 @@ import torch
 import byzmesh as bm
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption
+from byzmesh.problems.neural.flat import layout_of
 from byzmesh.training.local import LocalOptions
 from byzmesh.training.local_round import LocalRound
+from byzmesh.training.optimizers import _BY_NUMBER, Optimizers
 from byzmesh.training.outer import Outer
 
 ADAMW = {"name": "AdamW", "betas": [0.8, 0.95], "weight_decay": 0.05}
@@ -169,6 +171,25 @@ def test_an_optimizer_also_serves_problems_without_layers(samples: Path) -> None
     problem = {"name": "softmax", "dataset": str(samples)}
     run = bm.simulate(problem=problem, network=COMPLETE, rounds=30, step=0.05, local={"optimizer": "adam"}, f=0)
     assert run.metrics["loss"][-1] < 0.7 * run.metrics["loss"][0]
+
+
+@pytest.mark.parametrize("name", _BY_NUMBER)
+def test_the_shape_of_a_parameter_makes_no_difference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three updates of two workers' vectors equal those of their matrices, scales and biases."""
+    layout = layout_of(torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.LayerNorm(5)))
+    drawn = np.random.default_rng(0).normal(size=(4, 2, layout.dimension))
+
+    def trained() -> np.ndarray:
+        models: np.ndarray = drawn[0].copy()
+        optimizers = Optimizers(name, layout, models)
+        for gradients in drawn[1:]:
+            optimizers.step(models, gradients, 0.1, models)
+        return models
+
+    as_vectors = trained()
+    monkeypatch.setattr("byzmesh.training.optimizers._BY_NUMBER", ())
+    np.testing.assert_allclose(trained(), as_vectors, rtol=1e-13)
+    assert not np.allclose(as_vectors, drawn[0])
 
 
 def test_the_state_stays_with_the_worker(samples: Path) -> None:

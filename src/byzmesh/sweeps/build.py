@@ -145,7 +145,7 @@ def prepare(
     if config["channel"] is not None:
         parts["channel"] = config["channel"] = channel_stages(config["channel"])
     resolved = resolve(config)
-    if isinstance(local, Mapping) and _has_objects(local):
+    if isinstance(local, Mapping) and _has_objects(local.get("optimizer")):
         parts["local"] = LocalOptions.of(local)
     return build(resolved, **parts)
 

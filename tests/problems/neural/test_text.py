@@ -194,6 +194,8 @@ def test_whole_numbers_reach_an_embedding() -> None:
         x, _ = made.batches(0, np.arange(3))
         assert x.dtype == torch.int64 and made.classes == 3
         assert np.isfinite(made.gradients(made.initial(), 0)).all()
+        run = bm.prepare(problem={"name": "torch", "module": make, "dataset": data, "batch": 4}, network=RING, rounds=1)
+        assert run.run().status == "finished" and run.config["problem"]["dataset"].endswith("[60]")
 
 
 def test_mistakes_are_named(book: Path, tmp_path: Path) -> None:
