@@ -9,6 +9,7 @@ import pytest
 
 import byzmesh as bm
 from byzmesh.errors import ConfigError
+from byzmesh.rules.base import rules
 
 WEIGHTS = [0.3, 0.3, 0.1, 0.1, 0.1, 0.1]
 """Own first; one heavy neighbour, four light ones."""
@@ -42,6 +43,25 @@ def test_b_of_the_f_heaviest_is_f_on_equal_weights() -> None:
         for rule in ("ios", "lazyios", "reprieve", "tether", "gts", "clippedgossip", "cs+"):
             by_count = bm.aggregate(rule, own, received, f=2)
             assert bm.aggregate(rule, own, received, b=0.25) == pytest.approx(by_count, abs=1e-12), rule
+
+
+@pytest.mark.parametrize("rule", rules.names())
+def test_every_rule_takes_b(rule: str) -> None:
+    """Eleven neighbours of equal weight: what two of them weigh is as good as their number, for every rule."""
+    draw, made = np.random.default_rng(1), rules.build(rule)
+    own, received = draw.normal(size=3), draw.normal(size=(11, 3))
+    more: dict[str, Any] = {"previous": own} if made.needs_previous or made.sends == "start" else {}
+    if made.needs_loss:
+        more["loss"] = lambda vector: float(np.abs(vector).sum())
+    by_weight, by_count = (bm.aggregate(rule, own, received, **told, **more) for told in ({"b": 2 / 12}, {"f": 2}))
+    assert by_weight == pytest.approx(by_count, abs=1e-12)
+
+
+def test_mixtures_with_lies_weigh_more_than_lies() -> None:
+    """Two lies of eleven weigh 2/12, but their groups up to 4/12: two groups have to be cut."""
+    far = [[1e3], [1e3], *([[0.0]] * 9)]
+    worst = max(abs(bm.aggregate("bucketing", [0.0], far, b=2 / 12, round=bm.Round(number=k))[0]) for k in range(20))
+    assert worst < 1.0
 
 
 def test_f_and_b_exclude_each_other() -> None:

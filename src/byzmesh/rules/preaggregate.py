@@ -2,7 +2,8 @@
 
 They replace the K slots of an inbox by K' linear combinations of them, y' = A y with one matrix A (K', K) per receiver.
 A Gram rule then sees the block A G A^T and its coefficients come back as A^T c; for other rules the mixed vectors
-are built. The receiver's own vector stays in slot 0.
+are built. The receiver's own vector stays in slot 0. A bound b on the weight of lies is not one on that of mixtures
+with lies, so the inner rule counts: f, the most lies that b allows.
 
     bucketing(s)   neighbours in random groups of s, each replaced by its mean; f liars corrupt at most f groups
     NNM            every vector, own included, becomes the mean of its S - f nearest (itself included); equal weights
@@ -50,7 +51,7 @@ def premixed(
             return replace(outcome, models=keep_own(inbox, outcome.models, kept), coefficients=None, kept=kept), state
         product = matrix @ block.inner @ matrix.transpose(0, 2, 1)
         product = product - product[:, :1] - product[:, :, :1] + product[:, :1, :1]
-        mixed = replace(block, inner=product, weight=weight, present=present)
+        mixed = replace(block, inner=product, weight=weight, present=present, b=None)
         chosen = np.einsum("rg,rgk->rk", inner.coefficients(mixed), matrix)
         chosen[kept] = 0.0
         chosen[kept, 0] = 1.0
@@ -82,4 +83,4 @@ def mixed_inbox(inbox: Inbox, f: Integers, matrix: Floats, weight: Floats, prese
     rows = mix(inbox.pool, index, matrix.reshape(receivers * groups, slots))
     places = np.arange(receivers * groups).reshape(receivers, groups)
     pool = Pool(rows[places[:, 0]], messages=rows[places[:, 1:].ravel()])
-    return replace(inbox, pool=pool, index=own_slots(receivers, groups), weight=weight, present=present, f=f)
+    return replace(inbox, pool=pool, index=own_slots(receivers, groups), weight=weight, present=present, f=f, b=None)
