@@ -1,9 +1,9 @@
 """A random part of the coordinates in each message; receivers keep the rest from earlier ones.
 
-The W coordinates are k / 64 stretches of equal length (to one), and of each a run of 64 is drawn, which may go on at
-the beginning of its stretch: every coordinate travels with the same probability (to rounding), in O(k), and no indices
-are needed, since receivers repeat the draw. Runs, because single numbers far apart take as long to read as
-whole lines of memory.
+The W coordinates are k / r stretches of equal length (to one), and of each a run of r is drawn, which may go on at the
+beginning of its stretch: every coordinate travels with the same probability (to rounding), in O(k), and no indices are
+needed, since receivers repeat the draw. Runs, because single numbers far apart take as long to read as whole lines of
+memory; they are 16 long, and longer where there are at least 512 of them, up to 256.
 
 A message replaces coordinates of the receivers' copy c by those of the model x, which is the same as adding the chosen
 coordinates of the difference x - c: what is left out is not lost but part of the next difference (error feedback).
@@ -25,8 +25,15 @@ from byzmesh.rng import below, stream
 from byzmesh.types import Array, Integers
 
 _ALL = np.zeros(1, np.int64)
-RUN = 64
-"""Coordinates that are drawn together."""
+
+
+def run_length(chosen: int) -> int:
+    """How many of k coordinates are drawn together.
+
+    >>> run_length(785), run_length(100_000), run_length(10**7)
+    (16, 195, 256)
+    """
+    return min(256, max(16, chosen // 512))
 
 
 @stages.register("rand-k", aliases=("random-k",))
@@ -64,9 +71,9 @@ class RandK(Stage):
         return out
 
     def _runs(self, width: int, context: Context) -> Integers:
-        """(N, k / 64) where the run of each stretch begins, for each sender, or (1, k / 64) for all of them."""
-        sender = _ALL if self.shared else context.sender
-        out = np.empty((len(sender), -(-part_of(self.fraction, width) // RUN)), np.int64)
+        """(N, k / r) where the run of each stretch begins, for each sender, or (1, k / r) for all of them."""
+        sender, chosen = _ALL if self.shared else context.sender, part_of(self.fraction, width)
+        out = np.empty((len(sender), -(-chosen // run_length(chosen))), np.int64)
         _draw(context.public, sender, context.round, width, out)
         return out
 
