@@ -29,7 +29,7 @@ _CHUNK = 1 << 12  # samples measured at a time
 _BUFFER = 1 << 20  # largest number of elements in a dense batch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rows:
     """The products over one part of a data set."""
 
@@ -114,7 +114,7 @@ def _composed(
         backward(picks, scores, half)
         descend(models, half, keep, step, half, peak)
 
-    return Rows(forward, backward, half_steps, storage)
+    return Rows(forward=forward, backward=backward, half_steps=half_steps, storage=storage)
 
 
 def _dense_rows(x: Array, data: Dataset, classes: int, dtype: Any) -> Rows:
