@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import byzmesh as bm
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, NoLiars
 from byzmesh.studies.audit import halving, lies
-from byzmesh.studies.audit.audit import FRESH, Audit
+from byzmesh.studies.audit.audit import FRESH, Audit, _verdict
 from byzmesh.studies.audit.fault_bound import ASKED
 from byzmesh.studies.audit.lies import Family, every_lie
 from byzmesh.sweeps.build import build
@@ -188,6 +189,9 @@ def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> Non
 
     tried = [trial("strong", 1, 0.9), trial("weak", 1, 0.1), trial("strong", 2, 0.8), trial("new", 2, 0.2)]
     assert [one.lie.name for one in halving.ranked(tried, "IOS")] == ["strong", "new", "weak"]
+    quiet = [replace(trial("", stage, 0.0), lie=halving.QUIET, value=10.0 * stage) for stage in (1, 2, 3)]
+    found = _verdict("IOS", [], cast(halving.Search, SimpleNamespace(trials=[*tried, *quiet])))
+    assert found.quiet == {"zero": 20.0}, "without liars after as many rounds as the lie that is told"
 
 
 def test_compiling_does_not_count_as_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

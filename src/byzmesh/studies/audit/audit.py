@@ -82,7 +82,7 @@ class Verdict:
 
     cases   the finalists over fresh seeds, the worst first; if the time did not allow for them, the most harmful run of
             the search; empty if nothing was tried
-    quiet   start -> value without liars after all rounds, or after as many as were tried
+    quiet   start -> value without liars after as many rounds as the worst case has, or after fewer
     trials  every run of the search
     bounds  (whether the worst lie is told, f) -> value of one run; empty if the rule takes no f (fault_bound.py)
     """
@@ -261,5 +261,6 @@ def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
             Case(trial=trial, values=(trial.value,), keys=(trial.key,)) for trial in ranked(search.trials, rule)[:1]
         ]
     mine = tuple(trial for trial in search.trials if trial.rule == rule)
-    quiet = {t.start: t.value for t in mine if t.lie is QUIET}
+    stage = cases[0].trial.stage if cases else LAST
+    quiet = {t.start: t.value for t in mine if t.lie is QUIET and t.stage <= stage}
     return Verdict(rule=rule, cases=tuple(cases), quiet=quiet, trials=mine)

@@ -183,7 +183,7 @@ def verdict_text(verdict: Verdict) -> str:
     """The verdict on a rule in a sentence."""
     case = verdict.worst
     if case is None:
-        return f"{verdict.rule}: the time was over before the first run."
+        return f"{verdict.rule}: the time was over before the first lie; give it more minutes."
     unit = "%" if case.trial.metric == "accuracy" else ""
     start = f" from the start {case.trial.start}" if case.trial.start else ""
     quiet = verdict.quiet.get(case.trial.start, math.nan)
