@@ -26,9 +26,9 @@ This one does not grow with how much data differ, and so it is what to hold a lo
 loss of accuracy had to be is not shown.
 
 Caution has its price, too. Call a rule *exact among likes* if honest workers who have the same data, and each at most
-f_n lying neighbours, end where they would end without liars. That is the least one asks of a rule, and with exact
-gradients every rule with a finite contraction constant is: honest models that agree stay together, and there is nothing
-for lies to hide in. Let U be workers of whom every other worker has at most f_n as neighbours, and let all others have
+f_n lying neighbours, end where they would end without liars. That is the least one asks of a rule, and from one start
+with exact gradients every rule with a finite contraction constant is: honest models that agree stay together, and there
+is nothing for lies to hide in. Let U be workers of whom every other worker has at most f_n as neighbours, and let all others have
 the same data. If *nobody* lies, a rule that is exact among likes makes the others end as if U did not exist. Proof. In
 another world U are liars who follow the algorithm on this data. The others cannot tell, and there they must end so. []
 
