@@ -46,6 +46,8 @@ CASES: list[tuple[str, int, int, int]] = [
     ("NNM", 196, 4_096, 40),
     *((rule, 11, 7_850, 2) for rule in ("TriMean", "CooMed", "MeaMed", "CC", "GeoMed", "Krum", "MultiKrum", "NNA")),
     ("IOS", 11, 7_850, 2),
+    ("MDA", 20, 2_048, 7),
+    ("MDA", 30, 2_048, 10),
 ]
 """Rule, n, D and f."""
 
@@ -100,6 +102,7 @@ def byzpy(rule: str, f: int, count: int) -> Callable[[Any], Any] | None:
         "Krum": lambda: distances.Krum(f=f).aggregate,
         "MultiKrum": lambda: distances.MultiKrum(f=f, q=count - f).aggregate,
         "NNA": lambda: distances.MoNNA(f=f).aggregate,
+        **({"MDA": lambda: distances.MinimumDiameterAveraging(f=f).aggregate} if count <= 20 else {}),  # it tries all
         "NNM": lambda: _then(
             before.NearestNeighborMixing(f=f).pre_aggregate, coordinates.CoordinateWiseTrimmedMean(f=f).aggregate
         ),

@@ -25,8 +25,8 @@ from byzmesh.rng import PARTITION, key, normals
 from byzmesh.types import Array, Floats, Integers
 
 _TARGETS = ("halves", "normal")
-_BUFFER = 1 << 23
-"""Numbers in a block of differences, when many models are evaluated."""
+_BUFFER, _COLUMNS = 1 << 23, 1 << 20
+"""Numbers in a block of differences, and its columns, when many models are evaluated."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,13 +61,16 @@ class QuadraticTask:
 
     def evaluate(self, models: Array) -> dict[str, Floats]:
         """`loss` (K,): the average of the honest workers' f_n at each model (K, D)."""
-        given, loss = np.asarray(models), np.empty((len(models), self.workers))
+        given, loss = np.asarray(models), np.zeros((len(models), self.workers))
         some = max(1, _BUFFER // self.dimension)
         few = max(1, some // self.workers)
         for k in range(0, len(given), few):
             for n in range(0, self.workers, some):
                 centres = self.targets[n : min(n + some, self.workers)]
-                loss[k : k + few, n : n + some] = self._loss(given[k : k + few, None] - centres[None])
+                for left in range(0, self.dimension, _COLUMNS):
+                    part = slice(left, left + _COLUMNS)
+                    gaps = given[k : k + few, None, part] - centres[None, :, part]
+                    loss[k : k + few, n : n + some] += self._loss(gaps)
         return {"loss": loss.mean(axis=1)}
 
     def _centres(self, count: int, rows: Integers | None) -> Array:

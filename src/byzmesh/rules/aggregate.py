@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,13 +13,12 @@ from byzmesh.checks import fraction, whole
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.heaviest import most_within
 from byzmesh.round import FIRST, Round
-from byzmesh.rules.arrivals import Arrivals
+from byzmesh.rules.alone import aggregate_at_once, equal_weights, named_rule, prepared_alone
 from byzmesh.rules.base import Rule, normalised, rules
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gram.pool import peaks
-from byzmesh.rules.inbox import FARTHEST, make_inbox, own_slots
+from byzmesh.rules.inbox import make_inbox
 from byzmesh.rules.interop import Bridge
-from byzmesh.rules.prepared import Prepared, prepare
 from byzmesh.rules.streamed import apply_streamed, sliceable
 from byzmesh.types import Booleans, Floats, Integers
 
@@ -145,12 +143,16 @@ def aggregate(
         options, centre = {**options, "centre": centre}, None
     elif centre is not None and not isinstance(rule, Rule):
         options = {"centre": "memory", **options}
-    chosen = make_rule(rule, **options) if options or not isinstance(rule, str) else _named(rule)
+    chosen = make_rule(rule, **options) if options or not isinstance(rule, str) else named_rule(rule)
     if in_blocks is not None:
         bounds = {"weights": weights, "f": f, "b": b, "round": round, "block": whole("in_blocks", in_blocks, 1)}
         return _in_blocks(own, received, out, chosen, centre, **bounds)
     if out is not None:
         raise ConfigError("out needs in_blocks, e.g. in_blocks=1 << 17")
+    if weights is None and b is None and previous is None and centre is None and loss is None:
+        found = aggregate_at_once(chosen, own, received, f, round)
+        if found is not None:
+            return found
     bridge = Bridge(own, "own")
     mine = bridge.vector(own)[None, :]
     messages, arrived = _messages(bridge, received, mine.shape[1])
@@ -159,7 +161,7 @@ def aggregate(
     bound, room = _bound(chosen, f, b, weight)
     usual = arrived.all() and previous is None and centre is None and loss is None and room is None
     if usual and isinstance(mine, np.ndarray):
-        prepared = _alone(chosen, weight, int(bound[0]), mine)
+        prepared = prepared_alone(chosen, weight, int(bound[0]), mine)
         found = None if prepared is None else prepared.apply(mine, peaks(mine), round, None, messages)
         if found is not None:
             return bridge.back(found[0][0])
@@ -248,61 +250,6 @@ def aggregate_blocks(
     return bad
 
 
-class _Kept(threading.local):
-    """What earlier calls of a thread have made; a prepared rule has room for one call at a time."""
-
-    most = 64
-
-    def __init__(self) -> None:
-        self.rules: dict[str, tuple[object, Rule]] = {}
-        self.prepared: dict[tuple[Any, ...], tuple[Rule, Prepared | None]] = {}
-
-
-_kept = _Kept()
-
-
-def _named(name: str) -> Rule:
-    """The rule of a name without options, made once for as long as the name stands for the same."""
-    entry, _ = rules.options_of(name, {})
-    if name not in _kept.rules or _kept.rules[name][0] is not entry:
-        _kept.rules[name] = entry, make_rule(name)
-    return _kept.rules[name][1]
-
-
-def _alone(rule: Rule, weight: Floats, f: int, own: Any) -> Prepared | None:
-    """What does not change from call to call for a rule, its f, and a worker with so many neighbours of these weights.
-
-    None if f is too large for the rule, which is then said, and where a rule cannot be prepared.
-    """
-    key = id(rule), f, weight.tobytes(), own.dtype.char, own.shape[1]
-    if key not in _kept.prepared:
-        if len(_kept.prepared) >= _kept.most:
-            _kept.prepared.clear()
-        _kept.prepared[key] = rule, _prepare(rule, weight, f, own)  # with the rule, so that its id stays its own
-    return _kept.prepared[key][1]
-
-
-def _prepare(rule: Rule, weight: Floats, f: int, own: Any) -> Prepared | None:
-    neighbours = weight.shape[1] - 1
-    if rule.consists_of is None or rule.sends != "half" or rule.needs_previous or rule.needs_loss or not neighbours:
-        return None
-    if rule.feasible is not None and f > min(rule.largest_f(neighbours), max(0, rule.feasible.resisted(neighbours))):
-        return None
-    if rule.init(np.zeros((1, 1), own.dtype)) is not None:
-        return None
-    arrivals = Arrivals(
-        own=1,
-        messages=neighbours,
-        index=own_slots(*weight.shape),
-        weight=weight,
-        present=np.ones(weight.shape, bool),
-        f=np.array([f], np.int64),
-        receiver=np.zeros(1, np.int64),
-        dtype=own.dtype,
-    )
-    return prepare(rule, arrivals, own.shape[1], FARTHEST)
-
-
 def _messages(bridge: Bridge, received: Any, dimension: int) -> tuple[Any, Booleans]:
     """(d, D) messages, zero where unusable, and which arrived in the right shape."""
     shape = getattr(received, "shape", None)
@@ -319,7 +266,7 @@ def _messages(bridge: Bridge, received: Any, dimension: int) -> tuple[Any, Boole
 
 def _weights(weights: npt.ArrayLike | None, neighbours: int) -> Floats:
     if weights is None:
-        return np.full((1, neighbours + 1), 1.0 / (neighbours + 1))
+        return equal_weights(neighbours)
     weight = np.asarray(weights, np.float64)
     if weight.shape != (neighbours + 1,):
         raise ConfigError(f"weights must have d + 1 = {neighbours + 1} entries, own first, got shape {weight.shape}")

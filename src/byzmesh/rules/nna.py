@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from byzmesh.compiled import exact
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.feasible import BELOW_NEIGHBOURS
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.nearest import pick_least
-from byzmesh.types import Floats
+from byzmesh.types import Booleans, Floats, Integers
 
 
 def moved_at_most(near: Neighbourhoods) -> Floats:
@@ -28,14 +29,26 @@ def moved_at_most(near: Neighbourhoods) -> Floats:
     return np.where(near.lying <= near.f, np.where(near.f > 0, most, 0.0), np.nan)
 
 
+@exact
+def _nearest(inner: Floats, present: Booleans, f: Integers, tie: float) -> Booleans:
+    """(R, K) the S - f slots closest to its own, which comes first even if another equals it."""
+    distance, picks = np.full(present.shape, np.inf), np.empty(len(f), np.int64)
+    for receiver in range(len(f)):
+        distance[receiver, 0], picks[receiver] = -1.0, -f[receiver]
+        for slot in range(present.shape[1]):
+            if present[receiver, slot]:
+                picks[receiver] += 1
+                if slot > 0:
+                    distance[receiver, slot] = inner[receiver, slot, slot]
+    return pick_least(distance, picks, tie)
+
+
 @rules.register("NNA", aliases=("nearest-neighbour-averaging", "monna"))
 def nna() -> Rule:
     """Nearest-neighbour averaging: the plain mean of the S - f vectors closest to its own (itself included)."""
 
     def coefficients(block: Block) -> Floats:
-        distance = np.where(block.present, np.einsum("rkk->rk", block.inner), np.inf)
-        distance[:, 0] = -1.0  # its own comes first even if another equals it
-        return normalised(pick_least(distance, block.present.sum(axis=1) - block.f, block.tie))
+        return normalised(_nearest(block.inner, block.present, block.f, block.tie))
 
     return gram_rule(
         "NNA",

@@ -35,6 +35,9 @@ def peaks(rows: Any) -> Floats:
     if not isinstance(rows, np.ndarray):
         return _peaks_elsewhere(rows)
     rows, out = np.ascontiguousarray(rows), np.empty(len(rows))
+    if len(rows) < PARALLEL:
+        row_peaks(rows, out)
+        return out
     over_parts(lambda part: row_peaks(rows[part], out[part]), len(rows), PARALLEL)
     return out
 
