@@ -12,6 +12,7 @@ import pytest
 import byzmesh as bm
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.rules import aggregate as module
+from byzmesh.rules.alone import aggregate_at_once, named_rule, prepared_alone
 from byzmesh.rules.base import rules
 
 
@@ -49,14 +50,14 @@ def test_prepared_answers_are_the_answers(monkeypatch: pytest.MonkeyPatch, name:
             rows[3] *= 1e3
             for given in (None, weights):
                 one = bm.aggregate(rule, rows[0], rows[1:], given)
-                assert module.prepared_alone(rule, module._weights(given, 7), 1, rows) is not None
+                assert prepared_alone(rule, module._weights(given, 7), 1, rows) is not None
                 np.testing.assert_array_equal(one, unprepared(monkeypatch, rule, rows[0], rows[1:], given))
 
 
 def test_a_usual_call_is_answered_at_once_and_only_a_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, rule = vectors(8, 30, "float32"), bm.rule("ios")
     usual = rule, rows[0], rows[1:], 1, bm.Round()
-    np.testing.assert_array_equal(module.aggregate_at_once(*usual), bm.aggregate(rule, rows[0].tolist(), rows[1:], f=1))
+    np.testing.assert_array_equal(aggregate_at_once(*usual), bm.aggregate(rule, rows[0].tolist(), rows[1:], f=1))
     for own, received in (
         (rows[0].astype("float64"), rows[1:]),
         (rows[0], rows[1:, ::-1]),
@@ -65,10 +66,11 @@ def test_a_usual_call_is_answered_at_once_and_only_a_usual_one(monkeypatch: pyte
         (rows[0].astype("float16"), rows[1:].astype("float16")),
         (rows[0].astype(">f4"), rows[1:].astype(">f4")),
     ):
-        assert module.aggregate_at_once(rule, own, received, 1, bm.Round()) is None
-    for f in (-1, True, 1.5, [1]):
+        assert aggregate_at_once(rule, own, received, 1, bm.Round()) is None
+    wrong: Any
+    for wrong in (-1, True, 1.5, [1]):
         with pytest.raises(ConfigError, match="f must be"):
-            bm.aggregate(*usual[:3], f=f)
+            bm.aggregate(*usual[:3], f=wrong)
 
 
 def test_there_are_rules_to_prepare() -> None:
@@ -119,7 +121,7 @@ def test_a_name_that_stands_for_another_rule_is_not_remembered() -> None:
             rules._names.pop("echo", None)
             bm.register_rule("echo")(lambda scale=scale: bm.gram_rule("echo", lambda block: scale * (block.weight > 2)))
             assert bm.aggregate("echo", rows[0], rows[1:]).tolist() == [0.0, 0.0, 0.0]
-            assert module.named_rule("echo") is module.named_rule("echo")
+            assert named_rule("echo") is named_rule("echo")
     finally:
         rules._entries.pop("echo", None)
         rules._names.pop("echo", None)
