@@ -57,7 +57,7 @@ def test_prepared_answers_are_the_answers(monkeypatch: pytest.MonkeyPatch, name:
 def test_a_usual_call_is_answered_at_once_and_only_a_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, rule = vectors(8, 30, "float32"), bm.rule("ios")
     usual = rule, rows[0], rows[1:], 1, bm.Round()
-    np.testing.assert_array_equal(aggregate_at_once(*usual), bm.aggregate(rule, rows[0].tolist(), rows[1:], f=1))
+    np.testing.assert_array_equal(aggregate_at_once(*usual), unprepared(monkeypatch, *usual[:3], f=1))
     for own, received in (
         (rows[0].astype("float64"), rows[1:]),
         (rows[0], rows[1:, ::-1]),
