@@ -28,9 +28,10 @@ loss of accuracy had to be is not shown.
 Caution has its price, too. Call a rule *exact among likes* if honest workers who have the same data, and each at most
 f_n lying neighbours, end where they would end without liars. That is the least one asks of a rule, and from one start
 with exact gradients every rule with a finite contraction constant is: honest models that agree stay together, and there
-is nothing for lies to hide in. Let U be workers of whom every other worker has at most f_n as neighbours, and let all others have
-the same data. If *nobody* lies, a rule that is exact among likes makes the others end as if U did not exist. Proof. In
-another world U are liars who follow the algorithm on this data. The others cannot tell, and there they must end so. []
+is nothing for lies to hide in. Let U be workers of whom every other worker has at most f_n as neighbours, and let all
+others have the same data. If *nobody* lies, a rule that is exact among likes makes the others end as if U did not
+exist. Proof. In another world U are liars who follow the algorithm on this data. The others cannot tell, and there they
+must end so.                                                                                                         []
 
 So no rule is both resilient with f and, whatever the data, near the plain mean if nobody lies: classes that only U have
 are lost, |U| of the N workers' data. Between likes with noise in their gradients U moves nobody by more than rho times
