@@ -8,18 +8,17 @@ import socket
 import struct
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from tests.peers.hostile import DIMENSION, TOPIC, Siege, behaviours, flooding, slow_lorises, subscriber
+from tests.peers.hostile import DIMENSION, Siege, behaviours, dial, flooding, slow_lorises
 
-from byzmesh.peers.identity import Keys, new_keys, zeromq
-from byzmesh.peers.sockets import split_address
+from byzmesh.peers.frames import LENGTH
+from byzmesh.peers.handshake import Opened, Refused
+from byzmesh.peers.identity import Keys, new_keys
+from byzmesh.peers.tcp import split_address
 from byzmesh.peers.wire import Format
-
-zmq: Any = zeromq()
 
 
 class Adversary(threading.Thread):
@@ -32,13 +31,13 @@ class Adversary(threading.Thread):
         super().__init__(daemon=True)
         self.siege, self.ended, self.each = siege, ended, each
         self.acts: Counter[str] = Counter()
-        self._ears = dict(zip(siege.file.remotes(siege.me), siege.hostile.ears))
 
     def run(self) -> None:
         began, file = time.monotonic(), self.siege.file
         while not self.ended.is_set():
             if self.siege.file is not file:
-                self._follow(file, file := self.siege.file)
+                file = self.siege.file
+                self.siege.hostile.follow(file)
             before = self.siege.hostile.round
             if self.siege.hostile.listen(0.05) > before >= 0:
                 acts = self.behaviours()
@@ -46,40 +45,24 @@ class Adversary(threading.Thread):
                 acts[name]()
                 self.acts[name] += 1
 
-    def _follow(self, former: Any, file: Any) -> None:
-        """Listen to the members of a newer file; it learns of them from the operator, as any member would."""
-        hostile, me, known = self.siege.hostile, self.siege.me, former.remotes(self.siege.me)
-        for peer in list(self._ears):
-            if file.remotes(me).get(peer) != known[peer]:
-                self._ears.pop(peer).close(0)
-        for peer, remote in file.remotes(me).items():
-            if peer not in self._ears:
-                keys = hostile.keys
-                self._ears[peer] = subscriber(hostile.context, remote.address, remote.public_key, keys)
-        hostile.ears[:] = self._ears.values()
-
     def behaviours(self) -> dict[str, Callable[[], object]]:
-        siege, publisher, me = self.siege, self.siege.hostile.publisher, self.siege.me
+        siege, hostile, me = self.siege, self.siege.hostile, self.siege.me
         form = Format(siege.file.run, DIMENSION, siege.file.dtype)
 
         def seesaw() -> None:
             for peer in siege.drill.honest:
                 if (peer + siege.hostile.round) % 2:
-                    publisher.send(bytes(form.encode(np.zeros(DIMENSION), me, siege.hostile.round, peer)))
+                    hostile.send(bytes(form.encode(np.zeros(DIMENSION), me, hostile.round, peer)))
 
         def endless() -> None:
-            if self.acts["endless"] % 100 == 0:
-                publisher.send(TOPIC, zmq.SNDMORE)
-                for _ in range(4_000):
-                    publisher.send(bytes(30_000), zmq.SNDMORE)
-                publisher.send(b"")
+            """Frames that never end, of the largest size that can be said."""
+            hostile.raw(LENGTH.pack(0xFFFFFFFF) + bytes(100_000))
 
-        def pose() -> None:
-            """Subscribe under the ids of others, at everybody."""
-            for ear in siege.hostile.ears:
-                for peer in siege.drill.honest:
-                    ear.unsubscribe(struct.pack("<H", peer))
-                    ear.subscribe(struct.pack("<H", peer))
+        def rejoin() -> None:
+            """Hang up on everybody and listen again, so that they send again."""
+            for peer in hostile.transport.connected:
+                hostile.transport.disconnect(peer)
+                hostile.transport.connect(peer)
 
         def flood() -> None:
             """More than any budget, however slow the rounds are."""
@@ -87,7 +70,7 @@ class Adversary(threading.Thread):
             for _ in range(10):
                 act()
 
-        calm = {"silent": lambda: None, "seesaw": seesaw, "pose": pose}
+        calm = {"silent": lambda: None, "seesaw": seesaw, "rejoin": rejoin}
         return {**calm, **behaviours(siege), "endless": endless, "flood": flood}
 
 
@@ -103,7 +86,7 @@ class Strangers(threading.Thread):
         self.acts: Counter[str] = Counter()
         self.old: list[Keys] = []
         self.stolen = 0
-        """Messages that peers sent to a key that is no member's any more."""
+        """Links that peers opened to a key that is no member's any more."""
 
     def run(self) -> None:
         kinds = (self.knock, self.reset, self.hold, self.greet, self.steal)
@@ -119,28 +102,20 @@ class Strangers(threading.Thread):
 
     def knock(self, address: str) -> None:
         """Sixty handshakes a second with a key that nobody knows."""
-        key = self._key(address)
-        with zmq.Context() as context:
-            ears: deque[Any] = deque()
-            for _ in range(20 * 60):
-                ears.append(subscriber(context, address, key, new_keys()))
-                if len(ears) > 60:
-                    ears.popleft().close(0)
-                if self.ended.wait(1 / 60):
-                    break
-            for ear in ears:
-                ear.close(0)
+        for _ in range(20 * 60):
+            with contextlib.suppress(OSError, Refused, AssertionError):
+                dial(address, self._key(address), new_keys(), seconds=1.0).link.close()
+            if self.ended.wait(1 / 60):
+                break
 
     def steal(self, address: str) -> None:
         """Listen with a key that was valid once."""
-        if self.old:
-            with zmq.Context() as context:
-                ear = subscriber(context, address, self._key(address), self.random.choice(self.old))
-                limit = time.monotonic() + 20.0
-                while time.monotonic() < limit and not self.ended.is_set():
-                    if ear.poll(200):
-                        self.stolen += len(ear.recv_multipart())
-                ear.close(0)
+        limit = time.monotonic() + 20.0
+        while self.old and time.monotonic() < limit and not self.ended.wait(0.2):
+            with contextlib.suppress(OSError, Refused, AssertionError):
+                opened: Opened = dial(address, self._key(address), self.random.choice(self.old), seconds=1.0)
+                opened.link.close()
+                self.stolen += 1
 
     def reset(self, address: str) -> None:
         for _ in range(500):

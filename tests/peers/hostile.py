@@ -3,78 +3,88 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from byzmesh.peers.certificates import certificate, contexts
 from byzmesh.peers.drill.drill import Drill, Nursery
-from byzmesh.peers.identity import Keys, load_keys, zeromq
+from byzmesh.peers.frames import LENGTH
+from byzmesh.peers.handshake import Handshake, Opened, Refused
+from byzmesh.peers.identity import Keys, load_keys
 from byzmesh.peers.network_file import NetworkFile
+from byzmesh.peers.sockets import Sockets
+from byzmesh.peers.tcp import split_address
 from byzmesh.peers.wire import EVERYONE, HEADER, Format
 from tests.peers.networks import LONG, make_network
 
-zmq: Any = zeromq()
 TOPIC = struct.pack("<H", EVERYONE)
 ID = 5
 DIMENSION = 7850
+LARGEST = 1 << 20
+"""What the hostile one may say in one message."""
 
 
 class Hostile:
-    """Publishes any bytes to its neighbours and hears their rounds."""
+    """Says any bytes to its neighbours and hears their rounds."""
 
     def __init__(self, file: NetworkFile, me: int, keys: Keys) -> None:
-        self.keys, self.context = keys, zmq.Context()
-        self.publisher = self.context.socket(zmq.XPUB)
-        self.publisher.linger = 0
-        self.publisher.sndhwm = 100_000
-        self.publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
-        self.publisher.curve_server = True
-        self.publisher.curve_publickey = keys.public.encode()
-        self.publisher.curve_secretkey = keys.secret.encode()
-        self.publisher.bind(f"tcp://{file.entry(me).address}")
-        self.ears = [
-            subscriber(self.context, remote.address, remote.public_key, keys) for remote in file.remotes(me).values()
-        ]
-        self.round = -1
+        self.me, self.keys, self.round = me, keys, -1
+        self.transport = Sockets(me, file.entry(me).address, keys, file.remotes(me), LARGEST)
+
+    def follow(self, file: NetworkFile) -> None:
+        """Go on among the members of another file."""
+        self.transport.change(file.entry(self.me).address, self.keys, file.remotes(self.me))
 
     def joined(self, count: int, seconds: float = LONG) -> None:
-        """Wait for that many subscriptions."""
-        for _ in range(2 * count):
-            assert self.publisher.poll(seconds * 1000)
-            self.publisher.recv()
+        """Wait until that many listen."""
+        found, limit = set[int](), time.monotonic() + seconds
+        while len(found) < count:
+            assert time.monotonic() < limit
+            found |= set(self.transport.receive(0.05)[1])
+
+    def send(self, data: bytes) -> None:
+        """Any bytes, as one message to everybody."""
+        self.transport.send(data)
+
+    def raw(self, data: bytes) -> None:
+        """Any bytes on the connections, which are no frame."""
+        for voice in list(self.transport._voices.values()):
+            with contextlib.suppress(OSError):
+                voice.link.send(data)
 
     def listen(self, seconds: float) -> int:
         """Hear for a while; the largest round of any neighbour so far."""
-        poller = zmq.Poller()
-        for ear in self.ears:
-            poller.register(ear, zmq.POLLIN)
         limit = time.monotonic() + seconds
-        while time.monotonic() < limit:
-            for ear, _ in poller.poll(max(1.0, 1000 * (limit - time.monotonic()))):
-                self.round = max(self.round, HEADER.unpack_from(ear.recv())[5])
+        while (left := limit - time.monotonic()) > 0:
+            for _, data in self.transport.receive(left)[0]:
+                self.round = max(self.round, HEADER.unpack_from(data)[5])
         return self.round
 
     def close(self) -> None:
-        self.context.destroy(linger=0)
+        self.transport.close(0.0)
 
 
-def subscriber(context: Any, address: str, server_key: str | None, keys: Keys | None) -> Any:
-    """A connected subscriber, with whatever keys."""
-    ear = context.socket(zmq.SUB)
-    ear.linger = 0
-    if keys is not None and server_key is not None:
-        ear.curve_serverkey = server_key.encode()
-        ear.curve_publickey = keys.public.encode()
-        ear.curve_secretkey = keys.secret.encode()
-    ear.subscribe(TOPIC)
-    ear.connect(f"tcp://{address}")
-    return ear
+def dial(address: str, server: str, keys: Keys, seconds: float = LONG) -> Opened:
+    """The handshake of whoever has these keys with whoever should have the public key `server`."""
+    link = socket.create_connection(split_address(address), timeout=seconds)
+    link.setblocking(False)
+    handshake = Handshake(link, contexts(keys, [certificate(server)])[0], accepted=False)
+    opened, limit = handshake.go_on(), time.monotonic() + seconds
+    try:
+        while opened is None:
+            assert select.select([link], [], [], max(0.0, limit - time.monotonic()))[0], "no answer"
+            opened = handshake.read()
+    except (OSError, Refused):
+        link.close()
+        raise
+    return opened
 
 
 def resident(pid: int) -> int:
@@ -131,16 +141,18 @@ def behaviours(siege: Siege) -> dict[str, Callable[[], object]]:
     random = np.random.default_rng(0)
     vector = random.normal(size=DIMENSION).astype(np.float32)
     good = bytes(form.encode(vector, siege.me, hostile.round))
-    send = hostile.publisher.send
+    send = hostile.send
     return {
         "garbage": lambda: send(TOPIC + random.bytes(form.size - 2)),
         "truncated": lambda: send(good[: form.size // 2]),
-        "damaged": lambda: send(good[:-9] + b"?" + good[-8:]),
+        "damaged": lambda: send(good[:32] + b"?" + good[33:]),
         "replayed": lambda: send(good),
         "future": lambda: send(bytes(form.encode(vector, siege.me, hostile.round + 1_000_000))),
         "nan": lambda: send(bytes(form.encode(np.full(DIMENSION, np.nan), siege.me, hostile.round + 1))),
-        "parts": lambda: hostile.publisher.send_multipart([TOPIC, b"x" * 1000, good]),
+        "tiny": lambda: send(TOPIC),
         "oversized": lambda: send(TOPIC + bytes(10 * form.size)),
+        "no frame": lambda: hostile.raw(LENGTH.pack(form.size) + random.bytes(form.size)),
+        "half a frame": lambda: hostile.raw(LENGTH.pack(form.size) + b"?"),
     }
 
 
@@ -151,8 +163,7 @@ def flooding(siege: Siege) -> Callable[[], None]:
 
     def flood() -> None:
         for _ in range(30):
-            with contextlib.suppress(zmq.Again):
-                hostile.publisher.send(good, zmq.NOBLOCK)
+            hostile.send(good)
 
     return flood
 
@@ -162,7 +173,7 @@ def slow_lorises(siege: Siege) -> list[socket.socket]:
     made = []
     for peer in siege.drill.honest:
         host, _, port = siege.file.entry(peer).address.rpartition(":")
-        for start in (b"", b"\xff", b"\xff" + bytes(8) + b"\x7f\x03"):
+        for start in (b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"):
             made.append(socket.create_connection((host, int(port)), timeout=LONG))
             made[-1].sendall(start)
     return made

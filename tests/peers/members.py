@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from zmq.utils import z85
 
 from byzmesh.peers import identity
 from byzmesh.peers.changes import changed, sign_file
-from byzmesh.peers.identity import Keyring, Keys, zeromq
+from byzmesh.peers.identity import Keyring, Keys, keys_of
 from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.node import Node
 from byzmesh.peers.signing import new_operator
@@ -29,8 +28,7 @@ def draw_keys(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     draw = random.Random(seed)
 
     def new_keys() -> Keys:
-        secret = z85.encode(draw.randbytes(32))
-        return Keys(zeromq().curve_public(secret).decode(), secret.decode())
+        return keys_of(draw.randbytes(32).hex())
 
     def generate() -> Ed25519PrivateKey:
         return Ed25519PrivateKey.from_private_bytes(draw.randbytes(32))

@@ -16,9 +16,10 @@ from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import keygen, load_keys, load_public, new_keys
 from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.node import Node
+from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer
 from byzmesh.peers.plan import addresses, plan_network
-from byzmesh.peers.rounds import APART, Patience, Rounds
+from byzmesh.peers.rounds import APART, Rounds
 from byzmesh.sweeps.build import build
 from tests.peers.networks import LONG, free_ports
 from tests.peers.worlds import PATIENT, Nodes, train

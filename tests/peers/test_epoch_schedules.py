@@ -197,7 +197,7 @@ def test_frames_that_are_no_files() -> None:
     frame = encode_file(b"text", 7, 3, 4)
     for wrong, reason in (
         (frame[:-1], "size"),
-        (frame[:4] + b"\x02" + frame[5:], "version"),
+        (frame[:4] + b"\x01" + frame[5:], "version"),
         (frame[:6] + b"\x09" + frame[7:], "run"),
         (frame[:16] + b"\x09" + frame[17:], "run"),
     ):

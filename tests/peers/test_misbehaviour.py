@@ -11,10 +11,12 @@ import pytest
 
 from byzmesh.peers.budget import FIRST_CUT
 from byzmesh.peers.identity import new_keys
+from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer, no_log
-from byzmesh.peers.rounds import Patience, Rounds
+from byzmesh.peers.rounds import Rounds
 from byzmesh.peers.transport import Remote
-from byzmesh.peers.virtual import VirtualTransport, VirtualWorld
+from byzmesh.peers.virtual import VirtualWorld
+from byzmesh.peers.virtual_links import VirtualTransport
 from byzmesh.peers.wire import EVERYONE, Format
 from tests.peers.networks import make_network
 
@@ -150,7 +152,7 @@ def sends(make: Callable[[Format, int], bytes | bytearray]) -> Script:
         ("run", lambda form, round: Format(5, 2, "float64").encode(np.ones(2), 3, round)),
         ("sender", lambda form, round: form.encode(np.ones(2), 2, round)),
         ("size", lambda form, round: form.encode(np.ones(2), 3, round)[:-1]),
-        ("checksum", lambda form, round: form.encode(np.ones(2), 3, round)[:-1] + b"!"),
+        ("header", lambda form, round: (data := form.encode(np.ones(2), 3, round))[:32] + b"?" + data[33:]),
     ],
 )
 def test_what_is_refused_is_silence_and_named(reason: str, make: Callable[[Format, int], bytearray]) -> None:
@@ -164,9 +166,10 @@ def test_magnitudes_are_bounded_by_what_the_peer_holds(monkeypatch: pytest.Monke
     seen: list[float] = []
     former = Rounds.offer
 
-    def offer(rounds: Rounds, sender: int, round: int, vector: Any, now: float) -> str:
+    def offer(rounds: Rounds, sender: int, round: int, vector: Any, now: float, top: float) -> str:
         seen.append(float(np.abs(vector).max()))
-        return former(rounds, sender, round, vector, now)
+        assert seen[-1] <= top
+        return former(rounds, sender, round, vector, now, top)
 
     monkeypatch.setattr(Rounds, "offer", offer)
     huge = sends(lambda form, round: form.encode(np.array([1e300, -1e308]), 3, round))

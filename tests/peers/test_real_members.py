@@ -115,6 +115,9 @@ def test_members_change_between_real_sockets(tmp_path: Path) -> None:
         until(
             lambda: all(node.peer.tally.used.min() >= 20 for node in run.nodes.values()), "all go on hearing each other"
         )
+        heard = {me: node.peer.tally.used.copy() for me, node in run.nodes.items()}
+        run.reach(max(node.peer.round for node in run.nodes.values()) + 50)
+        assert all((node.peer.tally.used - heard[me]).min() >= 10 for me, node in run.nodes.items())
         assert {me: node.peer.neighbours for me, node in run.nodes.items()} == {
             me: sorted(two.remotes(me)) for me in two.ids
         }

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
 from byzmesh.peers.budget import BURST, Budget
-from byzmesh.peers.rounds import SILENT_AFTER, Patience, Rounds
+from byzmesh.peers.patience import Patience
+from byzmesh.peers.rounds import SILENT_AFTER, Rounds
 
 V = np.zeros(1)
 QUICK = Patience(timeout=5.0, start=30.0, grace=0.01, start_grace=1.0)

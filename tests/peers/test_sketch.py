@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from byzmesh.peers.identity import new_keys
+from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer
-from byzmesh.peers.rounds import Patience
 from byzmesh.peers.screening import Screening, encode_answer, encode_sketch
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import Format
@@ -86,9 +86,9 @@ def spoilt(frame: bytearray, place: int, value: bytes) -> bytes:
         (encode_sketch(FORM, np.zeros(8, np.float32), 4, 0), "sender"),
         (encode_sketch(Format(6, 40, "float64", SKETCH), np.zeros(8, np.float32), 3, 0), "run"),
         (encode_sketch(FORM, np.zeros(8, np.float32), 3, 0)[:-8], "size"),
-        (spoilt(encode_sketch(FORM, np.zeros(8, np.float32), 3, 0), 44, b"\x01"), "checksum"),
+        (spoilt(encode_sketch(FORM, np.zeros(8, np.float32), 3, 0), 32, b"\x01"), "header"),
         (spoilt(encode_answer(FORM, True, 3, 0, 0), 4, b"\x09"), "version"),
-        (spoilt(encode_answer(FORM, True, 3, 0, 0), 24, b"\x02"), "checksum"),
+        (spoilt(encode_answer(FORM, True, 3, 0, 0), 24, b"\x02"), "payload"),
         (encode_answer(FORM, 2, 3, 0, 0), "payload"),  # type: ignore[arg-type]
         (Format(5, 40, "float64").encode(MODEL, 3, 0), "channel"),
     ],

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from byzmesh.peers import rounds as rule
-from byzmesh.peers.rounds import Patience
+from byzmesh.peers.patience import Patience
 from tests.peers.timing import BRINK, JUST_LATE, MOVES, PROMPT, SILENT, Lie, Neighbours, Play, castles, complete
 
 MEAN, MEDIAN = 1.5, 3.0

@@ -15,19 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import byzmesh.peers.renewal
 from byzmesh.errors import PeerError
+from byzmesh.peers import sockets as socket_module
 from byzmesh.peers.drill.drill import Drill, Nursery
-from byzmesh.peers.identity import Keys, new_keys, zeromq
+from byzmesh.peers.frames import LENGTH
+from byzmesh.peers.handshake import Refused
+from byzmesh.peers.identity import Keys, new_keys
+from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer
-from byzmesh.peers.rounds import Patience
-from byzmesh.peers.sockets import OVERHEAD, Sockets
-from byzmesh.peers.transport import Remote
+from byzmesh.peers.sockets import Sockets
+from byzmesh.peers.transport import QUEUE, Remote
 from byzmesh.peers.wire import Format
-from tests.peers.hostile import TOPIC, Siege, behaviours, flooding, resident, siege, slow_lorises, subscriber
+from tests.peers.hostile import DIMENSION, TOPIC, Siege, behaviours, dial, flooding, resident, siege, slow_lorises
 from tests.peers.networks import LONG, free_ports
 
-zmq: Any = zeromq()
 FORM = Format(1, 100)
 LIMIT = 50 << 20
 
@@ -76,66 +77,164 @@ def test_neighbours_hear_each_other_and_joins_are_announced() -> None:
             transport.close(0)
 
 
-@pytest.mark.parametrize("kind", ["no key", "wrong key", "wrong server key"])
+@pytest.mark.parametrize("kind", ["wrong key", "wrong server key", "no TLS"])
 def test_strangers_are_refused_at_the_handshake(kind: str) -> None:
     made, keys, where = pair()
-    context = zmq.Context()
     try:
-        server = keys[0].public if kind == "wrong key" else new_keys().public
-        ear = subscriber(context, where[0], server, None if kind == "no key" else new_keys())
-        heard = say_until_heard(made[0], made[1], FORM.encode(np.ones(100), 0, 0))
-        assert heard
-        for _ in range(20):
-            made[0].send(FORM.encode(np.ones(100), 0, 0))
-        assert not ear.poll(300)
-        if kind == "wrong key":
-            assert made[0].strangers > 0
+        assert say_until_heard(made[0], made[1], FORM.encode(np.ones(100), 0, 0))
+        if kind == "no TLS":
+            with socket.create_connection(("127.0.0.1", int(where[0].rpartition(":")[2])), timeout=LONG) as link:
+                link.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                said = b""
+                while data := link.recv(1000):  # it hangs up, after saying why
+                    said += data
+            assert len(said) < 20
+        else:
+            stranger, server = (new_keys(), keys[0].public) if kind == "wrong key" else (keys[1], new_keys().public)
+            with pytest.raises((Refused, OSError)):
+                dial(where[0], server, stranger)
+        limit = time.monotonic() + LONG
+        while made[0].strangers == 0:
+            assert time.monotonic() < limit
+        assert made[0].guarding
+        assert say_until_heard(made[0], made[1], FORM.encode(np.ones(100), 0, 0))
     finally:
-        context.destroy(linger=0)
         for transport in made:
             transport.close(0)
 
 
-def test_an_impostor_at_a_neighbours_address_is_not_heard() -> None:
-    made, _, where = pair()
-    made[1].close(0)
-    context = zmq.Context()
+@pytest.mark.parametrize("whose", ["a stranger's", "another neighbour's"])
+def test_an_impostor_at_a_neighbours_address_is_not_heard(whose: str) -> None:
+    """A neighbour at another one's address is not taken for it either."""
+    keys = [new_keys() for _ in range(3)]
+    where = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    remotes = {1: Remote(where[1], keys[1].public), 2: Remote("127.0.0.1:1", keys[2].public)}
+    mine = new_keys() if whose == "a stranger's" else keys[2]
+    impostor = Sockets(1, where[1], mine, {0: Remote(where[0], keys[0].public)}, FORM.size)
+    made = Sockets(0, where[0], keys[0], remotes, FORM.size)
     try:
-        keys = new_keys()
-        impostor = context.socket(zmq.XPUB)
-        impostor.linger = 0
-        impostor.curve_server = True
-        impostor.curve_publickey, impostor.curve_secretkey = keys.public.encode(), keys.secret.encode()
-        impostor.bind(f"tcp://{where[1]}")
         for _ in range(20):
-            impostor.send(bytes(FORM.encode(np.ones(100), 1, 0)))
-            assert made[0].receive(0.02)[0] == []
+            impostor.send(FORM.encode(np.ones(100), 1, 0))
+            assert made.receive(0.02)[0] == []
+            impostor.receive(0.0)
     finally:
-        context.destroy(linger=0)
-        made[0].close(0)
+        made.close(0)
+        impostor.close(0)
 
 
-def test_messages_are_capped_at_their_exact_size() -> None:
-    size = Format(1, 5000).size
+def test_messages_are_capped_at_their_exact_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever says more is heard again after a while."""
+    monkeypatch.setattr(socket_module, "AFTER_GARBAGE", 0.3)
+    size, said = Format(1, 5000).size, list[str]()
     made, _, _ = pair(size)
+    made[1]._log = lambda event, **facts: said.append(event)
     try:
         assert say_until_heard(made[0], made[1], TOPIC + bytes(size - 2))
         made[0].send(TOPIC + bytes(size - 1))
-        assert receive(made[1], 0.3) == []
         made[0].send(TOPIC + bytes(size - 2))
-        assert receive(made[1], 0.3) == []
-        made[1].disconnect(0)
-        made[1].connect(0)
+        assert receive(made[1], 0.2) == [] and said == ["shut down"]
         assert say_until_heard(made[0], made[1], TOPIC + bytes(size - 2))
     finally:
         for transport in made:
             transport.close(0)
-    assert OVERHEAD == 33
 
 
-def test_a_garbled_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("change", ["changed", "repeated", "left out", "longer"])
+def test_whoever_sits_on_the_wire_changes_nothing(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """The link ends, nothing but what was sent is delivered, and the next link carries on."""
+    monkeypatch.setattr(socket_module, "AFTER_GARBAGE", 0.1)
+    made, _, _ = pair(1000)
+    heard: list[bytes] = []
+    frames: list[bytes] = []
+
+    class Wire:
+        """The connection, on which somebody changes the second frame."""
+
+        def __init__(self, link: Any) -> None:
+            self.link, self.fileno, self.close, self.recv = link, link.fileno, link.close, link.recv
+
+        def send(self, frame: Any) -> int:
+            frames.append(bytes(frame))
+            data = frames[-1]
+            if len(frames) == 2:
+                middle = bytes([data[10] ^ 1])
+                data = {
+                    "changed": data[:10] + middle + data[11:],
+                    "repeated": frames[0],
+                    "left out": b"",
+                    "longer": LENGTH.pack(len(data)) + data[4:] + b"?",
+                }[change]
+            self.link.sendall(data)
+            return len(frame)
+
+    try:
+        assert say_until_heard(made[0], made[1], TOPIC + b"hello")
+        made[1].receive(0.0)
+        voice = made[0]._voices[1]
+        voice.link = Wire(voice.link)  # type: ignore[assignment]
+        for word in (b"one", b"two", b"three"):
+            made[0].send(TOPIC + word)
+        limit = time.monotonic() + LONG
+        while b"hello again" not in heard:
+            assert time.monotonic() < limit
+            heard += [data[2:] for _, data in made[1].receive(0.02)[0]]
+            made[0].receive(0.0)
+            made[0].send(TOPIC + b"hello again")
+        assert heard[0] == b"one" and set(heard[1:]) == {b"hello again"}
+    finally:
+        for transport in made:
+            transport.close(0)
+
+
+def test_links_are_served_while_their_peer_computes() -> None:
+    """Nobody calls `receive` at one end: it is joined, reads ahead as far as its queue, and no further."""
+    made, _, _ = pair()
+    try:
+        limit = time.monotonic() + LONG
+        while not made[0].receive(0.05)[1]:
+            assert time.monotonic() < limit
+        data = FORM.encode(np.ones(100), 0, 0)
+        while len(made[1]._messages) < QUEUE:
+            made[0].send(data)
+            made[0].receive(0.01)
+            assert time.monotonic() < limit
+        for _ in range(500):
+            made[0].send(data)
+        time.sleep(0.5)
+        assert len(made[1]._messages) <= 2 * QUEUE + (1 << 14) // FORM.size
+        assert receive(made[1]) and say_until_heard(made[0], made[1], data)
+    finally:
+        for transport in made:
+            transport.close(0)
+
+
+def test_a_reader_that_does_not_read_blocks_nobody() -> None:
+    """Its queue fills, what is newest is lost, and memory does not grow."""
+    keys, where = [new_keys() for _ in range(3)], [f"127.0.0.1:{port}" for port in free_ports(3)]
+    remotes = {i: Remote(where[i], keys[i].public) for i in range(3)}
+    size = 30_000
+    made = [Sockets(i, where[i], keys[i], {j: remotes[j] for j in (0, 1) if j != i}, size) for i in (1,)]
+    made.append(Sockets(0, where[0], keys[0], {1: remotes[1], 2: remotes[2]}, size))
+    deaf = dial(where[0], keys[0].public, keys[2])
+    try:
+        joined = set[int]()
+        limit = time.monotonic() + LONG
+        while joined != {1, 2}:
+            assert time.monotonic() < limit
+            joined |= set(made[1].receive(0.01)[1])
+        for _ in range(200):
+            made[1].send(TOPIC + bytes(size - 2))
+            made[1].receive(0.0)
+            assert receive(made[0])
+        assert len(made[1]._voices[2].waiting) == QUEUE
+    finally:
+        deaf.link.close()
+        for transport in made:
+            transport.close(0)
+
+
+def test_a_garbled_handshake_is_tried_again() -> None:
     """Somebody else answers at a neighbour's address for a while."""
-    monkeypatch.setattr(byzmesh.peers.renewal, "RENEW", 0.3)
     keys, where = [new_keys(), new_keys()], [f"127.0.0.1:{port}" for port in free_ports(2)]
     patience = Patience(timeout=0.2, start=0.2, start_grace=0.1)
 
@@ -222,7 +321,7 @@ def test_a_hostile_neighbour_stops_nobody_and_takes_little_memory(besieged: Sieg
     assert drill.running() == drill.honest
     assert max(after[name] - before[name] for name in before) < LIMIT
     reasons = {line["reason"] for peer in drill.honest for line in said(drill, peer, "refused") if "neighbour" in line}
-    assert {"version", "checksum", "size", "finite"} <= reasons
+    assert {"version", "header", "size", "finite"} <= reasons
     assert hostile.round > 0
 
 
@@ -238,20 +337,15 @@ def test_a_flood_is_cut_off_and_logged(besieged: Siege) -> None:
     go_on(besieged)
 
 
-def test_a_message_of_endless_parts_does_not_fill_the_memory(besieged: Siege) -> None:
-    """ZeroMQ's queue limits count whole messages: the audit of bytes must find this one."""
+def test_bytes_that_never_become_messages_do_not_fill_the_memory(besieged: Siege) -> None:
+    """Half frames of the largest size that is possible, on one connection after another."""
     drill, hostile = besieged.drill, besieged.hostile
-    before, peak = memory(drill), 0
-    part = bytes(30_000)
-    hostile.publisher.send(TOPIC, zmq.SNDMORE)
-    for _ in range(8_000):
-        hostile.publisher.send(part, zmq.SNDMORE)
-    hostile.publisher.send(part)
-    limit = time.monotonic() + LONG
-    while not all(said(drill, peer, "cut off") for peer in drill.honest):
-        assert time.monotonic() < limit
-        hostile.listen(0.05)
-        after = memory(drill)
-        peak = max(peak, *(after[name] - before[name] for name in before))
-    assert peak < 2 * LIMIT
-    go_on(besieged)
+    before = memory(drill)
+    for _ in range(5):
+        hostile.raw(LENGTH.pack(0xFFFFFFFF) + bytes(100_000))
+        go_on(besieged)
+        hostile.raw(LENGTH.pack(Format(besieged.file.run, DIMENSION, besieged.file.dtype).size + 16) + bytes(1000))
+        go_on(besieged)
+    after = memory(drill)
+    assert max(after[name] - before[name] for name in before) < LIMIT
+    assert all(said(drill, peer, "shut down") for peer in drill.honest)

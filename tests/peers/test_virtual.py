@@ -13,7 +13,8 @@ import pytest
 from byzmesh.peers.identity import new_keys
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.transport import QUEUE, Remote
-from byzmesh.peers.virtual import VirtualTransport, VirtualWorld
+from byzmesh.peers.virtual import VirtualWorld
+from byzmesh.peers.virtual_links import VirtualTransport
 from byzmesh.peers.wire import EVERYONE
 from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import four

@@ -65,37 +65,12 @@ def test_int8_of_large_vectors_is_a_quarter() -> None:
     assert Format(0, 1_000_000).size < 4_000_000 * 1.0001
 
 
-@pytest.mark.parametrize("bit", [0, 7, 300, 8 * HEADER.size + 3, 8 * HEADER.size + 31 * 32 + 5])
-def test_one_flipped_bit_is_found(bit: int) -> None:
-    form = FORMATS[0]
-    data = form.encode(np.ones(37, np.float32), 3, 11)
-    data[bit // 8] ^= 1 << bit % 8
-    with pytest.raises(WireError):
-        form.decode(data, 3)
-
-
-def test_two_flipped_sign_bits_and_swapped_words_are_found() -> None:
-    form = Format(0, 64)
-    data = form.encode(np.arange(64, dtype=np.float32), 3, 0)
-    for change in ((47, 55), (63, 47 + 16)):
-        damaged = bytearray(data)
-        for place in change:
-            damaged[place] ^= 0x80
-        if damaged != data:
-            with pytest.raises(WireError, match="checksum"):
-                form.decode(damaged, 3)
-    damaged = bytearray(data)
-    damaged[56:64], damaged[64:72] = data[64:72], data[56:64]
-    with pytest.raises(WireError, match="checksum"):
-        form.decode(damaged, 3)
-
-
 @pytest.mark.parametrize(
     ("reason", "change"),
     [
         ("size", lambda form, data: data + b"\0"),
         ("size", lambda form, data: data[:7]),
-        ("version", lambda form, data: data[:4] + b"\x02" + data[5:]),
+        ("version", lambda form, data: data[:4] + b"\x01" + data[5:]),
         ("dtype", lambda form, data: data[:5] + b"\x02" + data[6:]),
         ("sender", lambda form, data: form.encode(np.ones(37, np.float32), 4, 0)),
         ("shape", lambda form, data: data[:24] + struct.pack("<I", 36) + data[28:]),
@@ -156,7 +131,7 @@ def test_fuzzed_decoder_raises_only_its_own_error(seed: int, form: Format, kind:
             continue
         passed += 1
         assert np.isfinite(message.vector).all() and message.vector.shape == (37,)
-    assert passed <= 2 or kind == "flip"
+    assert passed == 0 or kind not in ("noise", "cut")  # any finite vector is a message
 
 
 @pytest.mark.parametrize("options", [{"stages": "zip"}, {"dtype": "float16"}, {"dimension": 0}])

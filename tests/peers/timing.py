@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.peers.rounds import Patience, Rounds
+from byzmesh.peers.patience import Patience
+from byzmesh.peers.rounds import Rounds
 
 V = np.zeros(1)
 PATIENCE = Patience(timeout=5.0, start=5.0, grace=0.0005, start_grace=0.05)

@@ -20,7 +20,7 @@ def command(
         bool, typer.Option("--operator", help="Make the key that signs network files: operator.key.")
     ] = False,
 ) -> None:
-    """Make one CURVE key pair per peer: secret files peer<id>.key (mode 0600) and public.yaml.
+    """Make one key pair per peer: secret files peer<id>.key (mode 0600) and public.yaml.
 
     A peer that has a key gets its next one: peer3.2.key.
 

@@ -29,6 +29,6 @@ def command(
 
     Example: byzmesh peer network.yaml --id 3 --key keys/peer3.key --out runs/peers
     """
-    from byzmesh.peers.node import run_peer
+    from byzmesh.peers.run_peer import run_peer
 
     run_peer(network, id, key, data=data, out=out, metrics_port=metrics, start_from=start_from)

@@ -65,30 +65,28 @@ class CutOffs:
     def __init__(self) -> None:
         self.times: dict[int, int] = {}
         """How often each neighbour was cut off."""
-        self._until: dict[int, float] = {}
+        self.until: dict[int, float] = {}
+        """Whose time is not over, and when it is."""
 
     def __contains__(self, neighbour: int) -> bool:
-        return neighbour in self._until
-
-    def __bool__(self) -> bool:
-        return bool(self._until)
+        return neighbour in self.until
 
     def begin(self, neighbour: int, now: float) -> float:
         """Cut a neighbour off; for how many seconds."""
         self.times[neighbour] = self.times.get(neighbour, 0) + 1
         seconds: float = min(LONGEST_CUT, FIRST_CUT * 2.0 ** min(20, self.times[neighbour] - 1))
-        self._until[neighbour] = now + seconds
+        self.until[neighbour] = now + seconds
         return seconds
 
     def forget(self, neighbours: Iterable[int]) -> None:
         """These are others now: nothing is held against them."""
         for neighbour in neighbours:
             self.times.pop(neighbour, None)
-            self._until.pop(neighbour, None)
+            self.until.pop(neighbour, None)
 
     def ended(self, now: float) -> list[int]:
         """The neighbours whose time is over; they are no longer cut off."""
-        over = [neighbour for neighbour, until in self._until.items() if until <= now]
+        over = [neighbour for neighbour, until in self.until.items() if until <= now]
         for neighbour in over:
-            del self._until[neighbour]
+            del self.until[neighbour]
         return over

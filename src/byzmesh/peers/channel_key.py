@@ -10,7 +10,7 @@ from typing import Any
 from byzmesh.channels import canonical_channel, channel_stages
 from byzmesh.channels.pairs import Pairs
 from byzmesh.checks import choice
-from byzmesh.errors import ConfigError, MissingExtra
+from byzmesh.errors import ConfigError
 from byzmesh.peers.identity import Keys
 
 FORMER: dict[str, Any] = {"float16": ["float16"], "int8": [{"name": "int8", "rounding": "nearest"}]}
@@ -78,8 +78,7 @@ def new_secret() -> int:
 def shared_numbers(me: int, keys: Keys, public_keys: Mapping[int, str], run: int) -> Pairs:
     """What a peer shares with each of its neighbours in a run: a hash of the Diffie-Hellman secret of their two keys.
 
-    The keys are those of the encrypted connections (Curve25519), so nothing has to be agreed on, and nobody else can
-    compute it.
+    The keys are those of the links, so nothing has to be agreed on, and nobody else can compute it.
 
     >>> from byzmesh.peers.identity import new_keys
     >>> one, other = new_keys(), new_keys()
@@ -87,19 +86,25 @@ def shared_numbers(me: int, keys: Keys, public_keys: Mapping[int, str], run: int
     >>> told[0].shared[0][4] == told[1].shared[4][0]
     True
     """
-    try:
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-        from zmq.utils.z85 import decode
-    except ImportError as error:
-        raise MissingExtra("peers", "noise of pairs") from error
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-    mine = X25519PrivateKey.from_private_bytes(decode(keys.secret.encode()))
+    mine = X25519PrivateKey.from_private_bytes(hashlib.sha512(bytes.fromhex(keys.secret)).digest()[:32])
     found = {}
     for neighbour, public in public_keys.items():
         try:
-            secret = mine.exchange(X25519PublicKey.from_public_bytes(decode(public.encode())))
+            secret = mine.exchange(X25519PublicKey.from_public_bytes(_montgomery(public)))
         except ValueError as error:  # a key of small order: everybody could compute the secret
             raise ConfigError(f"public key of peer {neighbour} shares no secret; make a new one") from error
         text = b"byzmesh pair noise" + (run % (1 << 64)).to_bytes(8, "little") + secret
         found[neighbour] = int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> 1
     return Pairs({me: found})
+
+
+def _montgomery(public: str) -> bytes:
+    """An Ed25519 public key as a point for Diffie-Hellman: u = (1 + y) / (1 - y), RFC 7748, section 4.1.
+
+    Its secret half is then the first half of the SHA-512 of the Ed25519 secret, as in RFC 8032.
+    """
+    prime = (1 << 255) - 19
+    y = int.from_bytes(bytes.fromhex(public), "little") & ((1 << 255) - 1)
+    return ((1 + y) * pow(1 - y, -1, prime) % prime).to_bytes(32, "little")

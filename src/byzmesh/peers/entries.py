@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from byzmesh.errors import ConfigError
-from byzmesh.peers.identity import is_public_key
+from byzmesh.peers.identity import is_key
 
 
 class _Section(BaseModel):
@@ -44,7 +44,7 @@ def check_peers(peers: Sequence[PeerEntry]) -> None:
     if ids != sorted(set(ids)):
         raise ConfigError(f"network file: peers must be in the order of their ids, each once, got {ids}")
     for entry in peers:
-        if not is_public_key(entry.public_key):
+        if not is_key(entry.public_key):
             raise ConfigError(f"network file: public_key of peer {entry.id} is not a key; see byzmesh keygen")
         _check_address(entry)
     for what in ("address", "public_key"):

@@ -1,7 +1,7 @@
 """Keys: the identity of a peer.
 
-Every peer has a CURVE key pair. The secret half stays in a file that only its owner can read; the public half goes into
-the network file. Keys are written in Z85, ZeroMQ's 40-character text form.
+Every peer has an Ed25519 key pair. The secret half stays in a file that only its owner can read; the public half goes
+into the network file. Both are written as 64 hexadecimal digits.
 
     folder/peer3.key      public: ..., secret: ...   mode 0600
     folder/peer3.2.key    the next key of peer 3     after a rotation
@@ -10,23 +10,18 @@ the network file. Keys are written in Z85, ZeroMQ's 40-character text form.
 
 from __future__ import annotations
 
+import re
+import secrets
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from byzmesh.errors import MissingExtra, PeerError
 from byzmesh.files import create, write
 
-
-def zeromq() -> ModuleType:
-    """The module zmq, or an error that says how to install it."""
-    try:
-        import zmq
-    except ImportError as error:
-        raise MissingExtra("peers", "a peer") from error
-    module: ModuleType = zmq
-    return module
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 
 @dataclass(frozen=True)
@@ -41,26 +36,39 @@ def new_keys() -> Keys:
     """A new key pair.
 
     >>> len(new_keys().public)
-    40
+    64
     """
-    public, secret = zeromq().curve_keypair()
-    return Keys(public.decode(), secret.decode())
+    return keys_of(secrets.token_hex(32))
 
 
-def is_public_key(text: str) -> bool:
-    """Whether the text is a Z85 key: 40 characters that decode to 32 bytes.
+def keys_of(secret: str) -> Keys:
+    """The key pair with this secret half."""
+    return Keys(private_key(secret).public_key().public_bytes_raw().hex(), secret)
 
-    >>> is_public_key(new_keys().public), is_public_key("x" * 39), is_public_key("\\u20ac" * 40)
+
+def private_key(secret: str) -> Ed25519PrivateKey:
+    """A secret half as the library has it."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    except ImportError as error:
+        raise MissingExtra("peers", "a peer") from error
+    return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(secret))
+
+
+def public_half(public: str) -> Ed25519PublicKey:
+    """A public half as the library has it."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+
+
+def is_key(text: str) -> bool:
+    """Whether the text is half a key: 64 hexadecimal digits.
+
+    >>> is_key(new_keys().public), is_key("x" * 64), is_key("00" * 31)
     (True, False, False)
     """
-    from zmq.utils.z85 import decode
-
-    if len(text) != 40 or not text.isascii():
-        return False
-    try:
-        return len(decode(text.encode())) == 32
-    except (ValueError, KeyError, IndexError, ArithmeticError, OSError):
-        return False
+    return re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 def save_keys(path: str | Path, keys: Keys) -> Path:
@@ -88,9 +96,9 @@ def load_keys(path: str | Path) -> Keys:
         raise PeerError(f"key file {path} can be read by others (mode {stat.S_IMODE(mode):04o}); chmod 600 it")
     found = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line and not line.startswith("#"))
     public, secret = found.get("public", ""), found.get("secret", "")
-    if not (is_public_key(public) and is_public_key(secret)):
+    if not (is_key(public) and is_key(secret)):
         raise PeerError(f"{path} is not a key file; make one with byzmesh keygen")
-    if zeromq().curve_public(secret.encode()).decode() != public:
+    if keys_of(secret).public != public:
         raise PeerError(f"key file {path} is damaged: its halves do not belong together; make a new one")
     return Keys(public, secret)
 
@@ -174,6 +182,6 @@ def load_public(folder: str | Path) -> dict[int, str]:
     path = Path(folder) / "public.yaml"
     content = read_yaml(path, ids=True, way_out="make it with byzmesh keygen")
     for peer, key in content.items():
-        if not isinstance(peer, int) or not is_public_key(str(key)):
+        if not isinstance(peer, int) or not is_key(str(key)):
             raise PeerError(f"{path} must map ids to public keys, got {peer!r}: {key!r}; make it with byzmesh keygen")
     return content

@@ -34,7 +34,6 @@ def join(peer: Peer, alone: float, stop: Callable[[], bool]) -> Array | None:
             f"{enough} models to start from; link it to more peers, lower its f, or give --start-from"
         )
     limit, answered = peer.world.now() + alone, None
-    peer.renewal.hurry(peer.neighbours, peer.listened)
     while not stop():
         peer.pump(_LISTEN)
         newest, now = peer.rounds.newest, peer.world.now()

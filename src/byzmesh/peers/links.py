@@ -1,5 +1,5 @@
 """What comes in: each message is charged to its sender, checked, and placed in its round; who floods is cut off, who
-has just joined gets the newest messages again, and a connection through which nothing comes is reopened."""
+has just joined gets the newest messages again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from byzmesh.channels.sizes import frame_bytes
 from byzmesh.peers.budget import Budget, CutOffs
 from byzmesh.peers.parts import Parts
-from byzmesh.peers.renewal import Renewal
 from byzmesh.peers.rounds import Rounds
 from byzmesh.peers.screening import Frame, Screening, decode_screening, is_screening
 from byzmesh.peers.tally import Tally
@@ -57,7 +56,6 @@ class Links:
         """The next round to exchange."""
         self.budget = Budget(self.neighbours, world.now())
         self.tally = Tally(self.neighbours)
-        self.renewal = Renewal(self.neighbours)
         self.listening: set[int] = set()
         """Neighbours that have subscribed to this peer."""
         self.cut_off = CutOffs()
@@ -87,15 +85,9 @@ class Links:
         self.listened += now - began
         for neighbour, data in messages:
             self._take(neighbour, data, now)
-        while self.transport.hoarding:
-            self._cut(self.transport.hoarding.pop(), "sends bytes that never become messages")
-        for neighbour in self.cut_off.ended(now) if self.cut_off else ():
+        for neighbour in self.cut_off.ended(now) if self.cut_off.until else ():
             self.budget.renew(neighbour, now)
             if neighbour not in self.blocked:
-                self.transport.connect(neighbour)
-        for neighbour in self.renewal.due(self.listened):
-            if neighbour in self.transport.connected:
-                self.transport.disconnect(neighbour)
                 self.transport.connect(neighbour)
         for neighbour in joined:
             self.listening.add(neighbour)
@@ -126,8 +118,7 @@ class Links:
             self.transport.send(frame)
 
     def _take(self, neighbour: int, data: Any, now: float) -> None:
-        self.renewal.heard(neighbour, self.listened)
-        if neighbour in self.cut_off or neighbour in self.blocked:
+        if neighbour in self.cut_off.until or neighbour in self.blocked:
             return
         if not self.budget.spend(neighbour, self.rounds.trusted, now, self._cost):
             self._cut(neighbour, "floods")
@@ -139,9 +130,10 @@ class Links:
             if self.screening is not None and is_screening(data):
                 self._screen(self.screening, neighbour, decode_screening(self.form, data, neighbour), now)
                 return
-            data = self.parts.add(neighbour, data)
-            if data is None:
-                return
+            if self.parts.count > 1:
+                data = self.parts.add(neighbour, data)
+                if data is None:
+                    return
             if self.screening is not None:
                 self.screening.take(neighbour, data, self._largest)
                 return
@@ -154,7 +146,7 @@ class Links:
             return
         if self._remembers and message.round >= last:
             self.heard[neighbour] = message.round, message.state
-        self.rounds.offer(neighbour, message.round, message.vector, now)
+        self.rounds.offer(neighbour, message.round, message.vector, now, message.top)
         if self.membership is not None and message.epoch != self.membership.tag:
             self._tell(neighbour, now)
 

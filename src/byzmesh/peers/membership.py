@@ -102,7 +102,6 @@ class Membership:
         keys, me, remotes = self._own_keys(file), self.me, file.remotes(self.me)
         address, moved = file.entry(me).address, self.file.entry(me).address
         strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
-        links = {j for j in remotes if (keys, address) != (self.keys, moved) or peer.remotes.get(j) != remotes[j]}
         if (keys, address) != (self.keys, moved):
             # they will not hear it with another key, or find it elsewhere, before they know the file
             for neighbour in peer.neighbours:
@@ -111,7 +110,6 @@ class Membership:
         peer.transport.change(address, keys, remotes)
         peer.change(remotes, file.weights_of(me), file.bound(me), strange)
         peer.total = file.rounds
-        peer.renewal.hurry(links, peer.listened)
         self.file, self.keys, self.tag = file, keys, self.epochs.tag
         self._told.clear()
         self._keep()

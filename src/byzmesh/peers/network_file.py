@@ -38,7 +38,7 @@ from byzmesh.networks.processes import Meetings, process
 from byzmesh.peers.channel_key import from_wire
 from byzmesh.peers.entries import PeerEntry, Timeouts
 from byzmesh.peers.network_check import check_network
-from byzmesh.peers.rounds import Patience
+from byzmesh.peers.patience import Patience
 from byzmesh.peers.run_id import run_id
 from byzmesh.peers.signing import NotSigned, verify
 from byzmesh.peers.transport import OPEN_LINKS, Remote

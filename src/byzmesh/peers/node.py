@@ -5,9 +5,10 @@ The batches are those that the simulator draws for the same part of the data, se
 
 from __future__ import annotations
 
+import gc
 import json
-import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,15 @@ from byzmesh.peers.encounters import Encounters
 from byzmesh.peers.folder import Folder
 from byzmesh.peers.identity import Keyring, Keys
 from byzmesh.peers.join import join
-from byzmesh.peers.logs import Log, json_log
+from byzmesh.peers.logs import Log
 from byzmesh.peers.membership import Membership, Removed
 from byzmesh.peers.metrics_page import Page
-from byzmesh.peers.network_file import NetworkFile, load_network
+from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.share import bind_share, bound_problem
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import World
-from byzmesh.peers.warm import local_round, warm
-from byzmesh.peers.working_set import give_back_mapped_files
+from byzmesh.peers.warm import local_round
 from byzmesh.problems import Task
 from byzmesh.rules.interop import to_host
 from byzmesh.training.checkpoint import load_checkpoint
@@ -40,6 +40,7 @@ from byzmesh.training.metrics import asked_for, task_means
 COUNTERS = ("silent", "late", "repeated", "refused", "moved_up", "suspects")
 """What a peer's record contains besides its round and its metrics."""
 _STATUS_SECONDS = 0.5
+_FAULTS_SECONDS = 0.02
 _SOON = 3.0
 """Timeouts without any neighbour after which what a peer trains is not kept."""
 
@@ -83,6 +84,8 @@ class Node:
     ) -> None:
         file, me, world, log = self.file, self.me, self.world, self.log
         self.stop = False
+        self.evaluated: Callable[[], object] = lambda: None
+        """Called after every evaluation."""
         self._bound = bound_problem(file, me, data)[0]
         self.task, row = task or bind_share(file, me, data)
         first = to_host(self.task.initial())
@@ -97,6 +100,8 @@ class Node:
         self._reported = 0.0
         self._saved = self.world.now()
         self._faults = None if faults is None else Path(faults)
+        self._injected: dict[str, Any] = {}
+        self._looked = -np.inf
         self.meet = Encounters(file.meetings, file.weights, me) if file.meetings else None
         keep_memory()
         self.peer = Peer(
@@ -134,6 +139,7 @@ class Node:
 
     def run(self) -> None:
         """Train to the last round, until `stop`, or until it is no member any more; then checkpoint and leave."""
+        gc.freeze()  # what is there now stays: the collector need not look at it in every round
         try:
             with limit_threads(self.file.threads):
                 try:
@@ -210,12 +216,15 @@ class Node:
         """Faults of a drill: neighbours cut off by a partition, a delay in every round."""
         if self._faults is None:
             return
-        try:
-            faults = json.loads(self._faults.read_text())
-        except (OSError, ValueError):
-            faults = {}
-        self.peer.block(set(faults.get("blocked", [])) & set(self.peer.neighbours))
-        self.world.sleep(float(faults.get("delay", 0.0)))
+        if self.world.now() - self._looked >= _FAULTS_SECONDS:
+            self._looked = self.world.now()
+            try:
+                self._injected = json.loads(self._faults.read_text())
+            except (OSError, ValueError):
+                self._injected = {}
+            self.peer.block(set(self._injected.get("blocked", [])) & set(self.peer.neighbours))
+        if self._injected.get("delay"):
+            self.world.sleep(float(self._injected["delay"]))
 
     def _evaluate(self) -> None:
         measures = self.task.evaluate(self.model)
@@ -225,6 +234,7 @@ class Node:
         record = {"round": self.peer.round, **self.latest, **self._numbers()}
         self.folder.append(json.dumps(record))
         self.log("evaluated", **record)
+        self.evaluated()
 
     def _numbers(self) -> dict[str, Any]:
         verdicts = self.peer.rounds.verdicts.values()
@@ -298,42 +308,3 @@ def _warm(path: str | Path, model: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]
     if found is None or found.shape != model.shape:
         raise DataError(f"{path} has no model of {model.shape[1]} parameters to start from; give a peer's checkpoint")
     return found.astype(model.dtype)
-
-
-def run_peer(
-    network: str | Path,
-    me: int,
-    key: str | Path,
-    *,
-    out: str | Path,
-    data: str | Path | None = None,
-    metrics_port: int | None = None,
-    start_from: str | Path | None = None,
-) -> None:
-    """Run a peer of a network file in this process until the last round; SIGTERM or SIGINT end it after the round."""
-    file = load_network(network)
-    task = bind_share(file, me, data)
-    warm(file, *task)
-    give_back_mapped_files()
-    node = Node(
-        file,
-        me,
-        Keyring(key),
-        out=out,
-        path=network,
-        data=data,
-        task=task,
-        metrics_port=metrics_port,
-        start_from=start_from,
-        log=json_log(me),
-    )
-
-    def leave(number: int, frame: Any) -> None:
-        node.stop = True
-
-    former = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        node.run()
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)

@@ -22,9 +22,11 @@ from byzmesh.errors import ConfigError, PeerError
 from byzmesh.peers.channel_key import new_secret, shared_numbers
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
-from byzmesh.peers.links import LARGEST, Links
+from byzmesh.peers.links import LARGEST
+from byzmesh.peers.neighbourhood import Neighbourhood, mixing_weights
 from byzmesh.peers.parts import Parts
-from byzmesh.peers.rounds import APART, Patience, Rounds, stacked
+from byzmesh.peers.patience import Patience
+from byzmesh.peers.rounds import APART, Rounds, stacked
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import OPEN_LINKS, QUEUE, Remote, World
 from byzmesh.peers.wire import EVERYONE, Format, peak
@@ -40,15 +42,12 @@ from byzmesh.types import Array, Floats
 if TYPE_CHECKING:
     from byzmesh.peers.membership import Membership
 
-AHEAD = 3
-"""On a network that changes: rounds for which links are opened in advance."""
-
 
 def no_log(event: str, **facts: Any) -> None:
     """A log that discards everything."""
 
 
-class Peer(Links):
+class Peer(Neighbourhood):
     """A member of the network; `exchange` is one round.
 
     vector      (D,) NumPy array or torch CPU tensor: fixes D, type and dtype of all later vectors
@@ -121,7 +120,7 @@ class Peer(Links):
         start = form.channel.start(mine[None].copy())
         parts = Parts(form, part_bytes)
         super().__init__(me, placed, parts, start, total=rounds, log=log, world=world, membership=membership)
-        self.weight = _weights(weights, self.neighbours)
+        self.weight = mixing_weights(weights, self.neighbours)
         self._bound, self._receiver = np.array([f]), np.array([me])
         self.state: State = None
         """The state of the rule."""
@@ -144,34 +143,6 @@ class Peer(Links):
             self.leave()
         else:
             self.close()
-
-    def leave(self, seconds: float = 10.0, stop: Callable[[], bool] = lambda: False) -> None:
-        """Wait up to `seconds` for slower neighbours that may still need the last messages, then close."""
-        limit = self.world.now() + seconds
-        while self.world.now() < limit and not stop() and not self._served():
-            self.pump(0.05)
-        self.close(max(0.0, limit - self.world.now()))
-
-    def _served(self) -> bool:
-        """Whether all who need the last messages have them, as far as can be known."""
-        last, seen = self.round - 1, self.rounds.seen
-        if self.meet is None:
-            near = self.rounds.expected
-            if self.screening is not None and not self.screening.all_answered(near):
-                return False
-            return all(seen[neighbour] >= last and neighbour in self.listening for neighbour in near)
-        # whom it hears in the last round says nothing of its readers, who connect when they need a message: whoever
-        # has sent one of a later round has ended this one
-        return all(seen[reader] > last for reader in self._readers)
-
-    @property
-    def _readers(self) -> frozenset[int]:
-        """Who reads one of the messages that are kept, on a network that changes."""
-        return frozenset().union(*(readers for _, readers in self._sent if readers is not None))
-
-    def close(self, linger: float = 0.0) -> None:
-        """Close the sockets; the last messages may still be delivered for `linger` seconds."""
-        self.transport.close(linger)
 
     def exchange(
         self,
@@ -223,6 +194,7 @@ class Peer(Links):
             f=self._bound,
             receiver=self._receiver,
             messages=messages,
+            message_peak=np.array(self.rounds.tops) if max(self.rounds.tops, default=0.0) < np.inf else None,
             present=present,
             round=Round(number=self.round, total=self.total, step_size=step_size, seed=self.seed),
             previous=None if start is None else start[None, :],
@@ -283,19 +255,6 @@ class Peer(Links):
                 self._enter(target)
         self._notice(self.world.now())
 
-    def _notice(self, now: float) -> None:
-        """Tell who was lost and who is back."""
-        for neighbour in self.neighbours:
-            lost = not self.rounds.lively(neighbour, now)
-            if lost != (neighbour in self.lost):
-                (self.lost.add if lost else self.lost.discard)(neighbour)
-                self.log(f"neighbour {'lost' if lost else 'back'}", neighbour=neighbour, round=self.round)
-
-    @property
-    def alone(self) -> bool:
-        """Whether it has neighbours and none was heard lately."""
-        return bool(self.neighbours) and len(self.lost) == len(self.neighbours)
-
     def _enter(self, round: int) -> None:
         if round > self.round:
             self.log("moved up", round=self.round, to=round)
@@ -329,53 +288,3 @@ class Peer(Links):
         else:
             for reader in sorted(readers):
                 self._send(message, reader)
-
-    def skip(self) -> None:
-        """Sleep through a round."""
-        self.round += 1
-
-    def _reach_out(self, round: int) -> None:
-        """Listen to those who are due in the next rounds, and to no more than `open_links` others."""
-        if self.meet is None:
-            return
-        soon = dict.fromkeys(n for k in range(round, round + AHEAD) for n in self.meet(k).senders)
-        connected = set(self.transport.connected)
-        for neighbour in soon:
-            self._wanted[neighbour] = round
-            if neighbour not in connected and neighbour not in self.cut_off and neighbour not in self.blocked:
-                self.renewal.heard(neighbour, self.listened)
-                self.transport.connect(neighbour)
-        others = sorted(connected - set(soon), key=lambda neighbour: (self._wanted.get(neighbour, -1), neighbour))
-        for neighbour in others[: max(0, len(others) - self.open_links)]:
-            self.transport.disconnect(neighbour)
-
-    def change(self, neighbours: Mapping[int, Remote], weights: Mapping[int, float], f: int, strange: set[int]) -> None:
-        """Go on with other neighbours, weights or f, between two rounds; model and round stay.
-
-        strange  neighbours that are new, or have another key: nothing is known of them
-        """
-        gone = (self.remotes.keys() - neighbours.keys()) | strange
-        self.remotes, self.neighbours = dict(neighbours), sorted(neighbours)
-        self.f, self._bound, self.weight = f, np.array([f]), _weights(weights, self.neighbours)
-        self.tally.keep(self.neighbours, gone)
-        self.parts.forget(gone)
-        self.budget.keep(self.neighbours, self.world.now())
-        self.cut_off.forget(gone)
-        for whom in (self.listening, self.lost, self.blocked):
-            whom -= gone
-        self.renewal.keep(self.neighbours)
-        for neighbour in self.neighbours:
-            if neighbour in self.cut_off or neighbour in self.blocked:
-                self.transport.disconnect(neighbour)
-
-
-def _weights(weights: Mapping[int, float] | None, neighbours: list[int]) -> Floats:
-    """(1, d + 1) mixing weights, own first."""
-    if weights is None:
-        return np.full((1, len(neighbours) + 1), 1.0 / (len(neighbours) + 1))
-    if sorted(weights) != neighbours:
-        raise ConfigError(f"weights must name exactly the neighbours {neighbours}, got {sorted(weights)}")
-    others = np.array([float(weights[neighbour]) for neighbour in neighbours])
-    if not np.isfinite(others).all() or others.min(initial=0.0) < 0.0 or others.sum() > 1.0 + 1e-9:
-        raise ConfigError(f"weights must be at least 0 and sum to at most 1, got a sum of {others.sum():.6g}")
-    return np.concatenate([[max(0.0, 1.0 - others.sum())], others])[None, :]

@@ -36,13 +36,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.errors import ConfigError
+from byzmesh.peers.patience import Patience
 from byzmesh.types import Array
 
 SILENT_AFTER = 3
@@ -54,27 +53,10 @@ GRACE = 1.0 / 3.0
 _BEYOND = 2
 APART = 8
 """Rounds that peers of a changing network may be apart."""
+Letter = tuple[Array, float]
+"""The vector of a message, and its largest absolute value."""
 Due = Callable[[int], Sequence[int]]
 """Round -> the neighbours whose messages belong to it."""
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long to wait, in seconds."""
-
-    timeout: float = 5.0
-    """For the messages of a round."""
-    start: float = 30.0
-    """For the first round after a start: neighbours may not be up yet."""
-    grace: float = 0.01
-    """Shortest grace period."""
-    start_grace: float = 3.0
-    """The same in the first rounds, while connections are being opened."""
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not 0 < value < 1e6:
-                raise ConfigError(f"timeouts: {name} must be a positive number of seconds, got {value!r}")
 
 
 class Rounds:
@@ -104,8 +86,10 @@ class Rounds:
         """When each neighbour was last heard; the start for those never heard."""
         self.verdicts: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
         self._bears = self._borne()
-        self._held: dict[int, dict[int, Array]] = {neighbour: {} for neighbour in self.neighbours}
-        self._late: dict[int, tuple[int, Array]] = {}
+        self.tops: list[float] = []
+        """Of the round that ended last: the largest absolute value of each message, 0 if it is missing."""
+        self._held: dict[int, dict[int, Letter]] = {neighbour: {} for neighbour in self.neighbours}
+        self._late: dict[int, tuple[int, Letter]] = {}
         self._used = dict.fromkeys(self.neighbours, -1)
         self._missed = dict.fromkeys(self.neighbours, 0)
         self._answered: dict[int, float] = {}
@@ -165,18 +149,23 @@ class Rounds:
             self.due = self._due_in(round)
             self._bears = self._borne()
         for neighbour, held in self._held.items():
-            for old in sorted(number for number in held if number < round):
-                self._keep_late(neighbour, old, held.pop(old))
-        for neighbour in self.neighbours:
-            self.heard.setdefault(neighbour, now)
+            if held and min(held) < round:
+                for old in sorted(number for number in held if number < round):
+                    self._keep_late(neighbour, old, held.pop(old))
+        if len(self.heard) < len(self.neighbours):
+            for neighbour in self.neighbours:
+                self.heard.setdefault(neighbour, now)
         self._answered = {neighbour: now for neighbour in self.due if self.seen[neighbour] >= round}
         self._awaited = {neighbour for neighbour in self.expected if neighbour not in self._answered}
         self._grace = self._grace_period()
         self._needed = self._answers_needed(now)
         self._set_deadline()
 
-    def offer(self, sender: int, round: int, vector: Array, now: float) -> str:
-        """Accept a message ("current", "early" or "late") or drop it ("repeated")."""
+    def offer(self, sender: int, round: int, vector: Array, now: float, top: float = np.inf) -> str:
+        """Accept a message ("current", "early" or "late") or drop it ("repeated").
+
+        top  the largest absolute value in it, if that is known
+        """
         counted_out = not self.lively(sender, now)
         self.heard[sender] = now
         before = self.seen[sender]
@@ -187,7 +176,7 @@ class Rounds:
                 self._trusted = self._honest_round()
         if counted_out:
             self._needed = self._answers_needed(now)
-        verdict = self._place(sender, round, vector)
+        verdict = self._place(sender, round, (vector, top))
         self.verdicts[sender][verdict] += 1
         answers = round >= self.round and sender not in self._answered
         if answers and (self._due_in is None or sender in self.due):
@@ -201,25 +190,25 @@ class Rounds:
         """How many liars the waiting bears: with fewer than 2 f + 1 neighbours, fewer than f."""
         return min(self.f, max(0, len(self.due) - 1) // 2)
 
-    def _place(self, sender: int, round: int, vector: Array) -> str:
+    def _place(self, sender: int, round: int, letter: Letter) -> str:
         held = self._held[sender]
         if self._due_in is not None and (round > self.round + APART or sender not in self._due_in(round)):
             return "not due"
         if round < self.round:
-            return "late" if self._keep_late(sender, round, vector) else "repeated"
-        if round in held:
+            return "late" if self._keep_late(sender, round, letter) else "repeated"
+        if round in held or round <= self._used[sender]:
             return "repeated"
-        held[round] = vector
+        held[round] = letter
         if len(held) > _BEYOND and self._due_in is None:
             for beyond in sorted(number for number in held if number > self.round + 1)[:-_BEYOND]:
                 del held[beyond]
         return "current" if round == self.round else "early"
 
-    def _keep_late(self, sender: int, round: int, vector: Array) -> bool:
+    def _keep_late(self, sender: int, round: int, letter: Letter) -> bool:
         newest = self._late[sender][0] if sender in self._late else -1
         if round <= max(newest, self._used[sender]):
             return False
-        self._late[sender] = round, vector
+        self._late[sender] = round, letter
         return True
 
     @property
@@ -256,9 +245,13 @@ class Rounds:
             return self._missed[neighbour] < SILENT_AFTER
         return now - self.heard.get(neighbour, now) < self._patient_for
 
+    def all_lively(self, now: float) -> bool:
+        """Whether every neighbour was heard lately, as far as a quick look can tell."""
+        return self._due_in is None and len(self.heard) > 0 and now - min(self.heard.values()) < self._patient_for
+
     def _answers_needed(self, now: float) -> int | None:
         """After how many answers the grace period starts; None if so few speak that all of them may lie."""
-        lively = sum(self.lively(neighbour, now) for neighbour in self.due)
+        lively = len(self.due) if self.all_lively(now) else sum(self.lively(neighbour, now) for neighbour in self.due)
         if lively <= self._bears:
             return None
         spared = self._bears if self._starting else 2 * self._bears
@@ -289,8 +282,8 @@ class Rounds:
     @property
     def newest(self) -> dict[int, Array]:
         """The newest vector of each neighbour that sent one lately."""
-        late = {j: vector for j, (_, vector) in self._late.items()}
-        return late | {j: held[max(held)] for j, held in self._held.items() if held}
+        late = {j: letter[0] for j, (_, letter) in self._late.items()}
+        return late | {j: held[max(held)][0] for j, held in self._held.items() if held}
 
     @property
     def trusted(self) -> int:
@@ -314,18 +307,22 @@ class Rounds:
         """End the round: the messages by sender id, None if missing; they are not copied."""
         self._open = False
         vectors: list[Array | None] = [None] * len(self.neighbours)
+        self.tops = [0.0] * len(self.neighbours)
         due = None if self._due_in is None else set(self.due)
         for slot, neighbour in enumerate(self.neighbours):
             if due is not None and neighbour not in due:
                 continue
-            in_time = self.round in self._held[neighbour]
-            self._missed[neighbour] = 0 if in_time else self._missed[neighbour] + 1
-            late = self._late.pop(neighbour, None)
-            found = (self.round, self._held[neighbour][self.round]) if in_time else late
-            if found is None:
+            in_time = self._held[neighbour].pop(self.round, None)
+            late = self._late.pop(neighbour, None) if self._late else None
+            if in_time is not None:
+                self._missed[neighbour], self._used[neighbour] = 0, self.round
+                vectors[slot], self.tops[slot] = in_time
+                continue
+            self._missed[neighbour] += 1
+            if late is None:
                 self.verdicts[neighbour]["silent"] += 1
             else:
-                self._used[neighbour], vectors[slot] = found
+                self._used[neighbour], (vectors[slot], self.tops[slot]) = late
         return vectors
 
 

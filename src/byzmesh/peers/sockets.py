@@ -1,59 +1,49 @@
-"""ZeroMQ's sockets: authenticated, encrypted, bounded.
+"""Links between processes: TCP, authenticated and encrypted, bounded.
 
-A peer binds one publisher (XPUB) at its own address and connects one subscriber (SUB) to the publisher of each
-neighbour. CURVE authenticates both ends: the subscriber knows the publisher's public key, and the publisher asks this
-module (ZAP) whether the subscriber's key is a neighbour's; a stranger fails in the handshake.
+A peer listens at its own address and opens one connection to each neighbour it wants to hear; a connection carries
+messages one way, from the end that accepted it. The handshake (doorkeeper.py) tells both ends who the other one is.
 
-    send once       the publisher gives one buffer to all connections; a slow or dead reader fills its own short queue
-                    and then loses messages, but never blocks the sender
-    own sockets     what arrives through a neighbour's socket can only come from that neighbour, and closing the socket
+    own links       what arrives through a neighbour's link can only come from that neighbour, and closing the link
                     shuts it out
-    exact size      a frame larger than a message of this run ends the connection for good before it is read
-    short queues    `QUEUE` messages per neighbour each way, small kernel buffers; the audit of bytes finds what ZeroMQ
-                    buffers beyond its own limits
+    never blocks    a slow or dead reader fills its own short queue and then loses messages
+    exact size      a frame larger than a message of this run ends the link before it is read; it is opened again after
+                    ten seconds
+    short queues    `QUEUE` messages per neighbour each way, small buffers in the kernel; a neighbour has room for one
+                    frame in the making
 
-A subscriber asks for messages to everybody and to itself. When it (re)appears, the publisher learns of it (`joined`),
-by the key it authenticated with, and can send the message of the current round again to it alone.
+A neighbour that has just connected to listen is announced (`joined`), by the key it authenticated with: it can be sent
+the message of the current round again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import selectors
+import socket
 import struct
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from functools import partial
 
-from byzmesh.errors import PeerError
-from byzmesh.peers.audit import Audit, file_limit
-from byzmesh.peers.doorkeeper import Doorkeeper
-from byzmesh.peers.identity import Keys, zeromq
-from byzmesh.peers.transport import QUEUE, Received, Remote
+from byzmesh.peers.certificates import certificate, contexts
+from byzmesh.peers.doorkeeper import LAST_REDIAL, Doorkeeper
+from byzmesh.peers.frames import Ear, Garbage, Voice, shared_room
+from byzmesh.peers.handshake import Opened
+from byzmesh.peers.identity import Keys
+from byzmesh.peers.tcp import file_limit, listen, set_options
+from byzmesh.peers.transport import AFTER_GARBAGE, QUEUE, Received, Remote
 from byzmesh.peers.wire import EVERYONE
 
 MOST_INBOUND = 1000
-"""Connections from outside, if the file limit allows more: each is looked at in every audit."""
-OVERHEAD = 33
-"""What CURVE adds to a frame: name, nonce, authenticator, flags."""
-_PER_FRAME = OVERHEAD + 9  # ZeroMQ's own frame header
-_HANDSHAKE = 1024  # the largest command of a handshake fits; a smaller cap would refuse everybody
-_KERNEL_BUFFER = 1 << 18
-_LINGER = 2.0  # seconds that the messages of a closed publisher have, and that its address has to get free
-_COPIED = 1 << 19  # bytes up to which a copy costs less than the object that would spare it
-_JOINS = 4  # subscriptions read at once, per neighbour
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port of "host:port"; an IPv6 host is in brackets.
-
-    >>> split_address("[::1]:7000"), split_address("peer.example:7000")
-    (('::1', 7000), ('peer.example', 7000))
-    """
-    host, _, port = address.rpartition(":")
-    return host.removeprefix("tcp://").strip("[]"), int(port)
+"""Connections from outside that may be in a handshake, if the file limit allows more."""
+_LINGER = 2.0  # seconds that messages under a former key have
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Sockets:
-    """The sockets of one peer."""
+    """The links of one peer."""
 
     def __init__(
         self,
@@ -65,218 +55,265 @@ class Sockets:
         log: Callable[..., None] = lambda event, **facts: None,
         parts: int = 1,
     ) -> None:
-        self.zmq: Any = zeromq()
         self.me = me
         self.neighbours = dict(neighbours)
-        self.received = dict.fromkeys(self.neighbours, 0)
-        """Bytes delivered by neighbour, including the overhead on the wire."""
-        self.hoarding: set[int] = set()
-        """Neighbours that sent bytes that never became messages."""
         self._size, self._keys, self._log, self._address = size, keys, log, address
         self._queue = QUEUE * parts
-        self._context = self.zmq.Context()
-        self._poller = self.zmq.Poller()
-        self._noblock = int(self.zmq.NOBLOCK)
-        self._by_copy = size <= _COPIED
-        self._subscribers: dict[int, Any] = {}
-        self._sender: dict[Any, int] = {}
-        self._doorkeeper = Doorkeeper(self._context, {remote.public_key: i for i, remote in neighbours.items()}, log)
-        try:
-            self._publisher = self._publish(address)
-            self._audit = Audit(
-                self._port,
-                {i: split_address(remote.address) for i, remote in neighbours.items()},
-                2 * self._queue * (size + _PER_FRAME),
-                most_inbound=max(min(file_limit() // 4, MOST_INBOUND), 2 * len(neighbours) + 16),
-            )
-            self._doorkeeper.audit = lambda: self._note(self._audit.check(self.received))
-            for neighbour in self.neighbours:
-                self.connect(neighbour)
-        except BaseException:
-            self.close(linger=0.0)
-            raise
-
-    @property
-    def _port(self) -> int:
-        return split_address(self._publisher.getsockopt_string(self.zmq.LAST_ENDPOINT))[1]
-
-    def change(self, address: str, keys: Keys, neighbours: Mapping[int, Remote]) -> None:
-        """Other neighbours, or addresses, or keys; links that stay as they are stay open."""
-        former, self.neighbours = self.neighbours, dict(neighbours)
-        anew = (address, keys) != (self._address, self._keys)
-        for neighbour in list(self._subscribers):
-            if anew or former[neighbour] != neighbours.get(neighbour):
-                self.disconnect(neighbour)
-        names = {remote.public_key: i for i, remote in neighbours.items()}
-        shut_out = self._doorkeeper.names.keys() - names.keys()
-        self._doorkeeper.names = names
-        self._address, self._keys = address, keys
-        if anew or shut_out:
-            # ZeroMQ asks for a key in the handshake only: whoever is inside stays until the publisher closes
-            self._publish_again()
-        self.received |= {i: 0 for i in neighbours if i not in self.received}
-        self._audit.change(self._port, {i: split_address(remote.address) for i, remote in neighbours.items()})
+        self._names = {certificate(remote.public_key): i for i, remote in neighbours.items()}
+        self._listens: set[int] = set()
+        self._ears: dict[int, Ear] = {}
+        self._voices: dict[int, Voice] = {}
+        self._since: dict[int, float] = {}
+        self._full: set[int] = set()
+        self._messages: list[tuple[int, memoryview]] = []
+        self._joined: list[int] = []
+        self._opened: deque[Opened] = deque()
+        self._shared = shared_room(size)
+        self._visits = self._seen = 0
+        self._lock = threading.Lock()
+        """Held while links are looked after, by the peer or by the doorkeeper for it."""
+        listener = listen(address, me)
+        self._selector = selectors.DefaultSelector()
+        self._wake, woken = socket.socketpair()
+        self._woken = woken
+        for one in (self._wake, woken):
+            one.setblocking(False)
+        self._selector.register(woken, _READ, self._adopt)
+        most = max(min(file_limit() // 4, MOST_INBOUND), 2 * len(neighbours) + 16)
+        self._door = Doorkeeper(
+            listener, contexts(keys, self._names), most, self._let_in, self._serve_for_the_absent, log
+        )
+        self._closed = False
         for neighbour in self.neighbours:
             self.connect(neighbour)
 
-    def _publish_again(self) -> None:
-        self._poller.unregister(self._publisher)
-        self._publisher.close(int(1000 * _LINGER))
-        limit = time.monotonic() + _LINGER
-        while True:
-            try:
-                self._publisher = self._publish(self._address)
-                return
-            except PeerError:  # ZeroMQ frees an address in its own thread
-                if time.monotonic() > limit:
-                    raise
-                time.sleep(0.005)
-
-    def _note(self, guilty: list[int | None]) -> None:
-        for neighbour in guilty:
-            self._log("shut down", neighbour=neighbour, reason="sends bytes that never become messages")
-            if neighbour is not None:
-                self.hoarding.add(neighbour)
-
-    def _publish(self, address: str) -> Any:
-        zmq = self.zmq
-        socket = self._socket(zmq.XPUB, _HANDSHAKE, address)
-        socket.setsockopt(zmq.XPUB_VERBOSE, 1)
-        socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-        socket.zap_domain = b"byzmesh"
-        socket.curve_server = True
-        try:
-            socket.bind(f"tcp://{address}")
-        except zmq.ZMQError as error:
-            socket.close(0)
-            raise PeerError(f"peer {self.me} cannot listen at {address}: {error}; give it a free address") from error
-        self._poller.register(socket, zmq.POLLIN)
-        return socket
-
-    def _socket(self, kind: int, largest: int, address: str) -> Any:
-        zmq = self.zmq
-        socket = self._context.socket(kind)
-        socket.setsockopt(zmq.IPV6, int(address.startswith("[")))
-        for option, value in (
-            (zmq.SNDHWM, self._queue),
-            (zmq.RCVHWM, self._queue),
-            (zmq.SNDBUF, max(_KERNEL_BUFFER, 2 * self._size)),
-            (zmq.RCVBUF, max(_KERNEL_BUFFER, 2 * self._size)),
-            (zmq.MAXMSGSIZE, largest),
-            (zmq.HANDSHAKE_IVL, 5000),
-            # the kernel's, not ZeroMQ's heartbeats: libzmq 4.3.5 aborts the process if one of them is due, or not
-            # answered, on a connection whose queue is full
-            (zmq.TCP_KEEPALIVE, 1),
-            (zmq.TCP_KEEPALIVE_IDLE, 5),
-            (zmq.TCP_KEEPALIVE_INTVL, 2),
-            (zmq.TCP_KEEPALIVE_CNT, 3),
-            (zmq.RECONNECT_IVL, 20),
-            (zmq.RECONNECT_IVL_MAX, 1000),
-            (zmq.BACKLOG, 256),
-        ):
-            socket.setsockopt(option, value)
-        socket.curve_publickey = self._keys.public.encode()
-        socket.curve_secretkey = self._keys.secret.encode()
-        return socket
-
-    def connect(self, neighbour: int) -> None:
-        """Listen to a neighbour (again)."""
-        if neighbour in self._subscribers:
-            return
-        remote = self.neighbours[neighbour]
-        socket = self._socket(self.zmq.SUB, max(self._size + OVERHEAD, _HANDSHAKE), remote.address)
-        socket.curve_serverkey = remote.public_key.encode()
-        for destination in (EVERYONE, self.me):
-            socket.subscribe(struct.pack("<H", destination))
-        socket.connect(f"tcp://{remote.address}")
-        self._subscribers[neighbour] = socket
-        self._sender[socket] = neighbour
-        self._poller.register(socket, self.zmq.POLLIN)
-
-    def disconnect(self, neighbour: int) -> None:
-        """Stop listening to a neighbour; whatever it still sends is lost."""
-        socket = self._subscribers.pop(neighbour, None)
-        if socket is not None:
-            self._poller.unregister(socket)
-            del self._sender[socket]
-            socket.close(0)
-
-    @property
-    def sockets(self) -> list[Any]:
-        """All sockets to poll, for a caller that polls several transports."""
-        return [self._publisher, *self._subscribers.values()]
+    def fileno(self) -> int:
+        """For a caller that waits for several transports at once: readable when `receive` has something to do."""
+        return self._selector.fileno()
 
     @property
     def guarding(self) -> bool:
-        """Whether handshakes are answered and connections audited."""
-        return self._doorkeeper.guarding
+        """Whether handshakes are answered."""
+        return self._door.guarding
 
     @property
     def strangers(self) -> int:
         """Handshakes refused."""
-        return self._doorkeeper.refused
+        return self._door.refused
+
+    @property
+    def received(self) -> int:
+        """Bytes of the frames that came through the links that are open."""
+        return sum(ear.received for ear in self._ears.values())
 
     @property
     def connected(self) -> list[int]:
         """The neighbours listened to."""
-        return sorted(self._subscribers)
+        return sorted(self._listens)
+
+    def change(self, address: str, keys: Keys, neighbours: Mapping[int, Remote]) -> None:
+        """Other neighbours, or addresses, or keys; links that stay as they are stay open."""
+        former, self.neighbours = self.neighbours, dict(neighbours)
+        anew = keys != self._keys
+        for neighbour in self.connected:
+            if anew or former[neighbour] != neighbours.get(neighbour):
+                self.disconnect(neighbour)
+        with self._lock:
+            if anew:  # whoever has not got the last messages yet will not hear us any more
+                self._flush(_LINGER)
+            for neighbour in list(self._voices):
+                known = neighbours.get(neighbour)
+                if anew or known is None or known.public_key != former[neighbour].public_key:
+                    self._end_voice(neighbour)
+            self._names = {certificate(remote.public_key): i for i, remote in neighbours.items()}
+            listener = None if address == self._address else listen(address, self.me)
+            self._address, self._keys = address, keys
+        self._door.change(contexts(keys, self._names), listener)
+        for neighbour in self.neighbours:
+            self.connect(neighbour)
+
+    def connect(self, neighbour: int) -> None:
+        """Listen to a neighbour (again)."""
+        if neighbour not in self._listens:
+            self._listens.add(neighbour)
+            self._dial(neighbour)
+
+    def _dial(self, neighbour: int, after: float = 0.0, again: bool = False) -> None:
+        remote = self.neighbours[neighbour]
+        self._door.dial(neighbour, remote.address, certificate(remote.public_key), after, again)
+
+    def disconnect(self, neighbour: int) -> None:
+        """Stop listening to a neighbour; whatever it still sends is lost."""
+        self._listens.discard(neighbour)
+        self._door.hang_up(neighbour)
+        with self._lock:
+            self._end_ear(neighbour)
+            self._messages = [message for message in self._messages if message[0] != neighbour]
 
     def send(self, data: bytes | bytearray) -> None:
-        """Publish a message; its first bytes say who reads it. Never blocks."""
-        self._publisher.send(data, copy=False)
+        """Send a message; its first bytes say who reads it. Never blocks."""
+        (to,) = struct.unpack_from("<H", data)
+        with self._lock:
+            readers = list(self._voices) if to == EVERYONE else [to] if to in self._voices else []
+            for reader in readers:
+                voice = self._voices[reader]
+                waited = len(voice.waiting)
+                try:
+                    voice.say(data)
+                except OSError:
+                    self._end_voice(reader)
+                    continue
+                if voice.waiting and not waited:
+                    self._selector.modify(voice.link, _READ | _WRITE, partial(self._tend, reader, voice))
 
     def receive(self, seconds: float) -> Received:
         """Wait up to `seconds`: (neighbour, bytes) of what arrived, and the neighbours that have just joined."""
-        return self.take(self._poller.poll(max(0.0, seconds) * 1000.0))
+        self._visits += 1
+        with self._lock:
+            self._look(0.0 if self._messages or self._joined else max(0.0, seconds))
+            messages, joined = self._messages, self._joined
+            self._messages, self._joined = [], []
+            for neighbour in self._full:
+                ear = self._ears[neighbour]
+                self._selector.register(ear.link, _READ, partial(self._hear, ear, ear.read))
+            self._full.clear()
+        self._visits += 1
+        return messages, list(dict.fromkeys(joined))
 
-    def take(self, ready: Iterable[tuple[Any, int]]) -> Received:
-        """`receive` for the sockets that a poller found ready; foreign sockets are ignored."""
-        messages: list[tuple[int, Any]] = []
-        joined: list[int] = []
-        for socket, _ in ready:
-            sender = self._sender.get(socket)
-            if sender is None:
-                joined += self._joined() if socket is self._publisher else ()
-                continue
-            # one each: to poll again is cheaper than to ask every socket for more, and nobody's turn is longer
-            try:
-                data = socket.recv(self._noblock, self._by_copy)
-            except self.zmq.Again:
-                continue
-            if not self._by_copy:
-                data = data.buffer
-            self.received[sender] += len(data) + _PER_FRAME
-            # a message has one part: every part of anything longer is checked, and refused, separately
-            messages.append((sender, data))
-        return messages, joined
+    def _look(self, seconds: float) -> None:
+        for key, _ in self._selector.select(seconds):
+            key.data()
 
-    def _joined(self) -> list[int]:
-        joined = []
-        for _ in range(_JOINS * (1 + len(self.neighbours))):
+    def _serve_for_the_absent(self) -> bool:
+        """Look after the links while the peer computes for long; whether it does. Called by the doorkeeper."""
+        if self._visits != self._seen or not self._lock.acquire(blocking=False):
+            self._seen = self._visits
+            return False
+        try:
+            self._look(0.0)
+            for neighbour, count in Counter(sender for sender, _ in self._messages).items():
+                if count >= self._queue and neighbour not in self._full:
+                    self._full.add(neighbour)
+                    self._selector.unregister(self._ears[neighbour].link)
+            if self._messages or self._joined:
+                self._rouse()
+        finally:
+            self._lock.release()
+        return True
+
+    def _rouse(self) -> None:
+        with contextlib.suppress(OSError):
+            self._wake.send(b"!")
+
+    def _let_in(self, opened: Opened) -> None:
+        """A link is open; called by the doorkeeper, who must not wait for the peer."""
+        self._opened.append(opened)
+        self._rouse()
+
+    def _adopt(self) -> None:
+        """Take the links that were opened."""
+        with contextlib.suppress(BlockingIOError):
+            self._woken.recv(1024)
+        while self._opened:
+            opened = self._opened.popleft()
+            neighbour = self._names.get(opened.certificate)
+            if neighbour is None or (not opened.accepted and neighbour not in self._listens):
+                opened.link.close()
+                continue
             try:
-                frame = self._publisher.recv(self.zmq.NOBLOCK, copy=False)
-            except self.zmq.Again:
-                break
-            if bytes(frame)[:1] == b"\x01":  # what a connection that ended leaves behind begins with 0 and names nobody
-                # who asks is who was authenticated, whatever the subscription says
-                joined.append(int(frame.get("User-Id")))
-        return list(dict.fromkeys(joined))
+                set_options(opened.link, self._size)
+                (self._take_voice if opened.accepted else self._take_ear)(neighbour, opened)
+            except OSError:
+                opened.link.close()
+                if not opened.accepted:
+                    self._dial(neighbour, again=True)
+
+    def _take_voice(self, neighbour: int, opened: Opened) -> None:
+        self._end_voice(neighbour)
+        voice = self._voices[neighbour] = Voice(opened.link, opened.key, self._queue, self._shared)
+        self._selector.register(opened.link, _READ, partial(self._tend, neighbour, voice))
+        self._joined.append(neighbour)
+
+    def _tend(self, neighbour: int, voice: Voice) -> None:
+        """A reader hung up, or can be written to again."""
+        if self._voices.get(neighbour) is not voice:
+            return
+        try:
+            with contextlib.suppress(BlockingIOError):
+                voice.link.recv(1)
+                raise EOFError  # whoever listens has nothing to say
+            voice.write()
+        except (EOFError, OSError):
+            self._end_voice(neighbour)
+            return
+        if not voice.waiting:
+            self._selector.modify(voice.link, _READ, partial(self._tend, neighbour, voice))
+
+    def _end_voice(self, neighbour: int) -> None:
+        voice = self._voices.pop(neighbour, None)
+        if voice is not None:
+            self._selector.unregister(voice.link)
+            voice.link.close()
+
+    def _take_ear(self, neighbour: int, opened: Opened) -> None:
+        self._end_ear(neighbour)
+        ear = self._ears[neighbour] = Ear(neighbour, opened.link, opened.key, self._size, opened.begun)
+        self._since[neighbour] = time.monotonic()
+        self._selector.register(opened.link, _READ, partial(self._hear, ear, ear.read))
+        self._hear(ear, ear.take)
+
+    def _hear(self, ear: Ear, read: Callable[[list[tuple[int, memoryview]]], None]) -> None:
+        neighbour = ear.neighbour
+        if self._ears.get(neighbour) is not ear:
+            return
+        try:
+            read(self._messages)
+        except Garbage as error:
+            self._log("shut down", neighbour=neighbour, reason=str(error))
+            self._end_ear(neighbour)
+            self._dial(neighbour, AFTER_GARBAGE)
+        except (EOFError, OSError):
+            if time.monotonic() - self._since[neighbour] > LAST_REDIAL:
+                self._door.settled(neighbour)
+            self._end_ear(neighbour)
+            self._dial(neighbour, again=True)
+
+    def _end_ear(self, neighbour: int) -> None:
+        ear = self._ears.pop(neighbour, None)
+        if ear is not None:
+            if neighbour in self._full:
+                self._full.discard(neighbour)
+            else:
+                self._selector.unregister(ear.link)
+            ear.link.close()
+
+    def _flush(self, seconds: float) -> None:
+        """Wait up to `seconds` until nothing waits to be written."""
+        limit = time.monotonic() + seconds
+        while any(voice.waiting for voice in self._voices.values()) and time.monotonic() < limit:
+            self._look(max(0.0, limit - time.monotonic()))
 
     def close(self, linger: float = 1.0) -> None:
-        """Close all sockets; queued messages may still be sent for `linger` seconds."""
-        if self._context.closed:
+        """End all links; queued messages may still be sent for `linger` seconds."""
+        if self._closed:
             return
-        for neighbour in list(self._subscribers):
-            self.disconnect(neighbour)
-        publisher = getattr(self, "_publisher", None)
-        if publisher is not None:
-            publisher.close(int(linger * 1000))
-        self._doorkeeper.close()
-        self._context.term()
+        self._closed = True
+        self._listens.clear()
+        self._door.close()
+        for neighbour in list(self._ears):
+            self._end_ear(neighbour)
+        self._flush(linger)
+        for neighbour in list(self._voices):
+            self._end_voice(neighbour)
+        for opened in self._opened:
+            opened.link.close()
+        self._selector.close()
+        for one in (self._wake, self._woken):
+            one.close()
 
 
 class Machine:
-    """The world of this machine's clock and ZeroMQ's sockets."""
+    """The world of this machine's clock and of sockets."""
 
     now = staticmethod(time.monotonic)
     sleep = staticmethod(time.sleep)

@@ -1,6 +1,6 @@
 """What a peer needs of the outside: messages, and time. Two worlds provide it.
 
-    sockets.py  ZeroMQ between processes, and the clock of this machine
+    sockets.py  TCP between processes, and the clock of this machine
     virtual.py  all peers in one process, and a clock that jumps from event to event
 
 A peer is the same code in both: it asks its world for a transport, for the time, and waits in `receive` or `sleep`,
@@ -19,6 +19,8 @@ Received = tuple[list[tuple[int, Any]], list[int]]
 """(neighbour, bytes) of what arrived, and the neighbours that have just joined."""
 QUEUE = 8
 """Messages queued per neighbour and direction."""
+AFTER_GARBAGE = 10.0
+"""Seconds until a link that carried what cannot be a message is opened again."""
 
 OPEN_LINKS = 64
 """Neighbours that a peer of a changing network listens to besides those due in the rounds to come."""
@@ -34,9 +36,6 @@ class Remote:
 
 class Transport(Protocol):
     """A peer's links to its neighbours."""
-
-    hoarding: set[int]
-    """Neighbours that sent bytes that never became messages; whoever cuts one off takes it out."""
 
     @property
     def guarding(self) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from byzmesh.peers.links import LARGEST
 from byzmesh.peers.network_file import NetworkFile
-from byzmesh.peers.wire import Format
+from byzmesh.peers.wire import Format, peak
 from byzmesh.problems import Task
 from byzmesh.rules.inbox import make_inbox
 from byzmesh.rules.interop import to_host
@@ -25,7 +26,7 @@ def warm(file: NetworkFile, task: Task, row: int) -> None:
     half = local.half_steps(model, 0)
     task.evaluate(model)
     form = Format(file.run, task.dimension, file.dtype, file.channel, seed=file.seed)
-    vector = form.decode(form.encode(half[0], 0, 0), 0).vector
+    vector = form.decode(form.encode(half[0], 0, 0), 0, LARGEST * max(1.0, peak(half[0]))).vector
     count = int(file.network.degree[0])
     inbox = make_inbox(
         file.made_rule,

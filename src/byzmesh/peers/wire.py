@@ -1,7 +1,7 @@
 """The wire format: one vector of one round as bytes, and back.
 
     offset size  field
-    0      2     destination: a peer's id, or 65535 for every neighbour (first, because subscriptions match a prefix)
+    0      2     destination: a peer's id, or 65535 for every neighbour
     2      2     "bz"
     4      1     version
     5      1     encoding: 0 for a file, 1 float32, 2 float64, 3 float16, 4 int8 to the nearest, 5 for a part of a long
@@ -11,16 +11,15 @@
     16     8     run: hash of what all peers must agree on
     24     4     number of coordinates D
     28     4     epoch: a hash of the network files that the sender knows; 0 if they are not signed
-    32     8     checksum of all other bytes
+    32     8     zero
     40           payload (channels/base.py), padded with zeros to a multiple of 8 bytes
 
 All integers are little-endian. Every message of a run has the same size, so a receiver knows it beforehand. A signed
-network file travels in the same frame: encoding 0, D its length in bytes, no checksum, the text as it is.
+network file travels in the same frame: encoding 0, D its length in bytes, the text as it is.
 
 The version changes when a peer of the former version would misread a message; peers refuse messages of any other
-version, and count them. Version 1 of a network whose files are not signed is the same since its beginning.
-
-The checksum finds damage, not malice: CURVE authenticates what travels, and a liar may send any finite vector.
+version, and count them. Version 1 had a checksum where there are zeros now: links find damage by themselves
+(frames.py), and a liar may send any finite vector.
 """
 
 from __future__ import annotations
@@ -38,17 +37,14 @@ from byzmesh.channels.pairs import Pairs
 from byzmesh.checks import choice, whole
 from byzmesh.errors import PeerError
 from byzmesh.peers.channel_key import FORMER, former_name
-from byzmesh.peers.wire_kernels import checksum, inspect
-from byzmesh.rules.gram.block_kernels import peak_bits
+from byzmesh.peers.wire_kernels import largest as largest_of
 from byzmesh.types import Array
 
 EVERYONE = 65535
 """Destination of a message to all neighbours; ids are below it."""
 HEADER = struct.Struct("<H2sBBHQQIIQ")
-VERSION = 1
+VERSION = 2
 _MAGIC = b"bz"
-_CHECKSUM = 32
-_WORDS = np.dtype("<u8")
 _BITS: dict[int, np.dtype[Any]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _MAGNITUDE = {4: np.int32(0x7FFFFFFF), 8: np.int64(0x7FFFFFFFFFFFFFFF)}
 _INTEGER, _FLOAT = {4: struct.Struct("<i"), 8: struct.Struct("<q")}, {4: struct.Struct("<f"), 8: struct.Struct("<d")}
@@ -79,6 +75,8 @@ class Message:
     _: KW_ONLY
     epoch: int = 0
     state: State = ()
+    top: float = np.inf
+    """The largest absolute value in the vector, rounded up."""
 
 
 @dataclass(frozen=True)
@@ -173,22 +171,18 @@ class Format:
         state: State | None = None,
     ) -> tuple[bytearray, Array]:
         """`encode`, and the (D,) vector that the sender goes on from: the given one unless the channel `stays`."""
-        data, byte = bytearray(self.size), self.encoding
-        HEADER.pack_into(data, 0, destination, _MAGIC, VERSION, byte, sender, round, self.run, self.dimension, epoch, 0)
         rows, known = np.asarray(vector, self.dtype)[None], self.initial if state is None else state
         payload, kept = self.channel.send_and_keep(np.ascontiguousarray(rows), known, round, np.array([sender]))
         if payload.shape[1] * payload.itemsize != self.payload:
             raise PeerError(f"channel {list(self.channel.stages)} gives {payload.nbytes} bytes, not {self.payload}")
-        np.frombuffer(data, np.uint8)[HEADER.size : HEADER.size + self.payload] = payload.view(np.uint8)[0]
-        struct.pack_into("<Q", data, _CHECKSUM, int(checksum(np.frombuffer(data, "<u8"))))
-        return data, kept[0]
+        byte, filling = self.encoding, bytes(self.size - HEADER.size - self.payload)
+        header = HEADER.pack(destination, _MAGIC, VERSION, byte, sender, round, self.run, self.dimension, epoch, 0)
+        return bytearray().join((header, payload.view(np.uint8)[0], filling)), kept[0]
 
     def readdress(self, data: bytearray, destination: int) -> bytearray:
         """The same message to another destination."""
         copy = bytearray(data)
         struct.pack_into("<H", copy, 0, destination)
-        struct.pack_into("<Q", copy, _CHECKSUM, 0)
-        struct.pack_into("<Q", copy, _CHECKSUM, int(checksum(np.frombuffer(copy, "<u8"))))
         return copy
 
     def decode(
@@ -201,29 +195,29 @@ class Format:
         state    the channel's, after the sender's last message
         """
         header = HEADER.unpack_from(data) if len(data) == self.size else ()
-        if header[1:5] + header[6:8] != (_MAGIC, VERSION, self.encoding, sender, self.run, self.dimension):
+        if header[1:5] + header[6:8] + header[9:] != (
+            _MAGIC,
+            VERSION,
+            self.encoding,
+            sender,
+            self.run,
+            self.dimension,
+            0,
+        ):
             raise self._wrong(data, sender)
-        round, epoch, check = header[5], header[8], header[9]
-        words, after = np.frombuffer(data, _WORDS), self.initial if state is None else state
+        round, epoch, after = header[5], header[8], self.initial if state is None else state
         if self._plain is not None:
             bits = np.frombuffer(data, self._plain, self.dimension, HEADER.size)
-            size = bits.itemsize
-            total, top_bits = inspect(words, bits, _MAGNITUDE[size])
-            (top,) = _FLOAT[size].unpack(_INTEGER[size].pack(top_bits))
-            vector = bits.view(self.dtype)
+            top, vector = _top(bits), bits.view(self.dtype)
         else:
-            total = checksum(words)
-        if int(total) != check:
-            raise WireError("checksum", "message has a wrong checksum")
-        if self._plain is None:
             payload = memoryview(data)[HEADER.size : HEADER.size + self.payload]
             vector, after = self._decoded(payload, after, round, sender)
             top = peak(vector)
         if not top < np.inf:
             raise WireError("finite", "message contains NaN or infinity")
         if top > largest:
-            vector = vector * vector.dtype.type(largest / top)
-        return Message(sender, round, vector, epoch=epoch, state=after)
+            vector, top = vector * vector.dtype.type(largest / top), 2.0 * largest
+        return Message(sender, round, vector, epoch=epoch, state=after, top=top)
 
     @cached_property
     def _plain(self) -> np.dtype[Any] | None:
@@ -235,7 +229,7 @@ class Format:
         size = WireError("size", f"message has {len(data)} bytes, {self.size} expected")
         if len(data) < HEADER.size:
             return size
-        _, magic, version, byte, said, _, _, dimension, _, _ = HEADER.unpack_from(data)
+        _, magic, version, byte, said, _, _, dimension, _, zero = HEADER.unpack_from(data)
         if magic != _MAGIC or version != VERSION:
             return WireError("version", f"message starts with {magic!r} version {version}, not {_MAGIC!r} {VERSION}")
         if byte != self.encoding:
@@ -251,6 +245,8 @@ class Format:
             return WireError("shape", f"message has {dimension} coordinates, {self.dimension} expected")
         if said != sender:
             return WireError("sender", f"message says it is from {said}, but {sender} sent it")
+        if zero != 0:
+            return WireError("header", f"message has {zero:x} where zeros belong")
         return WireError("run", "message belongs to another run: the network files differ")
 
     def _decoded(self, payload: memoryview, state: State, round: int, sender: int) -> tuple[Array, State]:
@@ -276,9 +272,15 @@ def peak(vector: Array) -> float:
     >>> peak(np.array([1.0, -3.0])), peak(np.array([np.nan, 0.0], np.float32))
     (3.0, inf)
     """
-    bits = vector.view(_BITS[vector.itemsize])
-    top = float(peak_bits(bits[None], _MAGNITUDE[vector.itemsize]).view(vector.dtype)[0])
+    top = _top(np.ascontiguousarray(vector).view(_BITS[vector.itemsize]))
     return top if top < np.inf else np.inf
+
+
+def _top(bits: Array) -> float:
+    """The largest absolute value of (D,) floats, given as integers; NaN or infinity if there is one."""
+    size = bits.itemsize
+    top: float = _FLOAT[size].unpack(_INTEGER[size].pack(largest_of(bits, _MAGNITUDE[size])))[0]
+    return top
 
 
 def encode_file(text: bytes, run: int, sender: int, destination: int) -> bytes:

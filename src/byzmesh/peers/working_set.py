@@ -1,4 +1,4 @@
-"""Give back the memory of files that a peer reads at its start and then hardly again: above all LLVM's code.
+"""Give back the memory of files that a peer reads seldom: the code of LLVM at its start, all data when it evaluates.
 
 Their pages are those of the system's file cache, so nothing is lost: whoever reads one again gets it from there.
 Mappings of which a page was changed (relocated code is) are left alone. Linux only; elsewhere nothing happens.
@@ -10,10 +10,13 @@ import contextlib
 import ctypes
 import re
 import sys
+import time
+from collections.abc import Callable
 
-_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-[x-][ps] .*\s/")
-"""What nobody may write."""
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r(?:-[x-][ps] .*\s/|w-p .*\s/.*\.npy$)")
+"""What nobody may write, and data sets, which nobody writes."""
 _DONTNEED = 4
+_SECONDS = 10.0
 
 
 def give_back_mapped_files() -> int:
@@ -40,3 +43,23 @@ def give_back_mapped_files() -> int:
             elif name == "Anonymous:" and where is not None and rest.split()[0] == "0" and resident:
                 given += resident if madvise(where[0], where[1] - where[0], _DONTNEED) == 0 else 0
     return given
+
+
+def seldom(act: Callable[[], object], now: Callable[[], float] = time.monotonic) -> Callable[[], None]:
+    """`act`, at most once in ten seconds.
+
+    >>> clock, done = [0.0], []
+    >>> one = seldom(lambda: done.append(clock[0]), lambda: clock[0])
+    >>> for clock[0] in (0.0, 9.0, 10.0, 19.0, 25.0):
+    ...     one()
+    >>> done
+    [0.0, 10.0, 25.0]
+    """
+    last = [-_SECONDS]
+
+    def limited() -> None:
+        if now() - last[0] >= _SECONDS:
+            last[0] = now()
+            act()
+
+    return limited

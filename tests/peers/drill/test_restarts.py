@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -49,6 +50,12 @@ def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path: Path, nurse
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
         assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > 5)
+        # Ctrl-C is the launcher's, Ctrl-Z everybody's: all are in one group
+        assert {os.getpgid(pid) for pid in (nursery.process.pid, *nursery.pids.values())} == {os.getpgrp()}
+        for peer in range(3):
+            drill.signal(peer, signal.SIGINT)
+        reached = max(rounds_of(drill).values())
+        assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > reached)
         for peer in range(3):
             drill.signal(peer, signal.SIGTERM)
         assert drill.wait(LONG)

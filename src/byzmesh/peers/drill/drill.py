@@ -31,6 +31,9 @@ LIARS = "liars"
 class Nursery:
     """The process that forks the peers; one may serve several drills one after another.
 
+    All are in the group of the process that starts it: whatever stops or continues that group (Ctrl-Z, fg) does so to
+    the peers.
+
     prefix  words before its command, e.g. to run it in a network namespace
     """
 
@@ -41,7 +44,6 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
-            start_new_session=True,
         )
         self.pids: dict[str, int] = {}
         self.codes: dict[str, int] = {}

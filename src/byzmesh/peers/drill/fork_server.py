@@ -93,7 +93,7 @@ def _child(job: dict[str, Any], log: str) -> int:
 
 def main() -> None:
     """Serve until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher handles Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all: the launcher handles it, for the children too
     children: dict[int, str] = {}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -118,8 +118,7 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGINT):
-                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os._exit(_child(order["job"], order["log"]))
         children[pid] = order["start"]
         answer(started=order["start"], pid=pid)

@@ -9,6 +9,7 @@ fetch every message, and send theirs to whoever asks.
 from __future__ import annotations
 
 import contextlib
+import selectors
 from collections.abc import Mapping
 from typing import Any
 
@@ -144,28 +145,14 @@ class Coalition:
     def run(self) -> None:
         """Lie until `stop`."""
         self.log("ready")
-        zmq: Any = next(iter(self.transports.values())).zmq
-        file, dialled = None, 0.0
-        while not self.stop:
-            if file is not self.file or self.world.now() - dialled > _PATIENCE:
-                self._dial()
-                file, dialled, poller = self.file, self.world.now(), zmq.Poller()
-                for transport in self.transports.values():
-                    for socket in transport.sockets:
-                        poller.register(socket, zmq.POLLIN)
-            ready = poller.poll(5 if self.waiting else 200)
-            for liar, transport in self.transports.items():
-                self.take(liar, transport.take(ready))
-            self.lie()
-
-    def _dial(self) -> None:
-        """Connect again to victims that are silent: their keys may have changed a moment after the liars' file."""
-        silent = [peer for peer, row in self.row.items() if self.world.now() - self.heard[row] > _PATIENCE]
-        for transport in self.transports.values():
-            for victim in silent if self.epochs.files[0].epoch else ():
-                if victim in transport.connected:
-                    transport.disconnect(victim)
-                    transport.connect(victim)
+        with selectors.DefaultSelector() as waiting:
+            for transport in self.transports.values():
+                waiting.register(transport, selectors.EVENT_READ)
+            while not self.stop:
+                waiting.select(0.005 if self.waiting else 0.2)
+                for liar, transport in self.transports.items():
+                    self.take(liar, transport.receive(0.0))
+                self.lie()
 
     def take(self, liar: int, received: Received) -> None:
         """Hear what a liar received, and send its last lies again to victims that joined."""

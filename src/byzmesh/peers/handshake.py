@@ -1,0 +1,101 @@
+"""The handshake of a link: TLS 1.3, in which both ends prove their keys, and through it the key of the link.
+
+The end that accepted the connection is the one that will send. It draws a fresh key and says it to the other through
+TLS; nothing more goes through TLS. What follows on the connection are frames (frames.py) under that key.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+
+KEY = 32
+"""Bytes of a link's key."""
+CHUNK = 1 << 14
+"""Bytes read at once."""
+_GREETING = b"byzmesh2"
+_LONGEST = 1 << 16
+
+
+class Refused(Exception):
+    """The other end is nobody we know, or talks something else."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A connection whose other end is known."""
+
+    link: socket.socket
+    certificate: bytes
+    """Of the other end."""
+    key: bytes
+    accepted: bool
+    """Whether the other end opened the connection, to listen to us."""
+    begun: bytes = b""
+    """What has been read of the first frames."""
+
+
+class Handshake:
+    """One end of a handshake, on a socket that does not block."""
+
+    def __init__(self, link: socket.socket, context: ssl.SSLContext, accepted: bool) -> None:
+        self.link, self._accepted = link, accepted
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server_side=accepted)
+        self._proved = False
+        self._key = b""
+        self._read = 0
+
+    def read(self) -> Opened | None:
+        """Go on with what arrived; what it led to, if it is over. `Refused` or `OSError` if it failed."""
+        try:
+            data = self.link.recv(CHUNK)
+        except BlockingIOError:
+            return None
+        self._read += len(data)
+        if not data or self._read > _LONGEST:
+            raise Refused("ended" if not data else "talks too much")
+        self._in.write(data)
+        return self.go_on()
+
+    def go_on(self) -> Opened | None:
+        """Say what there is to say."""
+        try:
+            done = self._step()
+        except ssl.SSLWantReadError:
+            done = False
+        except ssl.SSLError as error:
+            self._say()
+            raise Refused("key is no neighbour's" if _key_refused(error) else "no handshake") from error
+        self._say()
+        if not done:
+            return None
+        return Opened(self.link, self._other, self._key, self._accepted, self._in.read())
+
+    def _step(self) -> bool:
+        if not self._proved:
+            self._tls.do_handshake()
+            self._proved = True
+            self._other = self._tls.getpeercert(binary_form=True) or b""
+            if self._accepted:
+                self._key = os.urandom(KEY)
+                self._tls.write(_GREETING + self._key)
+        if not self._accepted:
+            said = self._tls.read(len(_GREETING) + KEY)
+            if len(said) != len(_GREETING) + KEY or not said.startswith(_GREETING):
+                raise Refused("no greeting")
+            self._key = said[len(_GREETING) :]
+        return True
+
+    def _say(self) -> None:
+        data = self._out.read()
+        if data and self.link.send(data) != len(data):  # what the system cannot take of a new connection is no answer
+            raise Refused("does not listen")
+
+
+def _key_refused(error: ssl.SSLError) -> bool:
+    """Whether the handshake failed for want of a key that we, or the other end, know."""
+    reason = str(error.reason or "")
+    return "CERTIFICATE" in reason or "UNKNOWN_CA" in reason
