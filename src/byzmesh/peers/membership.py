@@ -102,9 +102,12 @@ class Membership:
         keys, me, remotes = self._own_keys(file), self.me, file.remotes(self.me)
         address, moved = file.entry(me).address, self.file.entry(me).address
         strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
-        if (keys, address) != (self.keys, moved):
-            # they will not hear it with another key, or find it elsewhere, before they know the file
-            for neighbour in peer.neighbours:
+        anew = (keys, address) != (self.keys, moved)
+        for neighbour, remote in peer.remotes.items():
+            # whoever is left behind could not be told later: those who know another key or address of this peer, and
+            # those whose own key this peer does not hear any more
+            known = remotes.get(neighbour)
+            if anew or known is None or known.public_key != remote.public_key:
                 peer.transport.send(encode_file(file.text, self.run, me, neighbour))
         peer.rounds.change(remotes, file.bound(me), file.patience, strange, self._now())
         peer.transport.change(address, keys, remotes)
