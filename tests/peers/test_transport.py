@@ -177,7 +177,7 @@ def test_whoever_sits_on_the_wire_changes_nothing(monkeypatch: pytest.MonkeyPatc
         limit = time.monotonic() + LONG
         while b"hello again" not in heard:
             assert time.monotonic() < limit
-            heard += [data[2:] for _, data in made[1].receive(0.02)[0]]
+            heard += [bytes(data[2:]) for _, data in made[1].receive(0.02)[0]]
             made[0].receive(0.0)
             made[0].send(TOPIC + b"hello again")
         assert heard[0] == b"one" and set(heard[1:]) == {b"hello again"}
