@@ -237,9 +237,9 @@ def test_a_neighbour_that_floods_and_hangs_up_does_a_busy_peer_no_harm() -> None
                 liar.send(bytes(2 * [255]) + bytes(90))
             liar.close(0.0)
             heard = 0
-            while not heard:
+            while not heard or 1 in made[0]._ears:  # whatever is left of the link is read to its end
                 assert time.monotonic() < limit
-                heard = len(made[0].receive(0.01)[0])
+                heard += len(made[0].receive(0.01)[0])
         assert made[0].guarding
     finally:
         made[0].close(0)
