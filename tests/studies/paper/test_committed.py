@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from byzmesh.studies.paper.agreement import compare, count
+from byzmesh.studies.paper.published import outside
 from byzmesh.studies.paper.readme import readme
 from byzmesh.studies.paper.results import read_results
 from byzmesh.studies.readings import Reading
@@ -22,9 +23,15 @@ def readings() -> list[Reading]:
 
 
 def test_report_readme(readings: list[Reading]) -> None:
-    others = read_results(PAPER / "seeds.csv")
+    others = read_results(PAPER / "seeds.csv") + read_results(PAPER / "outside.csv")
     notes = (PAPER / "notes.md").read_text("utf-8")
     assert readme(readings + others, notes) == (PAPER / "README.md").read_text("utf-8")
+
+
+def test_every_cell_from_outside_is_committed() -> None:
+    cells = read_results(PAPER / "outside.csv")
+    assert {(cell.variant, cell.attack) for cell in cells} == set(outside())
+    assert all(cell.rounds == 50_000 for cell in cells if cell.status == "finished")
 
 
 def test_counts_in_the_readme(readings: list[Reading]) -> None:

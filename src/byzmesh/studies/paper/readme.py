@@ -10,6 +10,8 @@ from byzmesh.studies.paper.agreement import CLOSE, NEAR, Compared, agreement_gri
 from byzmesh.studies.paper.published import ROUNDS, published
 from byzmesh.studies.readings import Reading
 
+ENDED = ("finished", "diverged")
+
 
 def readme(readings: Iterable[Reading], notes: str = "") -> str:
     """The README for the readings of a `results.csv` and an `outside.csv`; `notes` is Markdown with explanations."""
@@ -115,24 +117,27 @@ def _outside(cells: Sequence[Compared]) -> list[str]:
     """The cells that others published beside the paper: every one that differs, in accuracy or in CE."""
     if not cells:
         return []
+    ended = sum(cell.reading.status in ENDED for cell in cells)
     lines = [
         "## From outside",
         "",
-        f"{len(cells)} cells that are not in the paper: IOS on two-castle graphs with 20 honest and 2 to 10 lying",
-        "workers, from the records published with its official code, one seed each. All of them, ours beside theirs:",
-        "[outside.md](outside.md), [outside.csv](outside.csv). Those that differ by more than 0.5, or in CE:",
+        f"{ended} of the {len(cells)} cells published with the paper's official code that are not in the paper:",
+        "IOS on two-castle graphs with 20 honest and 2 to 10 lying workers, one seed each. All of them, ours beside",
+        "theirs: [outside.md](outside.md), [outside.csv](outside.csv). Those that differ by more than 0.5, or in CE:",
         "",
         "| liars | attack | published | ours | difference | verdict | published CE | our CE |",
         "| --: | :-- | --: | --: | --: | :-- | --: | --: |",
     ]
     for cell in cells:
+        reading = cell.reading
+        ours, gap, error = f"{reading.accuracy:.2f}", f"{cell.gap:+.3f}", f"{reading.consensus_error:.1e}"
         if cell.within(CLOSE) and cell.same_error:
             continue
-        ours, error = f"{cell.reading.accuracy:.2f} | {cell.gap:+.3f}", f"{cell.reading.consensus_error:.1e}"
         if math.isnan(cell.gap):
-            ours, error = f"{cell.reading.status} | ", ""
+            ours, gap, error = reading.status, "", ""
+        verdict = _verdict(cell) if reading.status in ENDED else ""
         lines.append(
-            f"| {cell.reading.variant.split()[0]} | {cell.reading.attack} | {cell.theirs.accuracy:.2f} | {ours} "
-            f"| {_verdict(cell)} | {cell.theirs.consensus_error} | {error} |"
+            f"| {reading.variant.split()[0]} | {reading.attack} | {cell.theirs.accuracy:.2f} | {ours} | {gap} "
+            f"| {verdict} | {cell.theirs.consensus_error} | {error} |"
         )
     return [*lines, ""]
