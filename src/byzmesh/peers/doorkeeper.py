@@ -18,7 +18,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from byzmesh.peers.handshake import Handshake, Opened, Refused
 from byzmesh.peers.tcp import split_address
@@ -39,6 +39,7 @@ class _Dial:
     address: str
     certificate: bytes
     due: float
+    _: KW_ONLY
     wait: float = FIRST_REDIAL
     busy: bool = False
 
@@ -51,6 +52,7 @@ class _Visitor:
     address: str
     limit: float
     dial: _Dial | None = None
+    _: KW_ONLY
     said: bool = False
 
 

@@ -23,7 +23,7 @@ class Refused(Exception):
     """The other end is nobody we know, or talks something else."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Opened:
     """A connection whose other end is known."""
 
@@ -72,7 +72,13 @@ class Handshake:
         self._say()
         if not done:
             return None
-        return Opened(self.link, self._other, self._key, self._accepted, self._in.read())
+        return Opened(
+            link=self.link,
+            certificate=self._other,
+            key=self._key,
+            accepted=self._accepted,
+            begun=self._in.read(),
+        )
 
     def _step(self) -> bool:
         if not self._proved:

@@ -15,7 +15,7 @@ updated there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,7 @@ class LocalUpdate:
     apply: Callable[[Array, Array, float, State, Array], State]
     """(models, gradients, step size, state, out (R, D)) -> next state; writes the half steps into `out`, which may be
     `models` or `gradients`. The state given is used up."""
+    _: KW_ONLY
     saved: Callable[[State], dict[str, Array]] = _saved
     """state -> arrays by name."""
     resumed: Callable[[State, Mapping[str, Array]], State] = _resumed
@@ -221,9 +222,9 @@ def _by_optimizer(options: LocalOptions, layout: Any) -> LocalUpdate:
     return LocalUpdate(
         lambda models: Optimizers(options.optimizer, layout, models),
         apply,
-        lambda state: state.arrays(),
-        resumed,
-        lambda state, rows: state.undo(rows),
+        saved=lambda state: state.arrays(),
+        resumed=resumed,
+        undo=lambda state, rows: state.undo(rows),
     )
 
 
