@@ -118,10 +118,11 @@ def _outside(cells: Sequence[Compared]) -> list[str]:
     if not cells:
         return []
     ended = sum(cell.reading.status in ENDED for cell in cells)
+    which = "All" if ended == len(cells) else f"{ended} of the"
     lines = [
         "## From outside",
         "",
-        f"{ended} of the {len(cells)} cells published with the paper's official code that are not in the paper:",
+        f"{which} {len(cells)} cells published with the paper's official code that are not in the paper:",
         "IOS on two-castle graphs with 20 honest and 2 to 10 lying workers, one seed each. All of them, ours beside",
         "theirs: [outside.md](outside.md), [outside.csv](outside.csv). Those that differ by more than 0.5, or in CE:",
         "",
