@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import select
+import selectors
 import socket
 import struct
 import time
@@ -78,9 +78,11 @@ def dial(address: str, server: str, keys: Keys, seconds: float = LONG) -> Opened
     handshake = Handshake(link, contexts(keys, [certificate(server)])[0], accepted=False)
     opened, limit = handshake.go_on(), time.monotonic() + seconds
     try:
-        while opened is None:
-            assert select.select([link], [], [], max(0.0, limit - time.monotonic()))[0], "no answer"
-            opened = handshake.read()
+        with selectors.DefaultSelector() as selector:  # `select` knows no file beyond the 1,024th
+            selector.register(link, selectors.EVENT_READ)
+            while opened is None:
+                assert selector.select(max(0.0, limit - time.monotonic())), "no answer"
+                opened = handshake.read()
     except (OSError, Refused):
         link.close()
         raise

@@ -5,7 +5,6 @@ The batches are those that the simulator draws for the same part of the data, se
 
 from __future__ import annotations
 
-import gc
 import json
 import time
 from collections.abc import Callable
@@ -139,7 +138,6 @@ class Node:
 
     def run(self) -> None:
         """Train to the last round, until `stop`, or until it is no member any more; then checkpoint and leave."""
-        gc.freeze()  # what is there now stays: the collector need not look at it in every round
         try:
             with limit_threads(self.file.threads):
                 try:

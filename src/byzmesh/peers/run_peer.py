@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ def run_peer(
         node.stop = True
 
     former = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
+    gc.freeze()  # what is there now stays with this process: the collector need not look at it in every round
     try:
         node.run()
     finally:

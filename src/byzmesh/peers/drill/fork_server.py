@@ -13,6 +13,7 @@ the drill itself was killed.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import select
@@ -71,6 +72,7 @@ def run_job(job: dict[str, Any]) -> None:
         actor.stop = True
 
     signal.signal(signal.SIGTERM, leave)
+    gc.freeze()  # as in run_peer.py
     actor.run()
 
 
