@@ -34,8 +34,9 @@ def test_every_registered_part_is_in_the_reference(site: Path) -> None:
     for kind, registry in registries().items():
         page = (site / "reference" / f"{kind}.html").read_text()
         anchors = set(re.findall(r'<h2 id="([^"]+)"', page))
-        assert len(anchors) == len(registry.names()), kind
-        for entry in registry.entries():
+        ours = [entry for entry in registry.entries() if entry.factory.__module__.startswith("byzmesh.")]  # no test's
+        assert len(anchors) == len(ours), kind
+        for entry in ours:
             assert f">{entry.name}<" in page, f"{kind}: {entry.name}"
 
 

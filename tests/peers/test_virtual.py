@@ -108,7 +108,7 @@ def test_a_frame_above_the_size_ends_the_connection() -> None:
         sender.send(TO_ALL + bytes(99))
         sender.send(TO_ALL)
         world.run()
-        assert reader.receive(0.0)[0] == [] and reader.connected == []
+        assert reader.receive(0.0)[0] == [] and sender.readers == set()
 
 
 def test_errors_of_processes_and_checks_surface() -> None:

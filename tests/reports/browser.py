@@ -80,9 +80,10 @@ class Page:
 
     def _next(self) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE_SECONDS
+        readable = select.poll()  # `select` knows no file beyond the 1,024th
+        readable.register(self._read, select.POLLIN)
         while b"\0" not in self._bytes:
-            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
+            if not readable.poll(max(0.0, 1000.0 * (deadline - time.monotonic()))):
                 raise TimeoutError("Chromium does not answer")
             chunk = os.read(self._read, 1 << 20)
             if not chunk:

@@ -42,6 +42,8 @@ class VirtualTransport:
         self._messages: list[tuple[int, Any]] = []
         self._joined: list[int] = []
         self._last: dict[int, float] = {}
+        self._deaf: dict[int, float] = {}
+        """Until when a link that ended for its garbage stays closed."""
         self._process = process
         self._closed = False
         world.transports[me] = self
@@ -135,9 +137,12 @@ class VirtualTransport:
         """Frames above the exact size end a connection for a while, full queues lose what is newest: like sockets."""
         if self._closed or sender not in self._listens or self.neighbours[sender].public_key != key:
             return
+        if self.world.time < self._deaf.get(sender, 0.0):
+            return
         if len(data) > self.size:
             self._hang_up_on(sender)
-            self.world.at(self.world.time + AFTER_GARBAGE, lambda: self._dial(sender))
+            self._deaf[sender] = self.world.time + AFTER_GARBAGE
+            self.world.at(self._deaf[sender], lambda: self._dial(sender))
             return
         if Counter(origin for origin, _ in self._messages)[sender] < self._queue:
             self._messages.append((sender, data))

@@ -134,8 +134,11 @@ class Format:
 
     @cached_property
     def largest(self) -> int:
-        """Bytes of the largest message to listen to: one without a channel is heard, to be refused with a reason."""
-        return max(self.size, frame_bytes(self.dimension * self.channel.dtype.itemsize))
+        """Bytes of the largest message to listen to: a sketch may be longer than what it is of; and one without a
+        channel is heard, to be refused with a reason."""
+        screen = self.channel.screen
+        sketch = 0 if screen is None else frame_bytes(4 * screen.width)
+        return max(self.size, sketch, frame_bytes(self.dimension * self.channel.dtype.itemsize))
 
     @cached_property
     def initial(self) -> State:
