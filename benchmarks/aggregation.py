@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,13 @@ def turns(network: bm.Network, dimension: int) -> dict[str, Callable[[], Any]]:
         pool @ pool.T
         mixing @ pool
 
+    def aggregated(rule: bm.Rule) -> Any:
+        inbox = exchange.inbox(rule, models, exchange.deliver(lies, models), f=bound, round=Round())
+        return rule.apply(inbox, rule.init(models))
+
     calls: dict[str, Callable[[], Any]] = {"products": products}
     for name in RULES:
-        rule = make_rule(name)
-        calls[name] = lambda rule=rule: rule.apply(
-            exchange.inbox(rule, models, exchange.deliver(lies, models), f=bound, round=Round()), rule.init(models)
-        )
+        calls[name] = partial(aggregated, make_rule(name))
     if dimension * index.size * 4 < 2**30:
         held = pool[index]
         calls["numpy.sort"] = lambda: np.sort(held, axis=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def main() -> None:
     models = np.random.default_rng(0).normal(size=(WORKERS, DIMENSION)).astype(np.float32)
     network, known = bm.network("two-castle", k=6), models.copy()
     work: dict[str, Callable[[], object]] = {
-        rule: lambda rule=rule: bm.aggregate_all(rule, network, models, f=2) for rule in RULES
+        rule: partial(bm.aggregate_all, rule, network, models, f=2) for rule in RULES
     }
     work |= {"new copy": models.copy, "copy": lambda: np.copyto(known, models)}
     work |= {name: carried(Channel(name, DIMENSION), models) for name in CHANNELS}

@@ -15,6 +15,7 @@ import numpy as np
 from byzmesh.problems import Dataset, dataset, problem
 from byzmesh.problems.data.datasets import nonzero
 from byzmesh.problems.linear.products import rows_of
+from byzmesh.problems.linear.task import LinearTask
 
 WORKERS, ROUNDS, REPETITIONS = 10, 50, 8
 
@@ -40,7 +41,17 @@ def with_density(density: float) -> Dataset:
     x = np.where(on, generator.integers(1, 256, on.shape), 0).astype(np.uint8)
     held = nonzero(x, x[:1000], full=2.0)
     y = generator.integers(0, 10, len(x)).astype(np.uint8)
-    return Dataset(f"{density:.0%}", x, y, x[:1000], y[:1000], 10, 2 / 255, -1.0, held)
+    return Dataset(
+        name=f"{density:.0%}",
+        train_x=x,
+        train_y=y,
+        test_x=x[:1000],
+        test_y=y[:1000],
+        classes=10,
+        scale=2 / 255,
+        offset=-1.0,
+        nonzero=held,
+    )
 
 
 def main() -> None:
@@ -49,6 +60,7 @@ def main() -> None:
     for held in sets:
         for dtype in ("float32", "float64"):
             task = problem("softmax").bind(workers=WORKERS, dtype=dtype)
+            assert isinstance(task, LinearTask)
             samples = np.arange(len(held.train_y), dtype=np.int32) if held.name != "mnist" else task.split.order
             size = len(samples) // WORKERS
             split = replace(task.split, order=samples, start=np.arange(WORKERS + 1) * size)
@@ -62,16 +74,19 @@ def main() -> None:
             ratio = took["dense"] / took["nonzero"]
             print(f"{held.name:>8} {dtype:>8} {took['nonzero']:11.0f} {took['dense']:9.0f} {ratio:14.2f}")
     task = problem("softmax").bind(workers=WORKERS)
+    assert isinstance(task, LinearTask)
+    clipped = task.clipping_samples(1.0)
     rows, models = np.arange(WORKERS), task.initial("normal")
-    picks, labels = task.batches(0, rows)  # type: ignore[attr-defined]
+    picks, labels = task.batches(0, rows)
     scores, out = np.empty((*picks.shape, 10), np.float32), np.empty_like(models)
     parts = least(
         {
-            "batches": lambda k: task.batches(k, rows),  # type: ignore[attr-defined]
-            "forward": lambda k: task.train.forward(picks, models, scores),  # type: ignore[attr-defined]
-            "softmax": lambda k: task.link.delta(scores, labels),  # type: ignore[attr-defined]
-            "backward": lambda k: task.train.backward(picks, scores, out),  # type: ignore[attr-defined]
+            "batches": lambda k: task.batches(k, rows),
+            "forward": lambda k: task.train.forward(picks, models, scores),
+            "softmax": lambda k: task.link.delta(scores, labels),
+            "backward": lambda k: task.train.backward(picks, scores, out),
             "gradients": lambda k: task.gradients(models, k, out),
+            "gradients with clipped samples": lambda k: clipped.gradients(models, k, out),
         }
     )
     print("parts, float32, same batch again (us): " + ", ".join(f"{name} {value:.0f}" for name, value in parts.items()))

@@ -77,7 +77,7 @@ def seconds_per_round(nursery: Nursery, liars: tuple[int, ...]) -> float:
             drill.start()
             if not drill.wait(120):
                 raise SystemExit("the peers did not finish")
-        spans = []
+        spans: list[float] = []
         for peer in set(range(12)) - {7, 9}:
             lines = [json.loads(line) for line in (folder / "out" / f"{peer}.log").read_text().splitlines()]
             when = {line["round"]: line["time"] for line in lines if line["event"] == "evaluated"}

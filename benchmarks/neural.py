@@ -72,6 +72,7 @@ def gradients(threads: int) -> None:
     torch.set_num_threads(threads)
     for name, module in MODULES.items():
         task = problem("torch", module=module).bind(workers=WORKERS, threads=threads)
+        assert isinstance(task, TorchTask)
         models = task.initial()
         there, out = torch.from_numpy(models), torch.empty(models.shape)
         x, y = task.batches(0, np.arange(WORKERS))
@@ -117,6 +118,7 @@ def memory() -> None:
     for _ in range(3):
         run.step()
     grew = status("VmHWM") - before
+    assert isinstance(run.task, TorchTask)
     batch = WORKERS * 32 * 784 * 4 / 2**20 + run.task.net.saved / 2**20
     needed = 2 * run.models.nbytes / 2**20 + batch
     print(

@@ -1,6 +1,6 @@
 """What of a peer's round is its transport: the same messages without a peer, beside the peers and the bare computation.
 
-    python benchmarks/peers_floor.py [rounds] [repeats]
+    python -m benchmarks.peers_floor [rounds] [repeats]
 
 Twelve processes, two-castle: each sends 31,440 bytes to its ten neighbours in every round and reads ten messages,
 without looking at them: through TCP as it is, through TLS 1.3, and in the frames of peers. CPU milliseconds per round
@@ -21,12 +21,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from benchmarks.peers import FORK, WARM, Cost, clocks, compute_cost, peers_cost, per_round, ports, slowest, together
 from byzmesh.networks import Network
 from byzmesh.peers import new_keys
 from byzmesh.peers.certificates import certificate, contexts
 from byzmesh.peers.frames import OVERHEAD, Ear, Voice, shared_room
 from byzmesh.peers.handshake import KEY
-from peers import FORK, WARM, Cost, clocks, compute_cost, peers_cost, per_round, ports, slowest, together
 
 MESSAGE = 31_440
 """Bytes of a message of D = 7,850 numbers."""

@@ -112,8 +112,8 @@ def byzpy(rule: str, f: int, count: int) -> Callable[[Any], Any] | None:
 
 def ours(rule: str, f: int) -> bm.Rule:
     """The same rule here."""
-    options: dict[str, Any] = {"CC": {"tau": 1.0, "iterations": 10}, "NNM": {"inner": "trimean"}}.get(rule, {})
-    return bm.rule(rule, **options)
+    options: dict[str, dict[str, Any]] = {"CC": {"tau": 1.0, "iterations": 10}, "NNM": {"inner": "trimean"}}
+    return bm.rule(rule, **options.get(rule, {}))
 
 
 def calls(rule: str, count: int, columns: int, f: int) -> dict[str, list[Call]]:
@@ -177,7 +177,10 @@ OFFICIAL = {
     "Krum": "D_Krum",
     "GeoMed": "D_geometric_median",
 }
-_RADIUS = {"CC": {"threshold": 0.3}, "SCC": {"threshold_selection": "parameter", "threshold": 0.3}}
+_RADIUS: dict[str, dict[str, Any]] = {
+    "CC": {"threshold": 0.3},
+    "SCC": {"threshold_selection": "parameter", "threshold": 0.3},
+}
 
 
 def official_rounds(folder: Path) -> Callable[[str, int], None]:

@@ -27,7 +27,8 @@ from byzmesh.rules.inbox import make_inbox
 def best(function: Callable[[], object], seconds: float = 1.0) -> float:
     """Best time of several calls, without the first (which compiles)."""
     function()
-    times, stop = [], time.perf_counter() + seconds
+    times: list[float] = []
+    stop = time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < stop:
         start = time.perf_counter()
         function()
@@ -38,7 +39,7 @@ def best(function: Callable[[], object], seconds: float = 1.0) -> float:
 def setting(name: str) -> tuple[int, int, np.ndarray]:
     """(honest workers, f, index): the published two-castle graph, or 1,000 honest workers on a 10-regular graph."""
     if name == "two-castle":
-        graph = nx.Graph()
+        graph: nx.Graph[int] = nx.Graph()
         graph.add_edges_from((i, j) for i in range(12) for j in range(i) if i - j != 6)
         # the lying nodes 7 and 9 become the last rows
         place = {node: row for row, node in enumerate([0, 1, 2, 3, 4, 5, 6, 8, 10, 11, 7, 9])}

@@ -31,13 +31,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.soak_faults import Faults, Operator
-from benchmarks.soak_hostile import Adversary, Strangers
-from benchmarks.soak_report import write_report
 from tests.peers.drill.simulated import final_models, simulation_of
 from tests.peers.hostile import Hostile, Siege, resident
 from tests.peers.networks import two_castle
 
+from benchmarks.soak_faults import Faults, Operator
+from benchmarks.soak_hostile import Adversary, Strangers
+from benchmarks.soak_report import write_report
 from byzmesh.networks import network
 from byzmesh.peers.changes import sign_file
 from byzmesh.peers.drill.drill import LIARS, Drill

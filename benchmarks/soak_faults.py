@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.soak_hostile import Adversary, Strangers
 from tests.peers.hostile import Siege
 from tests.peers.members import next_file
 from tests.peers.networks import free_ports
 
+from benchmarks.soak_hostile import Adversary, Strangers
 from byzmesh.peers.changes import NewPeer
 from byzmesh.peers.drill.drill import LIARS, Drill
 from byzmesh.peers.identity import Keyring, one_more_key

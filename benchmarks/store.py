@@ -16,8 +16,7 @@ import pandas  # noqa: F401  # so that the frame's time is not that of the impor
 
 from byzmesh.store import Store, open_store, this_process
 from byzmesh.store.database import transaction
-from byzmesh.store.reading import locate
-from byzmesh.store.writing import end_run, write_edges, write_series
+from byzmesh.store.writing import end_run
 
 METRICS = ("accuracy", "loss", "H", "CE", "distance", "round", "cut", "kept")
 EVALUATIONS = 100
@@ -57,12 +56,7 @@ def build(store: Store, count: int) -> None:
     edges = np.array([[sender, receiver, 5, 2000] for sender in range(9) for receiver in range(9)])
     with transaction(store._connection, store.path) as connection:
         for key in keys[1:]:
-            run, _ = locate(connection, key)
-            end_run(
-                connection, key, "finished", owner=None, rounds=2000, seconds=1.0, failure=None, provenance={"v": 1}
-            )
-            write_series(connection, run, series)
-            write_edges(connection, run, edges)
+            end_run(connection, key, None, {"status": "finished", "rounds": 2000, "seconds": 1.0}, series, edges)
     ended = time.perf_counter()
     size = store.path.stat().st_size / 2**20
     print(f"{count} runs: planned in {planned - start:.1f} s, ended in {ended - planned:.1f} s, {size:.0f} MB")

@@ -43,7 +43,7 @@ def rounds_alone(runs: int) -> float:
     ]
     for process in processes:
         process.start()
-    taken = max(answer.get() for _ in processes)
+    taken: float = max(answer.get() for _ in processes)
     for process in processes:
         process.join()
     return taken

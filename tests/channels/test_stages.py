@@ -262,3 +262,18 @@ def test_indices_that_no_sender_makes(places: list[int]) -> None:
     payload[:, :4] = np.array(places, np.uint16).view(np.uint8)
     with pytest.raises(Undecodable, match="indices of top-k must ascend and be below 300"):
         channel.receive(payload, state, 0, IDS[:1])
+
+
+def test_halves_are_rounded_as_numpy_and_torch_round() -> None:
+    """Every float16 and every bfloat16, the middle between it and the next, and the float32 beside that middle."""
+    torch = pytest.importorskip("torch")
+    every = np.arange(1 << 16, dtype=np.uint16)
+    with np.errstate(all="ignore"):
+        narrow, wide = every.view(np.float16).astype(np.float32), (every.astype(np.uint32) << 16).view(np.float32)
+        middles = [(x[:-1] + x[1:]) / np.float32(2) for x in (narrow, wide)]
+    beside = [np.nextafter(x, np.float32(way)) for x in middles for way in (-np.inf, np.inf)]
+    numbers = np.concatenate([narrow, wide, *middles, *beside])
+    for name, cut in (("float16", 65504.0), ("bfloat16", float(torch.finfo(torch.bfloat16).max))):
+        read, _ = through(Channel(name, numbers.size), np.tile(numbers, (N, 1)))
+        expected = torch.from_numpy(np.clip(numbers, -cut, cut)).to(getattr(torch, name)).to(torch.float32).numpy()
+        np.testing.assert_array_equal(read[0], expected)

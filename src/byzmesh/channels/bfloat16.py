@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.halves import from_bfloat16, to_bfloat16
 from byzmesh.types import Array
 
 LARGEST = float(np.array([0x7F7F0000], np.uint32).view(np.float32)[0])
@@ -36,10 +37,7 @@ class Bfloat16(Stage):
         return 2 * width, 0
 
     def send(self, values: Array, context: Context) -> tuple[Array, Array]:
-        bits = np.clip(values, -LARGEST, LARGEST).astype(np.float32).view(np.uint32)
-        rounded = bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
-        return as_bytes((rounded >> np.uint32(16)).astype(np.uint16)), values[:, :0]
+        return as_bytes(to_bfloat16(values, LARGEST)), values[:, :0]
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
-        upper = as_numbers(data, np.uint16).astype(np.uint32) << np.uint32(16)
-        return upper.view(np.float32).astype(context.dtype)
+        return from_bfloat16(as_numbers(data, np.uint16), context.room(width))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.halves import from_float16, to_float16
 from byzmesh.types import Array
 
 LARGEST = 65504.0
@@ -36,7 +37,7 @@ class Float16(Stage):
         return 2 * width, 0
 
     def send(self, values: Array, context: Context) -> tuple[Array, Array]:
-        return as_bytes(np.clip(values, -LARGEST, LARGEST).astype(np.float16)), values[:, :0]
+        return as_bytes(to_float16(values, LARGEST)), values[:, :0]
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
-        return as_numbers(data, np.float16).astype(context.dtype)
+        return from_float16(as_numbers(data, np.uint16), context.room(width))
