@@ -6,28 +6,21 @@ and NaN stays NaN.
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
-import llvmlite.binding
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from byzmesh.compiled import exact
+from byzmesh.simd_halves import HALVES, half_bits, of_half_bits
 from byzmesh.types import Array
 
 _u16, _u32 = np.uint16, np.uint32
 _INFINITY, _NAN = _u32(0x7F800000), _u32(0x7FC00000)
-_HALF = ir.HalfType()
-INSTRUCTIONS = platform.machine() in ("aarch64", "arm64") or bool(llvmlite.binding.get_host_cpu_features().get("f16c"))
-"""Whether the processor converts float16 itself; LLVM would call a function that Numba does not have."""
 
 
 def to_float16(values: Array, largest: float) -> Array:
     """(N, W) numbers as the bits of float16."""
-    if values.dtype != np.float32 or not INSTRUCTIONS:
+    if values.dtype != np.float32 or not HALVES:
         return np.clip(values, -largest, largest).astype(np.float16).view(np.uint16)
     bits = np.empty(values.shape, np.uint16)
     _to_float16(values, np.float32(largest), bits)
@@ -36,7 +29,7 @@ def to_float16(values: Array, largest: float) -> Array:
 
 def from_float16(bits: Array, out: Array) -> Array:
     """The numbers of (N, W) bits of float16, written to `out`."""
-    if out.dtype == np.float32 and INSTRUCTIONS:
+    if out.dtype == np.float32 and HALVES:
         _from_float16(bits, out)
     else:
         out[:] = bits.view(np.float16)
@@ -61,26 +54,6 @@ def from_bfloat16(bits: Array, out: Array) -> Array:
     return out
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _rounded(typing: Any, number: Any) -> Any:
-    """The bits of a float32 rounded to float16."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(builder.fptrunc(arguments[0], _HALF), ir.IntType(16))
-
-    return types.uint16(types.float32), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _widened(typing: Any, bits: Any) -> Any:
-    """The float32 that has the value of a float16's bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fpext(builder.bitcast(arguments[0], _HALF), ir.FloatType())
-
-    return types.float32(types.uint16), generate
-
-
 @exact
 def _to_float16(values: Any, largest: Any, out: Any) -> None:
     for n in range(values.shape[0]):
@@ -88,7 +61,7 @@ def _to_float16(values: Any, largest: Any, out: Any) -> None:
         for i in range(len(read)):
             # a comparison with NaN is false: NaN stays
             x = largest if read[i] > largest else read[i]
-            written[i] = _rounded(-largest if x < -largest else x)
+            written[i] = half_bits(-largest if x < -largest else x)
 
 
 @exact
@@ -96,7 +69,7 @@ def _from_float16(bits: Any, out: Any) -> None:
     for n in range(bits.shape[0]):
         read, written = bits[n], out[n]
         for i in range(len(read)):
-            written[i] = _widened(read[i])
+            written[i] = of_half_bits(read[i])
 
 
 @exact
