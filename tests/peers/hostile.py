@@ -76,15 +76,21 @@ def dial(address: str, server: str, keys: Keys, seconds: float = LONG) -> Opened
     link = socket.create_connection(split_address(address), timeout=seconds)
     link.setblocking(False)
     handshake = Handshake(link, contexts(keys, [certificate(server)])[0], accepted=False)
-    opened, limit = handshake.go_on(), time.monotonic() + seconds
+    handshake.go_on()
+    return finish(handshake, seconds)
+
+
+def finish(handshake: Handshake, seconds: float = LONG) -> Opened:
+    """Go on with a handshake that has begun, until it is over."""
+    opened, limit = None, time.monotonic() + seconds
     try:
         with selectors.DefaultSelector() as selector:  # `select` knows no file beyond the 1,024th
-            selector.register(link, selectors.EVENT_READ)
+            selector.register(handshake.link, selectors.EVENT_READ)
             while opened is None:
                 assert selector.select(max(0.0, limit - time.monotonic())), "no answer"
                 opened = handshake.read()
     except (OSError, Refused):
-        link.close()
+        handshake.link.close()
         raise
     return opened
 

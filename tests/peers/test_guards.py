@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import resource
 import socket
 import struct
@@ -11,19 +12,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from byzmesh.peers import doorkeeper as doorkeepers
 from byzmesh.peers import sockets as socket_module
 from byzmesh.peers.budget import BURST, Budget
+from byzmesh.peers.certificates import certificate, contexts
 from byzmesh.peers.doorkeeper import SHARE
-from byzmesh.peers.handshake import Refused
+from byzmesh.peers.handshake import Handshake, Refused
 from byzmesh.peers.identity import Keys, new_keys
 from byzmesh.peers.sockets import Sockets
 from byzmesh.peers.tcp import split_address
 from byzmesh.peers.transport import Remote
-from tests.peers.hostile import dial
+from tests.peers.hostile import dial, finish
 from tests.peers.networks import LONG, free_ports
 
 
@@ -35,14 +38,24 @@ def test_a_quarter_of_the_files_may_be_connections_from_outside(
     monkeypatch.setattr(socket_module, "file_limit", lambda: files)
     made, _, _ = sockets()
     made[0].close(0)
-    assert made[0]._door._most == most
+    assert made[0]._door._silent.most + made[0]._door._talking.most == most
 
 
-def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 1: as many as they like; the doorkeeper rests after each, a neighbour is let in, and nobody is cut off."""
+def hello(keys: Keys) -> bytes:
+    """How a handshake with whoever has these keys begins."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        Handshake(ours, contexts(keys, [])[0], accepted=False).go_on()
+        return theirs.recv(1 << 14)
+
+
+@pytest.mark.parametrize("several", [1, 300])
+def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: pytest.MonkeyPatch, several: int) -> None:
+    """Row 1: as many as they like, also at once; the doorkeeper rests after each slice, a neighbour is let in, and
+    nobody is cut off."""
     made, keys, where = sockets()
     ended, spent, rested = threading.Event(), list[float](), list[float]()
-    serve, sleep = made[0]._door._serve, time.sleep
+    begun, serve, sleep = hello(new_keys()), made[0]._door._serve, time.sleep
 
     def measure() -> bool:
         spent.append(time.thread_time())
@@ -55,8 +68,13 @@ def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: py
 
     def knock() -> None:
         while not ended.is_set():
-            with contextlib.suppress(OSError, Refused, AssertionError):
-                dial(where[0], keys[0].public, new_keys(), seconds=1.0)
+            with contextlib.ExitStack() as stack, contextlib.suppress(OSError, Refused, AssertionError):
+                if several == 1:
+                    dial(where[0], keys[0].public, new_keys(), seconds=1.0)
+                links = [stack.enter_context(knocking(where[0])) for _ in range(several)]
+                for link in links:
+                    link.send(begun)
+                links[0].recv(1)
 
     made[0]._door._serve = measure
     monkeypatch.setattr(time, "sleep", rest)
@@ -64,12 +82,12 @@ def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: py
     try:
         stranger.start()
         limit = time.monotonic() + LONG
-        while made[0].strangers < 20 or len(spent) < 2:
+        while made[0].strangers < 20 * min(several, 5) or len(spent) < 2:
             assert time.monotonic() < limit
             made[0].receive(0.01)
         friend = dial(where[0], keys[0].public, keys[1])
         assert until(made[0], bool) == [1]
-        assert sum(rested) > 0.5 * (1.0 / SHARE - 1.0) * (spent[-1] - spent[0])
+        assert sum(rested) > 0.75 * (1.0 / SHARE - 1.0) * (spent[-1] - spent[0])
         friend.link.close()
     finally:
         ended.set()
@@ -77,15 +95,25 @@ def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: py
         made[0].close(0)
 
 
-def test_too_many_connections_cost_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 8, without the help of the time that a handshake may take."""
+def knocking(address: str, source: str = "127.0.0.1") -> socket.socket:
+    """A connection that has said nothing yet."""
+    return socket.create_connection(split_address(address), LONG, source_address=(source, 0))
+
+
+def crowded(monkeypatch: pytest.MonkeyPatch) -> tuple[dict[int, Sockets], dict[int, Keys], dict[int, str]]:
+    """With room for twenty handshakes, which may take as long as they like."""
     monkeypatch.setattr(socket_module, "file_limit", lambda: 16)
     monkeypatch.setattr(doorkeepers, "HANDSHAKE_SECONDS", 10 * LONG)
-    made, keys, where = sockets()
+    return sockets()
+
+
+def test_too_many_connections_cost_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 8, without the help of the time that a handshake may take."""
+    made, keys, where = crowded(monkeypatch)
     links = []
     try:
         for _ in range(60):
-            links.append(socket.create_connection(split_address(where[0]), timeout=LONG))
+            links.append(knocking(where[0]))
         for link in links[:40]:
             assert link.recv(1) == b""
         friend = dial(where[0], keys[0].public, keys[1])
@@ -97,23 +125,178 @@ def test_too_many_connections_cost_the_oldest(monkeypatch: pytest.MonkeyPatch) -
         made[0].close(0)
 
 
-def test_nothing_ends_the_doorkeeper() -> None:
-    """Row 7 and friction 1: whatever fails in it is logged, and strangers are still refused."""
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_silent_strangers_displace_neither_others_nor_who_has_begun(
+    monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    """Who comes from elsewhere keeps its place, and so does who comes from the same machine and has said something."""
+    made, keys, where = crowded(monkeypatch)
+    with contextlib.ExitStack() as stack:
+        stack.callback(made[0].close, 0)
+        friend = stack.enter_context(knocking(where[0], "127.0.0.2" if elsewhere else "127.0.0.1"))
+        handshake = Handshake(friend, contexts(keys[1], [certificate(keys[0].public)])[0], accepted=False)
+        if not elsewhere:
+            handshake.go_on()
+            assert friend.recv(1, socket.MSG_PEEK)  # it was answered
+        crowd = [stack.enter_context(knocking(where[0])) for _ in range(60)]
+        for link in crowd[:40]:
+            assert link.recv(1) == b""
+        if elsewhere:
+            handshake.go_on()
+        friend.setblocking(False)
+        finish(handshake)
+        assert until(made[0], bool) == [1]
+
+
+def test_a_connection_that_is_gone_when_it_is_accepted_costs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _, where = crowded(monkeypatch)
+    accept, failed = socket.socket.accept, threading.Event()
+
+    def gone(listener: socket.socket) -> tuple[socket.socket, object]:
+        link, address = accept(listener)
+        if not failed.is_set():
+            link.close()
+            failed.set()
+            raise ConnectionAbortedError(errno.ECONNABORTED, "gone")
+        return link, address
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(made[0].close, 0)
+        first = stack.enter_context(knocking(where[0]))
+        limit = time.monotonic() + LONG
+        while not made[0]._door._visitors:
+            assert time.monotonic() < limit
+        monkeypatch.setattr(socket.socket, "accept", gone)
+        stack.enter_context(knocking(where[0]))
+        assert failed.wait(LONG)
+        last = stack.enter_context(knocking(where[0]))
+        while made[0]._door._silent.of("127.0.0.1") < 2:
+            assert time.monotonic() < limit
+        for link in (first, last):
+            link.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                link.recv(1)
+
+
+def looking_up(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], list[object]]) -> None:
+    """The host `slow.example` has a name server of its own."""
+    ask = socket.getaddrinfo
+
+    def answered(host: str, *words: Any, **facts: Any) -> Any:
+        if host != "slow.example":
+            return ask(host, *words, **facts)
+        if facts["flags"] & socket.AI_NUMERICHOST:
+            raise socket.gaierror(socket.EAI_NONAME, "a name")
+        return answer()
+
+    monkeypatch.setattr(socket, "getaddrinfo", answered)
+
+
+def test_a_name_server_that_does_not_answer_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither other neighbours, nor strangers, nor who wants to end."""
+    asked, answered = threading.Event(), threading.Event()
+
+    def answer() -> list[object]:
+        asked.set()
+        answered.wait(2 * LONG)
+        raise socket.gaierror(socket.EAI_AGAIN, "later")
+
+    looking_up(monkeypatch, answer)
+    keys = [new_keys() for _ in range(3)]
+    where = ["127.0.0.1:" + str(port) for port in free_ports(2)]
+    far = {1: Remote("slow.example:7000", keys[1].public), 2: Remote(where[1], keys[2].public)}
+    one = Sockets(0, where[0], keys[0], far, 100)
+    other = Sockets(2, where[1], keys[2], {0: Remote(where[0], keys[0].public)}, 100)
+    try:
+        assert asked.wait(LONG)
+        assert until(other, bool) == [0] and until(one, bool) == [2]
+        ending = threading.Thread(target=one.close, args=(0,))
+        ending.start()
+        ending.join(LONG)
+        assert not ending.is_alive() and not answered.is_set()
+    finally:
+        answered.set()
+        one.close(0)
+        other.close(0)
+
+
+def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host may have one where nobody listens; and what cannot be a name is tried again later."""
+    ports, times = free_ports(3), list[float]()
+
+    def answer() -> list[object]:
+        times.append(time.monotonic())
+        if len(times) == 1:
+            raise UnicodeError("label too long")
+        kind = socket.AF_INET, socket.SOCK_STREAM, 0, ""
+        return [(*kind, ("127.0.0.1", port)) for port in (ports[2], ports[1])]
+
+    looking_up(monkeypatch, answer)
+    keys = [new_keys(), new_keys()]
+    where = [f"127.0.0.1:{ports[0]}", f"slow.example:{ports[1]}"]
+    made = [
+        Sockets(0, where[0], keys[0], {1: Remote(where[1], keys[1].public)}, 100),
+        Sockets(1, f"127.0.0.1:{ports[1]}", keys[1], {0: Remote(where[0], keys[0].public)}, 100),
+    ]
+    try:
+        assert until(made[1], bool) == [0]
+        assert len(times) == 2
+    finally:
+        for transport in made:
+            transport.close(0)
+
+
+@pytest.mark.parametrize("log", ["works", "fails"])
+def test_nothing_ends_the_doorkeeper(log: str) -> None:
+    """Row 7 and friction 1: whatever fails in it is logged, if the log works, and strangers are still refused."""
     made, keys, where = sockets()
     said: list[str] = []
 
     def fail() -> bool:
         raise OSError(107, "Transport endpoint is not connected")
 
-    made[0]._door._log = lambda event, **facts: said.append(event)
+    def note(event: str, **facts: object) -> None:
+        said.append(event)
+        if log == "fails":
+            raise ValueError("I/O operation on closed file")
+
+    made[0]._door._log = note
     made[0]._door._serve = fail
     try:
         limit = time.monotonic() + LONG
-        while said.count("guard failed") < 3 and time.monotonic() < limit:
+        while said.count("guard failed") < 3:
+            assert time.monotonic() < limit and made[0].guarding
             with pytest.raises((Refused, OSError)):
                 dial(where[0], keys[0].public, new_keys())
         assert made[0].guarding and made[0].strangers > 0
     finally:
+        made[0].close(0)
+
+
+def test_a_doorkeeper_that_is_stuck_does_not_stop_its_peer() -> None:
+    """It is told of what has changed as often as one likes."""
+    made, *_ = sockets()
+    stuck, go = threading.Event(), threading.Event()
+
+    def serve() -> bool:
+        stuck.set()
+        return go.wait(2 * LONG)
+
+    def tell() -> None:
+        for _ in range(3000):
+            made[0].disconnect(1)
+            made[0].connect(1)
+
+    made[0]._door._serve = serve
+    telling = threading.Thread(target=tell, daemon=True)
+    try:
+        assert stuck.wait(LONG)
+        telling.start()
+        telling.join(LONG)
+        assert not telling.is_alive()
+    finally:
+        go.set()
+        telling.join(LONG)
         made[0].close(0)
 
 

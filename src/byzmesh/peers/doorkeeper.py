@@ -3,15 +3,18 @@
 Neither may wait for the peer's computation. While the peer computes for long, the thread also reads and writes the
 links that are open (`serve`). Whatever goes wrong in it is logged, and the thread goes on.
 
-    few         at most so many connections are in a handshake; a newer one ends the oldest
+    few         at most so many connections are in a handshake; a newer one ends the oldest from where most come from.
+                Those that have said nothing yet cannot displace those that have
     short       a handshake that takes longer than `HANDSHAKE_SECONDS` is over
-    not costly  handshakes of others take at most `SHARE` of the time of a processor
-    stubborn    a link that cannot be opened, or ends, is dialled again after 20 ms, then less and less often
+    not costly  handshakes of others take at most `SHARE` of the time of a processor; who comes from where few come
+                from is first
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import random
 import selectors
 import socket
 import ssl
@@ -19,29 +22,21 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from typing import TypeVar
 
+from byzmesh.peers.crowd import Crowd, source
+from byzmesh.peers.dials import Dial, Dials
 from byzmesh.peers.handshake import Handshake, Opened, Refused
-from byzmesh.peers.tcp import split_address
+
+T = TypeVar("T")
 
 HANDSHAKE_SECONDS = 5.0
 SHARE = 0.2
-FIRST_REDIAL, LAST_REDIAL = 0.02, 1.0
-"""Seconds until a link is dialled again: the first time, and at most."""
 _LOOK, _SERVE = 0.1, 0.02
 """Seconds between two looks whether the peer computes for long, and between two services while it does."""
-_ACCEPTED = 64  # connections accepted at once
-
-
-@dataclass
-class _Dial:
-    """A neighbour to connect to."""
-
-    address: str
-    certificate: bytes
-    due: float
-    _: KW_ONLY
-    wait: float = FIRST_REDIAL
-    busy: bool = False
+_SLICE = SHARE * _LOOK
+"""Seconds of a processor for handshakes of others until the next pause."""
+_NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 @dataclass(eq=False)
@@ -50,10 +45,10 @@ class _Visitor:
 
     handshake: Handshake
     address: str
-    limit: float
-    dial: _Dial | None = None
+    source: str
+    dial: Dial | None = None
     _: KW_ONLY
-    said: bool = False
+    limit: float = 0.0
 
 
 class Doorkeeper:
@@ -74,23 +69,27 @@ class Doorkeeper:
         serve: Callable[[], bool],
         log: Callable[..., None],
     ) -> None:
-        self._listener, self._contexts, self._most = listener, contexts, most
+        self._listener, self._contexts = listener, contexts
         self._opened, self._serve, self._log = opened, serve, log
         self.refused = 0
         """Handshakes of others that failed."""
+        self.dials = Dials(self._rouse)
+        """Whom to open links to."""
         self._lock = threading.Lock()
-        """Of what the peer and the thread both change: dials and news."""
-        self._dials: dict[int, _Dial] = {}
+        """Of the news."""
         self._news: list[tuple[tuple[ssl.SSLContext, ssl.SSLContext], socket.socket | None]] = []
         self._visitors: dict[_Visitor, None] = {}
-        self._knocking = 0
+        """The oldest first."""
+        self._talking, self._silent = Crowd[_Visitor](most // 4), Crowd[_Visitor](most - most // 4)
+        """Those of others that have begun, and that have not."""
+        self._random = random.Random()
         self._stopped = False
         self._wake, self._woken = socket.socketpair()
-        listener.setblocking(False)
-        self._selector = selectors.DefaultSelector()
-        for one, act in ((listener, self._accept), (self._woken, self._hear)):
+        for one in (listener, self._wake, self._woken):
             one.setblocking(False)
-            self._selector.register(one, selectors.EVENT_READ, act)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(listener, selectors.EVENT_READ)
+        self._selector.register(self._woken, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._run, name="byzmesh-doorkeeper", daemon=True)
         self._thread.start()
 
@@ -98,28 +97,6 @@ class Doorkeeper:
     def guarding(self) -> bool:
         """Whether the thread lives."""
         return self._thread.is_alive()
-
-    def dial(self, neighbour: int, address: str, certificate: bytes, after: float = 0.0, again: bool = False) -> None:
-        """Open a link to a neighbour after so many seconds; `again` if one has just failed: then not too often."""
-        with self._lock:
-            former = self._dials.get(neighbour)
-            dial = _Dial(address, certificate, time.monotonic() + after)
-            if again and former is not None:
-                dial.wait = min(LAST_REDIAL, 2.0 * former.wait)
-                dial.due += former.wait
-            self._dials[neighbour] = dial
-        self._rouse()
-
-    def settled(self, neighbour: int) -> None:
-        """A link to this neighbour has lasted: if it ends, it is dialled again at once."""
-        with self._lock:
-            if neighbour in self._dials:
-                self._dials[neighbour].wait = FIRST_REDIAL
-
-    def hang_up(self, neighbour: int) -> None:
-        """Do not dial a neighbour any more."""
-        with self._lock:
-            self._dials.pop(neighbour, None)
 
     def change(self, contexts: tuple[ssl.SSLContext, ssl.SSLContext], listener: socket.socket | None) -> None:
         """Other keys, own or trusted, and perhaps another address; handshakes under way are over."""
@@ -139,7 +116,7 @@ class Doorkeeper:
                 self._listener.close()
                 listener.setblocking(False)
                 self._listener = listener
-                self._selector.register(listener, selectors.EVENT_READ, self._accept)
+                self._selector.register(listener, selectors.EVENT_READ)
 
     def _rouse(self) -> None:
         with contextlib.suppress(OSError):
@@ -152,91 +129,102 @@ class Doorkeeper:
     def _run(self) -> None:
         absent, looked = False, 0.0
         while not self._stopped:
-            with self._lock:
-                due = min((dial.due for dial in self._dials.values() if not dial.busy), default=float("inf"))
-            pause = min(_SERVE if absent else _LOOK, due - time.monotonic())
-            ready = self._selector.select(max(0.0, pause))
-            began, self._knocking = time.thread_time(), 0
-            for act in (self._take_news, *(key.data for key, _ in ready), self._dial_due, self._end_late):
-                self._try(act)
+            pause = min(_SERVE if absent else _LOOK, self.dials.next_due() - time.monotonic())
+            ready = [key for key, _ in self._selector.select(max(0.0, pause))]
+            began = time.thread_time()
+            self._try(self._hear)
+            self._try(self._take_news)
+            visitors = [key.data for key in ready if key.data is not None]
+            for visitor in visitors:
+                if visitor.dial is not None:
+                    self._try(self._go_on, visitor)
+            for dial in self._try(self.dials.take_due) or ():
+                self._try(self._connect, dial)
+            self._try(self._end_late)
+            others = [visitor for visitor in visitors if visitor.dial is None]
+            knocking = any(key.fileobj is self._listener for key in ready)
+            self._attend(others, began + _SLICE / 2)
+            if knocking:
+                self._try(self._accept, began + _SLICE)
             cost = time.thread_time() - began
             if time.monotonic() - looked >= _SERVE:
                 absent, looked = self._try(self._serve) is True, time.monotonic()
-            if self._knocking:
+            if knocking or others:
                 time.sleep(min(_LOOK, cost * (1.0 / SHARE - 1.0)))
 
-    def _try(self, act: Callable[[], object]) -> object:
+    def _attend(self, others: list[_Visitor], limit: float) -> None:
+        """Go on with handshakes of others until the processor's time is up."""
+        self._random.shuffle(others)
+        for visitor in sorted(others, key=lambda visitor: self._talking.of(visitor.source)):
+            if time.thread_time() > limit:
+                return
+            self._try(self._go_on, visitor)
+
+    def _try(self, act: Callable[..., T], *facts: object) -> T | None:
         try:
-            return act()
+            return act(*facts)
         except Exception as error:
-            self._log("guard failed", error=repr(error))
+            with contextlib.suppress(Exception):
+                self._log("guard failed", error=repr(error))
             return None
 
-    def _accept(self) -> None:
-        for _ in range(_ACCEPTED):
+    def _accept(self, limit: float) -> None:
+        """Accept connections until the processor's time is up, and never so many that nobody else has a chance."""
+        for _ in range(self._silent.most // 2):
+            if time.thread_time() > limit:
+                return
             try:
                 link, address = self._listener.accept()
             except BlockingIOError:
                 return
-            except OSError:  # gone again, or no file is free
-                self._knocking += 1
-                self._make_room(0)
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    for visitor in [visitor for visitor in self._visitors if visitor.dial is None]:
+                        self._drop(visitor)
                 return
-            self._knocking += 1
-            self._make_room(self._most - 1)
-            self._begin(_Visitor(Handshake(link, self._contexts[1], True), str(address[0]), 0.0), link)
+            visitor = _Visitor(Handshake(link, self._contexts[1], True), str(address[0]), source(address[0]))
+            self._displace(self._silent.add(visitor, visitor.source))
+            self._begin(visitor, selectors.EVENT_READ)
 
-    def _make_room(self, most: int) -> None:
-        """End the oldest handshakes of others until at most so many are left."""
-        others = [visitor for visitor in self._visitors if visitor.dial is None]
-        for visitor in others[: max(0, len(others) - most)]:
+    def _displace(self, visitor: _Visitor | None) -> None:
+        if visitor is not None:
             self._drop(visitor)
 
-    def _begin(self, visitor: _Visitor, link: socket.socket) -> None:
+    def _begin(self, visitor: _Visitor, events: int) -> None:
+        link = visitor.handshake.link
         link.setblocking(False)
         visitor.limit = time.monotonic() + HANDSHAKE_SECONDS
         self._visitors[visitor] = None
-        dialled = visitor.dial is not None
-        events = selectors.EVENT_WRITE if dialled else selectors.EVENT_READ
-        self._selector.register(link, events, lambda: self._go_on(visitor))
+        self._selector.register(link, events, visitor)
 
-    def _dial_due(self) -> None:
-        now = time.monotonic()
-        with self._lock:
-            due = [dial for dial in self._dials.values() if not dial.busy and dial.due <= now]
-        for dial in due:
-            dial.busy = True
-            try:
-                host, port = split_address(dial.address)
-                family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-                link = socket.socket(family, kind, protocol)
-                link.setblocking(False)
-                link.connect_ex(where)
-                self._begin(_Visitor(Handshake(link, self._contexts[0], False), dial.address, 0.0, dial), link)
-            except OSError:
-                self._again(dial)
-
-    def _again(self, dial: _Dial) -> None:
-        dial.busy, dial.due = False, time.monotonic() + dial.wait
-        dial.wait = min(LAST_REDIAL, 2.0 * dial.wait)
+    def _connect(self, dial: Dial) -> None:
+        family, where = dial.places.pop(0)
+        try:
+            link = socket.socket(family, socket.SOCK_STREAM)
+            link.setblocking(False)
+            link.connect_ex(where)
+            visitor = _Visitor(Handshake(link, self._contexts[0], False), dial.address, "", dial)
+            self._begin(visitor, selectors.EVENT_WRITE)
+        except OSError:
+            self.dials.failed(dial)
 
     def _go_on(self, visitor: _Visitor) -> None:
         """One step of a handshake."""
         if visitor not in self._visitors:
             return
-        handshake, dial = visitor.handshake, visitor.dial
-        if dial is None:
-            self._knocking += 1
+        handshake, dial, begun = visitor.handshake, visitor.dial, visitor.handshake.begun
         try:
-            if dial is not None and not visitor.said:
+            if dial is not None and not begun:
                 failed = handshake.link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 if failed:
                     raise OSError(failed, "cannot connect")
-                visitor.said = True
-                self._selector.modify(handshake.link, selectors.EVENT_READ, lambda: self._go_on(visitor))
+                self._selector.modify(handshake.link, selectors.EVENT_READ, visitor)
                 opened = handshake.go_on()
             else:
                 opened = handshake.read()
+            if dial is None and handshake.begun and not begun:
+                self._silent.remove(visitor, visitor.source)
+                self._displace(self._talking.add(visitor, visitor.source))
             if opened is None:
                 return
             if dial is not None and opened.certificate != dial.certificate:
@@ -247,27 +235,29 @@ class Doorkeeper:
                 self._log("refused", address=visitor.address, reason=str(error))
             self._drop(visitor)
             return
-        self._selector.unregister(handshake.link)
-        del self._visitors[visitor]
-        with self._lock:
-            wanted = dial is None or any(dial is other for other in self._dials.values())
-        if wanted:
+        self._forget(visitor)
+        if dial is None or self.dials.wants(dial):
             self._opened(opened)
         else:
             handshake.link.close()
 
     def _end_late(self) -> None:
         now = time.monotonic()
-        for visitor in [visitor for visitor in self._visitors if visitor.limit < now]:
-            self._drop(visitor)
+        while self._visitors and (oldest := next(iter(self._visitors))).limit < now:
+            self._drop(oldest)
 
-    def _drop(self, visitor: _Visitor) -> None:
-        del self._visitors[visitor]
+    def _forget(self, visitor: _Visitor) -> None:
+        self._visitors.pop(visitor, None)
+        for crowd in (self._silent, self._talking):
+            crowd.remove(visitor, visitor.source)
         with contextlib.suppress(KeyError, ValueError, OSError):
             self._selector.unregister(visitor.handshake.link)
+
+    def _drop(self, visitor: _Visitor) -> None:
+        self._forget(visitor)
         visitor.handshake.link.close()
         if visitor.dial is not None:
-            self._again(visitor.dial)
+            self.dials.failed(visitor.dial)
 
     def close(self) -> None:
         """End the thread and all handshakes."""

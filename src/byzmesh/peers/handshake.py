@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 KEY = 32
 """Bytes of a link's key."""
 CHUNK = 1 << 14
 """Bytes read at once."""
 _GREETING = b"byzmesh2"
-_LONGEST = 1 << 16
+_LONGEST = 1 << 13
+"""Bytes of a whole handshake: four times what one takes."""
 
 
 class Refused(Exception):
@@ -30,7 +31,7 @@ class Opened:
     link: socket.socket
     certificate: bytes
     """Of the other end."""
-    key: bytes
+    key: bytes = field(repr=False)
     accepted: bool
     """Whether the other end opened the connection, to listen to us."""
     begun: bytes = b""
@@ -41,22 +42,24 @@ class Handshake:
     """One end of a handshake, on a socket that does not block."""
 
     def __init__(self, link: socket.socket, context: ssl.SSLContext, accepted: bool) -> None:
-        self.link, self._accepted = link, accepted
+        self.link, self._context, self._accepted = link, context, accepted
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._in, self._out, server_side=accepted)
+        self._tls: ssl.SSLObject | None = None
         self._proved = False
         self._key = b""
         self._read = 0
 
     def read(self) -> Opened | None:
         """Go on with what arrived; what it led to, if it is over. `Refused` or `OSError` if it failed."""
-        try:
-            data = self.link.recv(CHUNK)
+        if self._read >= _LONGEST:
+            raise Refused("talks too much")
+        try:  # the first frames may be there already, if it is us who will listen
+            data = self.link.recv(_LONGEST if self._accepted else CHUNK)
         except BlockingIOError:
             return None
+        if not data:
+            raise Refused("ended")
         self._read += len(data)
-        if not data or self._read > _LONGEST:
-            raise Refused("ended" if not data else "talks too much")
         self._in.write(data)
         return self.go_on()
 
@@ -80,16 +83,24 @@ class Handshake:
             begun=self._in.read(),
         )
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything was said: before that, a handshake takes next to no memory."""
+        return self._tls is not None
+
     def _step(self) -> bool:
+        if self._tls is None:
+            self._tls = self._context.wrap_bio(self._in, self._out, server_side=self._accepted)
+        tls = self._tls
         if not self._proved:
-            self._tls.do_handshake()
+            tls.do_handshake()
             self._proved = True
-            self._other = self._tls.getpeercert(binary_form=True) or b""
+            self._other = tls.getpeercert(binary_form=True) or b""
             if self._accepted:
                 self._key = os.urandom(KEY)
-                self._tls.write(_GREETING + self._key)
+                tls.write(_GREETING + self._key)
         if not self._accepted:
-            said = self._tls.read(len(_GREETING) + KEY)
+            said = tls.read(len(_GREETING) + KEY)
             if len(said) != len(_GREETING) + KEY or not said.startswith(_GREETING):
                 raise Refused("no greeting")
             self._key = said[len(_GREETING) :]

@@ -28,7 +28,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from byzmesh.peers.certificates import certificate, contexts
-from byzmesh.peers.doorkeeper import LAST_REDIAL, Doorkeeper
+from byzmesh.peers.dials import LAST_REDIAL
+from byzmesh.peers.doorkeeper import Doorkeeper
 from byzmesh.peers.frames import Ear, Garbage, Voice, shared_room
 from byzmesh.peers.handshake import Opened
 from byzmesh.peers.identity import Keys
@@ -140,12 +141,12 @@ class Sockets:
 
     def _dial(self, neighbour: int, after: float = 0.0, again: bool = False) -> None:
         remote = self.neighbours[neighbour]
-        self._door.dial(neighbour, remote.address, certificate(remote.public_key), after, again)
+        self._door.dials.add(neighbour, remote.address, certificate(remote.public_key), after, again)
 
     def disconnect(self, neighbour: int) -> None:
         """Stop listening to a neighbour; whatever it still sends is lost."""
         self._listens.discard(neighbour)
-        self._door.hang_up(neighbour)
+        self._door.dials.remove(neighbour)
         with self._lock:
             self._end_ear(neighbour)
             self._messages = [message for message in self._messages if message[0] != neighbour]
@@ -274,7 +275,7 @@ class Sockets:
             self._dial(neighbour, AFTER_GARBAGE)
         except (EOFError, OSError):
             if time.monotonic() - self._since[neighbour] > LAST_REDIAL:
-                self._door.settled(neighbour)
+                self._door.dials.settle(neighbour)
             self._end_ear(neighbour)
             self._dial(neighbour, again=True)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
+from typing import Any
 
 from byzmesh.errors import PeerError
 
 _KERNEL_BUFFER = 1 << 18
-_BACKLOG = 256
+_BACKLOG = 4096
+"""Connections that wait to be accepted, if the system allows so many."""
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -21,6 +23,21 @@ def split_address(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("tcp://").strip("[]")
     return "" if host == "*" else host, 0 if port == "*" else int(port)
+
+
+def places(address: str, numeric: bool) -> list[tuple[int, Any]]:
+    """Where to connect to: family and socket address, all that are known; `numeric`: `OSError` for the name of a host,
+    which may take as long as the name server likes.
+
+    >>> places("127.0.0.1:7000", numeric=True) == [(socket.AF_INET, ("127.0.0.1", 7000))]
+    True
+    """
+    host, port = split_address(address)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST if numeric else 0)
+    except ValueError as error:  # a name that cannot be one
+        raise OSError(str(error)) from error
+    return [(family, where) for family, _, _, _, where in found]
 
 
 def file_limit() -> int:
