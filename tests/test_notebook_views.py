@@ -42,8 +42,16 @@ class Balanced(HTMLParser):
 def test_a_network_is_drawn_with_its_liars() -> None:
     html = NET._repr_html_()
     seen = Balanced(html).seen
-    assert seen.count("circle") == 10 and seen.count("rect") == 2 and seen.count("line") == 60
+    assert seen.count("circle") == 10 and seen.count("rect") == 2 and seen.count("path") == 60
     assert "12, 10 of them honest" in html and "7, 9" in html and "script" not in seen
+
+
+def test_links_that_go_one_way_are_arrows() -> None:
+    html = bm.network("directed-ring", n=5)._repr_html_()
+    assert Balanced(html).seen.count("path") == 5 and "5, directed" in html
+    assert html.count("M") == 10  # a line and a head each
+    mixed = bm.Network.from_edges([(0, 1), (1, 0), (1, 2)], directed=True)._repr_html_()
+    assert mixed.count('<path d="M') == 2 and mixed.count("M") == 3
 
 
 def test_names_are_escaped_and_large_networks_have_no_picture() -> None:

@@ -97,6 +97,15 @@ def test_formulas_in_sentences_are_no_emphasis(site: Path) -> None:
 
 
 def test_lists_are_lists(site: Path) -> None:
-    """Without a blank line before it, a list becomes a part of the sentence that announces it."""
+    """Without a blank line before it, a list becomes a part of the sentence before it."""
     for page in site.rglob("*.html"):
-        assert not re.search(r"<p>[^<]*:\n[-*] ", page.read_text()), page.name
+        for sentence in re.findall(r"<p>(.*?)</p>", page.read_text(), re.DOTALL):
+            assert not re.search(r"\n[-*] [A-Z`<]", sentence), (page.name, sentence)
+
+
+def test_every_rule_stage_and_process_has_an_example_that_was_run(site: Path) -> None:
+    for kind, needs_more in (("rules", {}), ("stages", {"pair-noise"}), ("weights", {}), ("processes", {})):
+        page = (site / "reference" / f"{kind}.html").read_text()
+        for section in page.split("<h2 id=")[1:]:
+            name = section.split('"')[1]
+            assert "&gt;&gt;&gt; " in re.sub(r"</?span[^>]*>", "", section) or name in needs_more, (kind, name)

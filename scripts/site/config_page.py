@@ -40,7 +40,13 @@ def config_page() -> str:
     defaults = schema.resolve({"network": {"name": "ring", "n": 10}})
     rows = []
     for key in schema.KEYS:
-        default = "required" if key == "network" else f"`{_flow(defaults[key])}`" if defaults.get(key) else ""
+        default = (
+            "required"
+            if key == "network"
+            else f"`{_flow(defaults[key])}`"
+            if defaults.get(key) not in (None, [], {})
+            else ""
+        )
         told = NOTES.get(key) or _told(schema.__doc__ or "", key)
         rows.append(f"| `{key}` | {told} | {default} |")
     known = json.dumps(schema.RunConfig.model_json_schema(), indent=2)

@@ -31,7 +31,12 @@ def markdown_of(text: str | None) -> str:
     2
     ```
     """
-    return "\n\n".join(_block(block) for block in blocks_of(text))
+    return rendered(blocks_of(text))
+
+
+def rendered(blocks: list[str]) -> str:
+    """Blocks of a docstring as Markdown."""
+    return "\n\n".join(_block(block) for block in blocks)
 
 
 def blocks_of(text: str | None) -> list[str]:
@@ -71,7 +76,7 @@ def _block(block: str) -> str:
     if block.startswith(">>> "):
         return f"```pycon\n{block}\n```"
     if is_code(block):
-        return "```text\n" + inspect.cleandoc(block) + "\n```"
+        return "```text\n" + inspect.cleandoc(block).replace("`", "") + "\n```"
     lines = block.split("\n")
     if LISTED.match(lines[0]):
         return escaped(block)

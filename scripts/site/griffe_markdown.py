@@ -10,6 +10,7 @@ import griffe
 
 sys.path.insert(0, str(Path(__file__).parent))
 from docstrings import markdown_of
+from named_pages import linked
 
 
 class Markdown(griffe.Extension):
@@ -18,4 +19,4 @@ class Markdown(griffe.Extension):
     def on_instance(self, *, obj: Any, **_: Any) -> None:
         """An object was made."""
         if obj.docstring:
-            obj.docstring.value = markdown_of(obj.docstring.value)
+            obj.docstring.value = linked(markdown_of(obj.docstring.value), "docs/reference/api.md")

@@ -16,9 +16,11 @@ from typing import Any
 
 import reference  # MkDocs puts the folder of a hook on the path while it loads it
 from mkdocs.structure.files import File, Files
+from named_pages import linked
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+INLINE = re.compile(r"<code>([^<\n]+)</code>")
 SHOWN = {".py": "python", ".yaml": "yaml", ".toml": "toml", ".edges": "text"}
 """Files that become a page, with the language of their text."""
 
@@ -69,7 +71,8 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the files that pages link to, and the generated pages."""
     os.environ.setdefault("MPLBACKEND", "agg")
     waiting = [f"docs/{file.src_uri}" for file in files if file.src_uri.endswith(".md")]
-    for uri, text in reference.pages().items():
+    for uri, plain in reference.pages().items():
+        text = linked(plain, f"docs/{uri}")
         files.append(File.generated(config, uri, content=text))
         waiting += [path for path in targets(text, f"docs/{uri}") if site_path(path) not in files.src_uris]
         _add(files, config, targets(text, f"docs/{uri}"))
@@ -103,8 +106,17 @@ def _add(files: Files, config: Any, paths: list[str]) -> list[str]:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
-    """A number and its interval stay on one line."""
-    return html.replace(" ± ", "\u00a0±\u00a0")
+    """A number and its interval stay on one line, as do 4e-07 and --option; a picture leads to itself in full size."""
+    html = html.replace(" ± ", "\u00a0±\u00a0")
+    html = INLINE.sub(_breakable, html)
+    html = re.sub(r"(?<=[>\s(])(\d[\d.]*e[+-]\d+)(?=[<\s),;])", r'<span class="whole">\1</span>', html)
+    return re.sub(r'(?<!>)(<img alt="[^"]*" src="([^"]+)" />)', r'<a class="picture" href="\2">\1</a>', html)
+
+
+def _breakable(code: re.Match[str]) -> str:
+    """Inline code that breaks between words and inside long names, not after the dashes of an option."""
+    words = re.sub(r"\w{30,}", lambda name: name[0].replace("_", "_<wbr>"), code[1])
+    return "<code>" + re.sub(r"(?<!\S)(--?[\w-]+)", r'<span class="whole">\1</span>', words) + "</code>"
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
@@ -112,4 +124,5 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     uri = page.file.src_uri
     if uri.startswith("source/"):
         return markdown
-    return repointed(markdown, uri if (ROOT / uri).is_file() and not (ROOT / "docs" / uri).is_file() else f"docs/{uri}")
+    path = uri if (ROOT / uri).is_file() and not (ROOT / "docs" / uri).is_file() else f"docs/{uri}"
+    return repointed(linked(markdown, path), path)

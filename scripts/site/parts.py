@@ -8,7 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from docstrings import blocks_of, is_code, markdown_of
+from docstrings import blocks_of, is_code, rendered
+from examples import example_of
 
 ROOT = Path(__file__).parents[2]
 KINDS = {
@@ -29,8 +30,13 @@ KINDS = {
 REQUIRED = {"n": 10, "k": 4, "rows": 3, "columns": 4, "clique": 6, "tail": 4}
 """Values of required options in examples."""
 SHARED = 4
-"""A module's docstring stands beside each part if it defines at most so many of them; on top of the page if it defines
-more and has formulas."""
+"""A module's docstring stands beside each part if it defines at most so many of them and others too; on top of the page
+if it defines all of them, or more and has formulas."""
+CITED = re.compile(r"\b(?:19|20)\d\d\b")
+STEPS = (0, 1, 10, 100, 1000)
+"""Rounds whose step size is shown."""
+WIDEST = 90
+"""Longer configs are written on several lines."""
 
 
 def title(kind: str) -> str:
@@ -57,9 +63,9 @@ def page(kind: str) -> str:
     modules = Counter(_module(entry) for entry in entries)
     heading, sentence, _ = KINDS[kind]
     lines = [f"# {heading}", "", f"{sentence} `byzmesh list {kind}` prints this list, and your own parts with it.", ""]
-    for module, count in modules.items():
-        if count > SHARED and any(map(is_code, blocks_of(inspect.getdoc(module)))):
-            lines += [markdown_of(inspect.getdoc(module)), ""]
+    for module in modules:
+        if _on_top(module, modules):
+            lines += [_body(module), ""]
     facts = [
         field for field in ("feasible", "unit", "direction", "scale") if any(row.get(field) for row in rows.values())
     ]
@@ -88,14 +94,36 @@ def _module(entry: Any) -> Any:
     return inspect.getmodule(inspect.unwrap(entry.factory))
 
 
+def _on_top(module: Any, modules: Counter[Any]) -> bool:
+    """Whether what a module says stands once, above its parts."""
+    formulas = any(map(is_code, blocks_of(inspect.getdoc(module))))
+    return formulas and (modules[module] > SHARED or 1 < modules[module] == modules.total())
+
+
+def _body(module: Any) -> str:
+    """What a module's docstring says after its first line, which says what the parts' own first lines say; a first line
+    that cites somebody stays."""
+    first, *rest = blocks_of(inspect.getdoc(module)) or [""]
+    return rendered([first] * bool(CITED.search(first)) + rest)
+
+
+def _told(factory: Any) -> tuple[str, list[str]]:
+    """What a part's docstring says, and those of its examples that run anywhere; the others are for tests."""
+    blocks = blocks_of(inspect.getdoc(factory))
+    examples = [block for block in blocks if block.startswith(">>> ") and "import byzmesh" in block]
+    text = [block for block in blocks if not block.startswith(">>> ")]
+    return rendered(text), examples
+
+
 def _part(kind: str, entry: Any, row: dict[str, Any], modules: Counter[Any]) -> str:
     module = _module(entry)
-    blocks = [f"## {entry.name} {{#{anchor(entry.name)}}}", markdown_of(inspect.getdoc(entry.factory))]
+    text, examples = _told(entry.factory)
+    blocks = [f"## {entry.name} {{#{anchor(entry.name)}}}", text]
     formula = _formula(module, entry.name)
     if formula:
         blocks.append(f"```text\n{formula}\n```")
-    elif modules[module] <= SHARED and (text := inspect.getdoc(module)):
-        blocks.append(markdown_of(text))
+    elif modules[module] <= SHARED and not _on_top(module, modules):
+        blocks.append(_body(module))
     facts = []
     if entry.aliases:
         facts.append("Also called " + ", ".join(f"`{alias}`" for alias in entry.aliases) + ".")
@@ -107,12 +135,28 @@ def _part(kind: str, entry: Any, row: dict[str, Any], modules: Counter[Any]) -> 
         )
     blocks += [" ".join(facts)] if facts else []
     blocks += [_options(entry, row["options"])] if row["options"] else []
-    blocks.append("```yaml\n" + example(kind, entry.name, row["options"]) + "\n```")
+    blocks.append("```yaml\n" + _wrapped(example(kind, entry.name, row["options"])) + "\n```")
+    if kind == "schedules":
+        steps = ", ".join(f"{entry.factory()(k):.3g}" for k in STEPS)
+        blocks.append(f"Steps of the rounds k = {', '.join(map(str, STEPS))}: {steps}.")
+    blocks += [f"```pycon\n{shown}\n```" for shown in examples or [example_of(kind, entry.name)] if shown]
     if kind == "topologies":
         blocks.append(_drawn(entry.name, row["options"]))
     source = Path(inspect.getfile(inspect.unwrap(entry.factory))).relative_to(ROOT).as_posix()
     blocks.append(f"Source: [`{source.removeprefix('src/byzmesh/')}`](../../{source})")
-    return "\n\n".join(blocks)
+    return "\n\n".join(filter(None, blocks))
+
+
+def _wrapped(config: str) -> str:
+    """A config whose flow mapping is too long for a line, one option a line.
+
+    >>> print(_wrapped("problem: {name: x, " + "a: [1, 2], " * 9 + "b: 1}").split(chr(10))[:3])
+    ['problem:', '  name: x', '  a: [1, 2]']
+    """
+    if len(config) <= WIDEST:
+        return config
+    key, _, options = config.partition(": {")
+    return "\n".join([f"{key}:", *(f"  {option}" for option in re.split(r", (?=\w+: )", options.removesuffix("}")))])
 
 
 def _published(option: tuple[str, Any]) -> str:
@@ -133,7 +177,7 @@ def _formula(module: Any, name: str) -> str:
                     if not follower.startswith("    "):
                         break
                     more.append(follower)
-                return "\n".join([line, *more])
+                return "\n".join([line, *more]).replace("`", "")
     return ""
 
 
@@ -175,7 +219,7 @@ def example(kind: str, name: str, options: dict[str, Any]) -> str:
     key = KINDS[kind][2]
     inside = {
         "weights": f"{{name: ring, n: 10, weights: {name}}}",
-        "partitions": f"{{name: softmax, partition: {part}}}",
+        "partitions": f"{{name: softmax, partition: {part}}}".replace("[1.0]", "[1, 1, 2, 4]"),
         "modules": f"{{name: torch, module: {part}}}",
         "augmentations": f"{{name: torch, augment: [{part}]}}",
         "processes": f"[{part}]",

@@ -40,6 +40,17 @@ GROUPS = {
 }
 """Headings of the Python page; names that stand in none of them are sorted by their first letters below."""
 
+ELSEWHERE = {
+    "Peers": ("peers.Peer", "peers.Keys", "peers.keygen", "peers.load_keys", "peers.new_keys", "peers.Patience"),
+    "Channels": ("channels.Channel", "channels.Stage"),
+    "Other frameworks": (
+        "integrations.server.ServerRule",
+        "integrations.flower.Robust",
+        "integrations.nvflare.RobustAggregator",
+    ),
+}
+"""What a script imports from a package of ours instead of `bm`."""
+
 
 def _api() -> str:
     import byzmesh
@@ -57,6 +68,10 @@ def _api() -> str:
         lines += [f"## {heading}", ""]
         for name in group:
             lines += [f"::: byzmesh.{name}", ""]
+    for heading, elsewhere in ELSEWHERE.items():
+        lines += [f"## {heading}", ""]
+        for name in elsewhere:
+            lines += [f"::: byzmesh.{name}", "    options:", "      show_root_full_path: true", ""]
     lines += ["## PyTorch modules", "", "::: byzmesh.torch", "    options:", "      show_root_heading: false", ""]
     lines += ["## Version", "", "`bm.__version__` is the version as a string.", ""]
     return "\n".join(lines)

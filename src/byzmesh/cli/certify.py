@@ -30,7 +30,7 @@ ORDER = 120
 Named = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NETWORK]", help="Topology name, graph file, config with a network, or network file of peers."
+        metavar="NETWORK", help="Topology name, graph file, config with a network, or network file of peers."
     ),
 ]
 Weights = Annotated[str | None, typer.Option(help="Weight scheme, e.g. metropolis-hastings or equal.")]

@@ -17,7 +17,7 @@ ORDER = 130
 
 
 def command(
-    network: Annotated[str | None, typer.Argument(metavar="[NETWORK]", help="Network to improve.")] = None,
+    network: Annotated[str | None, typer.Argument(metavar="NETWORK", help="Network to improve.")] = None,
     f: Annotated[
         str,
         typer.Option(

@@ -29,7 +29,7 @@ def list_runs(
     limit: Annotated[int | None, typer.Option(help="Only the latest N; 0: all (default: 100 in a table).")] = None,
     as_json: Json = False,
 ) -> None:
-    """List runs, with what changed since for those that other code has computed again.
+    """List runs; where other code computed a run again, the old one says what changed.
 
     Example: byzmesh runs list --store runs.db --where rule=IOS --where seed=0 --status finished
     """

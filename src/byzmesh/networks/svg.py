@@ -35,14 +35,15 @@ def svg(network: Network, cut: Floats | None = None, width: float = 260.0) -> st
     wide, tall = (margin * 2.0 + inner * (high - low) / scale).tolist()
     placed = [(margin + inner * x, tall - margin - inner * y) for x, y in ((spots - low) / scale).tolist()]
     lines = []
-    for a, b in network.links.both_ways().tolist():
-        kept = 1.0 if cut is None else 1.0 - max(float(cut[a, b]), float(cut[b, a]))
+    one_way = network.links.back < 0
+    arrows = np.stack([network.links.sender[one_way], network.links.receiver[one_way]], axis=1)
+    for (a, b), arrow in [(ends, False) for ends in network.links.both_ways().tolist()] + [
+        (ends, True) for ends in arrows.tolist()
+    ]:
+        kept = 1.0 if cut is None else 1.0 - float(cut[b, a] if arrow else max(cut[a, b], cut[b, a]))
         colour = LYING if network.lies[a] or network.lies[b] else "currentColor"
-        (x1, y1), (x2, y2) = placed[a], placed[b]
-        lines.append(
-            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
-            f'stroke-opacity="{0.08 + 0.37 * kept:.2f}"/>'
-        )
+        style = f'stroke="{colour}" stroke-opacity="{0.08 + 0.37 * kept:.2f}"'
+        lines.append(f'<path d="{_way(placed[a], placed[b], radius if arrow else 0.0)}" {style} fill="none"/>')
     nodes = []
     for node, (x, y) in enumerate(placed):
         told = f"<title>{escape(network.label(node))}{', lying' if network.lies[node] else ''}</title>"
@@ -59,6 +60,23 @@ def svg(network: Network, cut: Floats | None = None, width: float = 260.0) -> st
     )
 
 
+def _way(start: tuple[float, float], end: tuple[float, float], rim: float) -> str:
+    """A line; with a rim it stops there, at the receiver, with an arrowhead.
+
+    >>> _way((0.0, 0.0), (10.0, 0.0), 0.0), _way((0.0, 0.0), (10.0, 0.0), 2.0)
+    ('M0.0,0.0L10.0,0.0', 'M0.0,0.0L8.0,0.0M3.5,-2.5L8.0,0.0L3.5,2.5')
+    """
+    (x1, y1), (x2, y2) = start, end
+    length = max(float(np.hypot(x2 - x1, y2 - y1)), 1e-9)
+    u, v = (x2 - x1) / length, (y2 - y1) / length
+    x, y = x2 - rim * u, y2 - rim * v
+    line = f"M{x1:.1f},{y1:.1f}L{x:.1f},{y:.1f}"
+    if not rim:
+        return line
+    wings = [(x - 4.5 * u + side * v, y - 4.5 * v - side * u) for side in (2.5, -2.5)]
+    return f"{line}M{wings[0][0]:.1f},{wings[0][1]:.1f}L{x:.1f},{y:.1f}L{wings[1][0]:.1f},{wings[1][1]:.1f}"
+
+
 def network_html(network: Network) -> str:
     """The picture beside what it is, for a notebook."""
     degrees = network.degree
@@ -69,7 +87,7 @@ def network_html(network: Network) -> str:
         "workers": f"{network.n}, {len(network.honest)} of them honest",
         "lying": f"{shown}{more}" or "nobody",
         "neighbours": spread,
-        "links": f"{len(network.links.both_ways())}{', directed' if network.directed else ''}",
+        "links": f"{len(network.links.edges())}{', directed' if network.directed else ''}",
         "weights": network.weights,
     }
     return f"<b>{escape(network.name)}</b><div>{svg(network)}</div>{facts_table(facts)}"

@@ -4,12 +4,12 @@ A scheme turns the links of all n workers, liars included (a worker cannot tell 
 zero where there is no link, rows sum to 1. It gives the weight of every link; a worker's own weight is the rest. d_n is
 the degree of n, L the graph's Laplacian with eigenvalues 0 = mu_1 <= mu_2 <= ... <= mu_n.
 
-    metropolis-hastings   w_nm = 1 / (1 + max(d_n, d_m))                              doubly stochastic
-                          with data of unequal size s_n: w_nm = min(1 / (1 + d_n), (s_m / s_n) / (1 + d_m))
-    equal                 w_nm = 1 / (1 + d_n)                                        row stochastic only
-    max-degree            w_nm = 1 / (1 + max_l d_l)                                  doubly stochastic
-    lazy                  half of Metropolis-Hastings                                 doubly stochastic
-    best-constant         w_nm = alpha = min(2 / (mu_2 + mu_n), 1 / max_l d_l)        doubly stochastic
+    metropolis-hastings   w_nm = 1 / (1 + max(d_n, d_m))                    doubly stochastic
+                          samples s_n: w_nm = min(1 / (1 + d_n), (s_m / s_n) / (1 + d_m))
+    equal                 w_nm = 1 / (1 + d_n)                              row stochastic only
+    max-degree            w_nm = 1 / (1 + max_l d_l)                        doubly stochastic
+    lazy                  half of Metropolis-Hastings                       doubly stochastic
+    best-constant         w_nm = alpha = min(2 / (mu_2 + mu_n), 1 / max_l d_l)  doubly stochastic
 
 Doubly stochastic weights leave the mean of all models where it is: everybody counts the same. Where sites have s_n
 samples, Metropolis-Hastings and `lazy` leave the mean weighted by s_n where it is instead (detailed balance, s_n w_nm =

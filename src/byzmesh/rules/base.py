@@ -86,7 +86,8 @@ class Block:
     """The geometry of R inboxes: all that a Gram rule may use.
 
     inner    (R, K, K) inner products <y_i - own, y_j - own> in float64; row and column 0 are zero
-    weight, present, f, receiver, round, b as in `Inbox`; `f` is already limited by the number of messages that arrived.
+
+    The other fields are those of `Inbox`; `f` is already limited by the number of messages that arrived.
 
     >>> import byzmesh as bm
     >>> def own_and_nearest(block):

@@ -1,4 +1,7 @@
-"""Bucketing: means of random groups of s neighbours, then any rule. f liars corrupt at most f groups."""
+"""Bucketing: means of random groups of s neighbours, then any rule. f liars corrupt at most f groups.
+
+z_g = the mean of the y_m in group g,    x_n = rule(x_n; z_1, ..., z_ceil(d/s))
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CC: centred clipping, equal weights around a centre."""
+"""CC: centred clipping, equal weights around a centre.
+
+v <- v + (1 / S) sum_m clip(y_m - v, tau),    clip(z, tau) = min(1, tau / ||z||) z
+"""
 
 from __future__ import annotations
 

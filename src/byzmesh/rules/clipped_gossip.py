@@ -1,4 +1,10 @@
-"""ClippedGossip with its adaptive radius (He, Karimireddy and Jaggi 2022)."""
+"""ClippedGossip with its adaptive radius (He, Karimireddy and Jaggi 2022).
+
+    x_n <- x_n + sum_m w'_nm clip(y_m - x_n, tau_n),    clip(z, tau) = min(1, tau / ||z||) z
+    tau_n^2 = (1 / b_n) sum_{m in N} w'_nm ||y_m - x_n||^2
+
+over the set N of the nearest neighbours that weigh all but b_n, the weight of the f heaviest.
+"""
 
 from __future__ import annotations
 

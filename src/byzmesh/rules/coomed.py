@@ -1,4 +1,7 @@
-"""CooMed: the median of each coordinate."""
+"""CooMed: the median of each coordinate.
+
+x_n,j = med over own and neighbours m of y_m,j
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ honest message arrives,
     || xbar^{k+1} - (xbar^k - alpha^k (1/N) sum_n g_n) || <= alpha^k c b.
 
 Proof. For honest n and m, w'_nm clip(x_m - x_n, tau_k) = -w'_mn clip(x_n - x_m, tau_k), as both clip to the same tau_k:
-in the sum over the honest workers these cancel. What is left are the lies, each of length at most w'_nm tau_k.      []
+in the sum over the honest workers these cancel. What is left are the lies, each of length at most w'_nm tau_k. ∎
 
 So liars act like one gradient of length c b added to the honest mean: they stop learning only where the mean gradient
 is shorter than that. In the lower bound of studies/audit/unavoidable.py it is sqrt(B / (N - B)) zeta / 2 that no rule

@@ -1,5 +1,7 @@
 """MDA: the mean of the S - f vectors with the smallest diameter.
 
+    x_n = the mean of T,    T = the S - f vectors with the smallest max_{i, j in T} ||y_i - y_j||
+
 Leaving out f of S vectors so that no two of the rest are farther apart than t is a vertex cover of at most f in the
 graph of the pairs that are farther apart. Such a cover is searched by branching on the vector with the most conflicts:
 leave out either it, or all that conflict with it. A vector with one conflict never needs to go itself, and in a ring of

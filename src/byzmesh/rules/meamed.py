@@ -1,4 +1,7 @@
-"""MeaMed: per coordinate the mean of the S - f values nearest the median."""
+"""MeaMed: per coordinate the mean of the S - f values nearest the median.
+
+x_n,j = the mean of the S - f values y_m,j nearest med_m y_m,j
+"""
 
 from __future__ import annotations
 

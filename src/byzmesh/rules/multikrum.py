@@ -1,4 +1,7 @@
-"""MultiKrum: the mean of the m vectors with the smallest Krum scores."""
+"""MultiKrum: the mean of the m vectors with the smallest Krum scores.
+
+x_n = (1 / m) (the sum of the m vectors with the smallest score, see Krum)
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """NNA, nearest-neighbour averaging: the mean of the S - f vectors nearest the receiver's own.
 
+    x_n = the mean of the S - f vectors y_m with the smallest ||y_m - x_n||, itself included
+
 With equal weights over the honest workers as W and B <= f liars, rho <= (f + 3 B) / (S - f), S = d + 1 (docs/theory.md,
 "Rules that keep the nearest"); if s of them are silent, B and S are smaller by s, and the largest of these bounds
 counts.

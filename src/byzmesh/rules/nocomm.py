@@ -1,4 +1,7 @@
-"""NoComm: no communication, the baseline that no liar can reach."""
+"""NoComm: no communication, the baseline that no liar can reach.
+
+x_n^{k+1} = x_n^{k+1/2}
+"""
 
 from __future__ import annotations
 

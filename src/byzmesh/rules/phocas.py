@@ -1,5 +1,7 @@
 """Phocas: per coordinate the mean of the S - f values nearest the trimmed mean (Xie, Koyejo and Gupta 2018).
 
+    x_n,j = the mean of the S - f values y_m,j nearest t_j,    t_j the trimmed mean of the y_m,j
+
 The trimmed mean leaves out the f smallest and the f largest of the S values. The S - f values nearest any point are
 adjacent in sorted order: drop the farther end f times. O(S log S) per coordinate, by array operations.
 """

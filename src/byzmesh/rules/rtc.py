@@ -1,4 +1,10 @@
-"""RTC: remove, then clip (Yang and Ghaderi 2024, from its description)."""
+"""RTC: remove, then clip (Yang and Ghaderi 2024, from its description).
+
+    x_n <- x_n + sum_{m in N} w'_nm clip(y_m - x_n, tau_n),    clip(z, tau) = min(1, tau / ||z||) z
+    tau_n^2 = (1 / b_n) sum_{m in N} w'_nm ||y_m - x_n||^2
+
+over the set N that is left when the farthest neighbours, of weight b_n, are removed.
+"""
 
 from __future__ import annotations
 

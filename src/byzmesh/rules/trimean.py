@@ -1,4 +1,7 @@
-"""TriMean: per coordinate the mean without the f smallest and the f largest neighbours."""
+"""TriMean: per coordinate the mean without the f smallest and the f largest neighbours.
+
+x_n,j = the mean of x_n,j and of the y_m,j without their f smallest and f largest: d - 2f + 1 values
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""WeiMean: the weighted mean, the baseline that every liar can move."""
+"""WeiMean: the weighted mean, the baseline that every liar can move.
+
+x_n = sum_m w'_nm y_m, own included
+"""
 
 from __future__ import annotations
 

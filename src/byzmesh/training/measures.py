@@ -1,5 +1,19 @@
 """The built-in metrics that need only models and task.
 
+With x_n the models of the N honest workers, xbar their mean and t the test set:
+
+    accuracy           (1/N) sum_n (the fraction of t that x_n gets right)
+    worst_accuracy     min_n (the fraction of t that x_n gets right)
+    average_accuracy   the fraction of t that xbar gets right
+    class_accuracy     class_accuracy_c = (1/N) sum_n (the fraction of class c of t that x_n gets right)
+    loss               (1/N) sum_n (the mean of loss(x_n; s) over s in t)
+    perplexity         (1/N) sum_n exp(the mean of loss(x_n; s) over the tokens s of t)
+    backdoor           (1/N) sum_n (the fraction of samples with the trigger that x_n answers as planted)
+    consensus_error    CE = ||v||, v_j = (1/N) sum_n (x_n,j - xbar_j)^2
+    disagreement       H = (1/N) sum_n ||x_n - xbar||^2
+    gradient           ||(1/N) sum_n grad f_n(xbar)||^2, f_n the loss on n's data
+    bytes_sent         (1/N) sum_n (the bytes that n has sent); bytes_sent_total is the sum
+
 Kernels are imported where they are used: a table of stored runs needs a metric's title, not its code.
 """
 
@@ -84,7 +98,7 @@ def gradient(at: Evaluation) -> float:
 
 @register_metric("bytes_sent", direction="down", title="bytes sent per worker")
 def bytes_sent(at: Evaluation) -> dict[str, float] | None:
-    """Bytes of all messages since round 0, with headers: the mean over the honest workers, and their sum (_total)."""
+    """Bytes of all messages since round 0, with headers: the mean over the honest workers, and `bytes_sent_total`."""
     if at.sent_bytes is None:
         return None
     return {"bytes_sent": float(np.mean(at.sent_bytes)), "bytes_sent_total": float(np.sum(at.sent_bytes))}

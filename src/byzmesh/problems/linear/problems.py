@@ -1,4 +1,13 @@
-"""Regression problems on data: softmax, binary logistic, least squares. Options in, bound `LinearTask` out."""
+"""Regression problems on data: softmax, binary logistic, least squares. Options in, bound `LinearTask` out.
+
+dataset    `mnist`, `fashion-mnist`, `cifar-10`, or a .npz or .csv file
+data_dir   folder of the data set's files, if they are not to be downloaded
+partition  which worker gets which samples
+batch      samples of a gradient
+batching   `uniform`: each drawn from all; `consecutive`: so many in a row from a random place; `distinct`: none twice
+init       first models: `zero`; `common`, one draw of N(0, scale^2) for all; `normal`, a draw for each worker
+scale      standard deviation of that draw, per coordinate
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def torch_problem(
 ) -> Problem:
     """Any PyTorch module; needs the extra `torch`.
 
-    module        `linear`, `mlp`, `cnn`, `resnet8`, `package.module:function`, or a function that returns a module
+    module        `linear`, `mlp`, `cnn`, `resnet8`, `gpt`, `package.module:function`, or a function that makes one
     loss          `cross-entropy`, `mse`, or a function (outputs, targets) -> mean loss
     dataset       a name, a path, a mapping with `text` (see byzmesh.problems.neural.text), a torch data set or a pair
                   (inputs, targets) of arrays (every fifth sample is for testing), or a pair (train, test) of data sets;

@@ -25,7 +25,7 @@ from byzmesh.studies.readings import Reading
 
 Cells = dict[tuple[str, str], list[Reading]]
 GridRows = tuple[tuple[str, tuple[GridCell, ...]], ...]
-ACCURACY_NOTE = "In small print the published value and ours minus published, in percentage points."
+ACCURACY_NOTE = "Beside or below it the published value and ours minus published, in percentage points."
 ERROR_NOTE = "CE is the norm of the vector of per-coordinate variances (the published column), H their sum."
 
 
@@ -116,7 +116,7 @@ def misjudged_grids(readings: Sequence[Reading]) -> list[Grid]:
         note = (
             f"Lying neighbours: of {len(true)} honest workers {workers}. f - 1, f + 1: every worker's f is one below "
             f"(at least 0) or above its own number; max: {true.max()} for all; neither is above what the rule allows "
-            "for a worker's number of neighbours. In small print the difference from the exact f, in points."
+            "for a worker's number of neighbours. Beside or below it the difference from the exact f, in points."
         )
         grids.append(
             _plain(f"misjudged-f-{graph}", f"f misjudged on {graph}: accuracy (%)", "rule, attack", cells, exact, note)
@@ -153,7 +153,7 @@ def claims_grid(readings: Sequence[Reading]) -> Grid:
         shown = [cell_with_error(ways[way]) if way in ways else EMPTY for way in ("text", "as run")]
         rows.append((label, (*shown, GridCell(f"{theirs:.2f}", value=theirs))))
     columns = ("as the text says", "as run", "published")
-    note = "Two-castle graph, non-iid; CE in small print. Diverged: the models left the range of numbers."
+    note = "Two-castle graph, non-iid; CE beside or below it. Diverged: the models left the range of numbers."
     return Grid(
         name="claims",
         title="Text against runs: accuracy (%)",
@@ -175,7 +175,7 @@ def figure_1_grid(readings: Sequence[Reading]) -> Grid:
             (group[0].rule, (accuracy_cell(beside), error_cell(beside), GridCell(f"{ends[0]:.1e}" if ends else "")))
         )
     columns = ("accuracy (%)", "CE", "disagreement H")
-    note = "In small print the published value of Table VI."
+    note = "Beside or below it the published value of Table VI."
     return Grid(
         name="figure-1",
         title="Figure 1: where the curves end",
