@@ -25,8 +25,9 @@ def session(source: str) -> str:
     >>> a + 1  # one more
     3
     """
-    import byzmesh as bm
     import numpy as np
+
+    import byzmesh as bm
 
     names: dict[str, Any] = {"bm": bm, "np": np}
     lines = []

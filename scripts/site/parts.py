@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docstrings import blocks_of, is_code, rendered
+
 from examples import example_of
 
 ROOT = Path(__file__).parents[2]
