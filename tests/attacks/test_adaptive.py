@@ -142,8 +142,8 @@ def searches(rule: Any, topology: str, dtype: str, watch: Any) -> None:
 
 
 @pytest.mark.parametrize("topology", ["paper/two-castle", "paper/er-12", "paper/octopus"])
-@pytest.mark.parametrize("rule", ["IOS", "FABA", "Reprieve", "SCC", "CS+", "RTC", "GTS", "GeoMed", "CC"])
-def test_a_search_among_inner_products_measures_what_a_search_with_models_measures(
+@pytest.mark.parametrize("rule", ["IOS", "FABA", "Reprieve", "SCC", "CS+", "RTC", "GTS", "GeoMed", "CC", "TriMean", "CooMed"])
+def test_a_search_among_inner_products_or_ranks_measures_what_a_search_with_models_measures(
     rule: str, topology: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every trial, not only what is found: if a clipped lie is as bad at any length, the last bit decides."""
@@ -167,9 +167,9 @@ def test_a_search_among_inner_products_measures_what_a_search_with_models_measur
         return found[-1][2]
 
     def watch(view: View, forged: Any) -> None:
-        assert view.weigh is not None
+        assert (view.ranks if rule in ("TriMean", "CooMed") else view.weigh) is not None
         monkeypatch.setattr(adaptive, "best_of", again)
-        slow, _ = attack(ONE_ROUND).forge(replace(view, weigh=None), attack(ONE_ROUND).init(view.scene))
+        slow, _ = attack(ONE_ROUND).forge(replace(view, weigh=None, ranks=None), attack(ONE_ROUND).init(view.scene))
         monkeypatch.setattr(adaptive, "best_of", noting)
         np.testing.assert_allclose(forged.dense(), slow.dense(), rtol=1e-6, atol=1e-9)
 

@@ -75,6 +75,26 @@ class Scene:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """A rule that takes the mean of some ranks of each coordinate, at victims whom all their liars tell the same.
+
+    own           (V,) row of each victim
+    honest        (V, J) rows of the honest values that are ranked, the first count (V,) of each line
+    lies          (V,) how many lies are ranked with them
+    lower, upper  (V,) the lowest rank that counts, and the one after the highest; equal if a victim keeps its own model
+    apart         whether its own value is not ranked but counts in the mean
+    """
+
+    own: Integers
+    honest: Integers
+    count: Integers
+    lies: Integers
+    lower: Integers
+    upper: Integers
+    apart: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class View:
     """What liars see in one round: everything. `models` is read-only; `make_view` creates it.
 
@@ -97,6 +117,8 @@ class View:
     """The same in the span of M vectors, for rules that only use inner products: their Gram matrix (M, M) and T trials
     (T, V, M), coefficients of what each victim's liars tell it -> (T, V, M) coefficients of the victim's new model. The
     first N vectors are the honest models, and all M are relative to one point."""
+    ranks: Ranks | None = None
+    """The same for rules that take the mean of some ranks of each coordinate."""
     foresee: Callable[[Attack, State, int], float] | None = None
     """How bad the honest workers would be after so many rounds, this one included, of another attack in some state:
     1 - mean accuracy, or the mean loss of a problem without accuracy; infinite if they diverge. Only in rounds that

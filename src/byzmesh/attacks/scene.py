@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Scene, State, View, Weigh
+from byzmesh.attacks.base import Attack, Ranks, Scene, State, View, Weigh
 from byzmesh.records import made
 from byzmesh.round import Round
 from byzmesh.sparse import row_sums
@@ -91,6 +91,7 @@ def make_view(
     weigh: Weigh | None = None,
     foresee: Callable[[Attack, State, int], float] | None = None,
     before: Any = None,
+    ranks: Ranks | None = None,
 ) -> View:
     """What liars see in a round in which the honest workers send these models (N, D), a NumPy array."""
     shown = models.view()
@@ -104,4 +105,5 @@ def make_view(
         weigh=weigh,
         foresee=foresee,
         before=before,
+        ranks=ranks,
     )

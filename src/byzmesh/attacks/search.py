@@ -12,7 +12,8 @@ The messages m_n are those of other attacks, or any point: a direction. What cou
 
 A victim's output depends only on its own inbox, so one call of the rule tries a lie on every victim at once. All lies
 are in the span of the honest models and the messages: against a rule that only uses inner products, the search needs
-one Gram matrix and no models (`View.weigh`). Other rules are tried with full models (`View.respond`).
+one Gram matrix and no models (`View.weigh`). Against one that takes means of ranks it needs the honest values sorted once
+(`View.ranks`). Other rules are tried with full models (`View.respond`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 
 from byzmesh.attacks.base import Forged, View
 from byzmesh.attacks.parts import BLOCK, holdings
+from byzmesh.attacks.rank_search import ranked_damage
 from byzmesh.compiled import fast
 from byzmesh.errors import ConfigError
 from byzmesh.types import Floats, Integers
@@ -102,13 +104,14 @@ def _search_span(view: View, told: list[Forged], choose: Choose, goal: int | Non
 def _search_models(
     view: View, respond: Callable[[Any], Any], told: list[Forged], choose: Choose, goal: int | None
 ) -> Any:
-    """(V, D) the worst lies, every trial with full models: for rules that work on coordinates or have a memory."""
+    """(V, D) the worst lies, for rules that work on coordinates or have a memory, which are tried with full models."""
     centre, spread = honest_average(view)
     messages = np.stack([np.broadcast_to(forged.dense(), centre.shape) for forged in told])
     victims = np.arange(len(centre))
     natural = np.stack([distances(rows, victims, centre) for rows in messages])
     lies = np.empty_like(centre)
-    inverse = shares(np.ones(len(spread)), natural[goal or 0])
+    inverse = np.ones(len(spread)) if goal is None else shares(np.ones(len(spread)), natural[goal])
+    usual = bool(np.isfinite(natural).all() and np.isfinite(spread).all())  # then no lie overflows
 
     def tell(which: Integers, far: Floats) -> Any:
         stretch(centre, messages, which, shares(far, natural[which, victims]).astype(centre.dtype), lies)
@@ -121,6 +124,9 @@ def _search_models(
         return products(models, view.scene.victims, centre, messages[goal]) * inverse
 
     def damage(which: Integers, far: Floats) -> Floats:
+        if view.ranks is not None and usual:
+            factor = shares(far, natural[which, victims])
+            return ranked_damage(view.models, view.ranks, centre, messages, goal, which, factor) * inverse
         return np.stack([done(*trial) for trial in zip(which, far)])
 
     return tell(*choose(natural, spread, damage))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Forged, State, Weigh, forged_by
+from byzmesh.attacks.base import Attack, Forged, Ranks, State, Weigh, forged_by
 from byzmesh.attacks.parts import planned, send_as_planned
 from byzmesh.attacks.scene import make_view
 from byzmesh.round import Round
@@ -18,7 +18,7 @@ from byzmesh.rules.interop import from_host, to_host
 from byzmesh.simulation.exchange import Delivery, Exchange
 from byzmesh.simulation.live_exchange import LiveExchange
 from byzmesh.simulation.parts import RUNNING, Parts
-from byzmesh.simulation.trials import trials
+from byzmesh.simulation.trials import ranks_of, trials
 
 
 class Lying(Parts):
@@ -76,10 +76,11 @@ class Lying(Parts):
         before = self.local_round.shown(self.models)
         sent = sent_by(self.rule, self.half, before) if self.courier is None else self.courier.arrived
         respond = self._responder(sent, round) if self.attack.needs_response else None
-        weigh = None if self.trials is None else self.trials(round)
+        ranks = self.trials if isinstance(self.trials, Ranks) else None
+        weigh = None if self.trials is None or isinstance(self.trials, Ranks) else self.trials(round)
         looks = self.attack.horizon and round.number % self.attack.horizon == 0
         foresee = self._foresee if looks else None
-        view = make_view(to_host(sent), self.scene, round, respond, weigh, foresee, to_host(before))
+        view = make_view(to_host(sent), self.scene, round, respond, weigh, foresee, to_host(before), ranks)
         forged, self.attack_state = forged_by(self.attack, view, self.attack_state)
         if forged.rows is not None and not isinstance(sent, np.ndarray):
             return Forged(forged.liar, forged.victim, forged.row, sent, rows=from_host(forged.rows, sent))
@@ -98,13 +99,14 @@ class Lying(Parts):
 
         return respond
 
-    def _trials(self) -> Callable[[Round], Weigh] | None:
+    def _trials(self) -> Callable[[Round], Weigh] | Ranks | None:
         if not self.attack.needs_response or self.channel:
             return None
         if isinstance(self.exchange, LiveExchange) and self.exchange.age is not None:
             return None  # trials know the models of this round only
         dtype = to_host(self.models[:0]).dtype
-        return trials(self.rule, self.exchange, self.scene, self.bound, dtype, self.weight_bound)
+        by_rank = ranks_of(self.rule, self.exchange, self.scene, self.bound)
+        return by_rank or trials(self.rule, self.exchange, self.scene, self.bound, dtype, self.weight_bound)
 
     def _foresee(self, attack: Attack, state: State, rounds: int) -> float:
         """`View.foresee`: a copy of the simulation as it was before this round's half steps runs ahead."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Scene, Weigh, no_wrong_model
+from byzmesh.attacks.base import Attack, Ranks, Scene, Weigh, no_wrong_model
 from byzmesh.channels import Stage as ChannelStage
 from byzmesh.checks import whole
 from byzmesh.compiled import keep_memory
@@ -61,7 +61,7 @@ class RunState:
     live: Live | None
     courier: Courier | None
     prepared: Prepared | None
-    trials: Callable[[Round], Weigh] | None
+    trials: Callable[[Round], Weigh] | Ranks | None
     counts: EdgeCounts | PairCounts | None
     sent_bytes: Integers
     series: dict[str, list[float]]

@@ -1,4 +1,4 @@
-"""Tries many lies on a rule at once, without building a model.
+"""Tries many lies on a rule at once, without filling inboxes.
 
 A Gram rule only uses inner products, and a lie is a combination of a few vectors z_1, ..., z_M, the honest models first
 (all relative to one point, so that models near each other are small vectors). With their Gram matrix a trial costs
@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Scene, Weigh
+from byzmesh.attacks.base import Ranks, Scene, Weigh
+from byzmesh.attacks.rank_search import MOST
 from byzmesh.round import Round
-from byzmesh.rules.base import Block, Rule
+from byzmesh.rules.base import Block, Ranking, Rule, settle
 from byzmesh.rules.gram.products import tie_tolerance
-from byzmesh.simulation.exchange import Exchange
+from byzmesh.simulation.exchange import Delivery, Exchange
 from byzmesh.types import Floats, Integers
 
 
@@ -72,3 +73,31 @@ def trials(
         return weigh
 
     return of_round
+
+
+def ranks_of(rule: Rule, exchange: Exchange, scene: Scene, bound: Integers) -> Ranks | None:
+    """`View.ranks`; None unless the rule takes the mean of some ranks and inboxes are small (attacks/rank_search.py)."""
+    parts = rule.consists_of
+    if not isinstance(parts, Ranking) or parts.apply is not rule.apply or rule.sends != "half":
+        return None
+    victims = scene.victims
+    valid, lying = exchange.valid[victims], exchange.lying[victims]
+    ranked = valid & ~lying
+    ranked[:, 0] &= not parts.apart
+    count = ranked.sum(axis=1)
+    if count.max(initial=0) > MOST:
+        return None
+    arrivals = exchange.arrivals(Delivery(exchange.honest_row, exchange.valid), np.empty((0, 0)), bound)
+    f, kept = (found[victims] for found in settle(arrivals, parts.feasible))
+    lower, upper = parts.ranks(valid.sum(axis=1), f)
+    honest = np.zeros((len(victims), int(count.max(initial=0))), np.int64)
+    honest[np.arange(honest.shape[1]) < count[:, None]] = exchange.honest_row[victims][ranked]
+    return Ranks(
+        own=victims,
+        honest=honest,
+        count=count,
+        lies=lying.sum(axis=1),
+        lower=np.where(kept, 0, lower),
+        upper=np.where(kept, 0, upper),
+        apart=parts.apart,
+    )
