@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,8 @@ def trials(rule: Any, seed: int, dtype: type, columns: int, ties: bool) -> int:
     ranks = ranks_of(made, Exchange(network), scene, bound)
     assert ranks is not None
     victims = len(scene.victims)
-    centre = random.normal(size=(victims, columns)).astype(dtype)
-    messages = (3.0 * random.normal(size=(3, victims, columns))).astype(dtype)
+    centre: Any = random.normal(size=(victims, columns)).astype(dtype)
+    messages: Any = (3.0 * random.normal(size=(3, victims, columns))).astype(dtype)
     which, factor = random.integers(0, 3, (4, victims)), random.choice([0.0, 0.3, 1.0, 30.0], (4, victims))
     for goal in (None, 1):
         done = ranked_damage(models, ranks, centre, messages, goal, which, factor)
@@ -69,8 +70,11 @@ def test_a_victim_without_enough_neighbours_keeps_its_model() -> None:
     ranks = ranks_of(rule, Exchange(network), scene, np.array([2, 2]))
     assert ranks is not None and (ranks.lower == ranks.upper).all()
     models, messages = np.array([[1.0], [5.0]]), np.full((1, 2, 1), 100.0)
-    done = ranked_damage(models, ranks, np.zeros((2, 1)), messages, None, np.zeros((1, 2), np.int64), np.ones((1, 2)))
-    assert done.tolist() == [[1.0, 5.0]]
+    for apart in (True, False):
+        kept = replace(ranks, apart=apart)
+        trial = (np.zeros((1, 2), np.int64), np.ones((1, 2)))
+        done = ranked_damage(models, kept, np.zeros((2, 1)), messages, None, *trial)
+        assert done.tolist() == [[1.0, 5.0]]
 
 
 def test_other_rules_and_large_inboxes_are_left_to_the_rule() -> None:

@@ -12,7 +12,7 @@ The messages m_n are those of other attacks, or any point: a direction. What cou
 
 A victim's output depends only on its own inbox, so one call of the rule tries a lie on every victim at once. All lies
 are in the span of the honest models and the messages: against a rule that only uses inner products, the search needs
-one Gram matrix and no models (`View.weigh`). Against one that takes means of ranks it needs the honest values sorted once
+one Gram matrix and no models (`View.weigh`), and against one that takes means of ranks the honest values, sorted once
 (`View.ranks`). Other rules are tried with full models (`View.respond`).
 """
 

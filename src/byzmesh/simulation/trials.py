@@ -76,7 +76,7 @@ def trials(
 
 
 def ranks_of(rule: Rule, exchange: Exchange, scene: Scene, bound: Integers) -> Ranks | None:
-    """`View.ranks`; None unless the rule takes the mean of some ranks and inboxes are small (attacks/rank_search.py)."""
+    """`View.ranks`; None unless the rule takes means of ranks and inboxes are small (attacks/rank_search.py)."""
     parts = rule.consists_of
     if not isinstance(parts, Ranking) or parts.apply is not rule.apply or rule.sends != "half":
         return None
@@ -88,8 +88,8 @@ def ranks_of(rule: Rule, exchange: Exchange, scene: Scene, bound: Integers) -> R
     if count.max(initial=0) > MOST:
         return None
     arrivals = exchange.arrivals(Delivery(exchange.honest_row, exchange.valid), np.empty((0, 0)), bound)
-    f, kept = (found[victims] for found in settle(arrivals, parts.feasible))
-    lower, upper = parts.ranks(valid.sum(axis=1), f)
+    f, kept = settle(arrivals, parts.feasible)
+    lower, upper = parts.ranks(valid.sum(axis=1), f[victims])
     honest = np.zeros((len(victims), int(count.max(initial=0))), np.int64)
     honest[np.arange(honest.shape[1]) < count[:, None]] = exchange.honest_row[victims][ranked]
     return Ranks(
@@ -97,7 +97,7 @@ def ranks_of(rule: Rule, exchange: Exchange, scene: Scene, bound: Integers) -> R
         honest=honest,
         count=count,
         lies=lying.sum(axis=1),
-        lower=np.where(kept, 0, lower),
-        upper=np.where(kept, 0, upper),
+        lower=np.where(kept[victims], 0, lower),
+        upper=np.where(kept[victims], 0, upper),
         apart=parts.apart,
     )
