@@ -7,7 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from byzmesh.studies.starts import draw, rows_of, summaries, table
+from byzmesh.studies.seeds import over_seeds
+from byzmesh.studies.starts import COLUMNS, draw, rows_of, table
 
 REPORT = Path(__file__).parents[2] / "reports/starts"
 
@@ -20,7 +21,7 @@ def config(seed: int, start: str = "zero") -> dict[str, Any]:
 
 def test_a_cell_with_all_seeds_has_an_interval_and_others_do_not(tmp_path: Path) -> None:
     rows = rows_of([(config(0), 0.4), (config(1), 0.6), (config(0, "normal"), 0.9)])
-    told = summaries(rows, seeds=2)
+    told = over_seeds(rows, COLUMNS[:5], seeds=2)
     whole = told["er-12", "reflection (start)", "IOS", "zero", "Dirichlet(0.3)"]
     assert whole[0] == 50.0 and math.isclose(whole[1], 12.706 * 10.0, rel_tol=1e-3)
     text = table(told)
@@ -32,4 +33,4 @@ def test_a_cell_with_all_seeds_has_an_interval_and_others_do_not(tmp_path: Path)
 def test_the_tables_are_those_of_the_committed_runs() -> None:
     with (REPORT / "runs.csv").open(encoding="utf-8") as file:
         rows = [{**row, "accuracy": float(row["accuracy"])} for row in csv.DictReader(file)]
-    assert table(summaries(rows, seeds=5)) + "\n" == (REPORT / "tables.md").read_text(encoding="utf-8")
+    assert table(over_seeds(rows, COLUMNS[:5], seeds=5)) + "\n" == (REPORT / "tables.md").read_text(encoding="utf-8")

@@ -89,30 +89,30 @@ def _draw(key: Any, sender: Any, round: Any, width: Any, out: Any) -> None:
 
 
 @exact
+def _spans(n: Any, i: Any, runs: Any, width: Any, chosen: Any) -> Any:
+    """Where run i of sender n lies in the whole vector and in the part that travels: a beginning in both and a length,
+    twice, because a run that leaves its stretch goes on where the stretch begins."""
+    count = runs.shape[1]
+    low, high = i * width // count, (i + 1) * width // count
+    first, end = i * chosen // count, (i + 1) * chosen // count
+    begin = runs[min(n, runs.shape[0] - 1), i]
+    left = min(end - first, high - begin)
+    return (begin, first, left), (low, first + left, end - first - left)
+
+
+@exact
 def _pick(values: Any, runs: Any, out: Any) -> None:
-    width, chosen, count = values.shape[1], out.shape[1], runs.shape[1]
     for n in range(out.shape[0]):
-        for i in range(count):
-            low, high = i * width // count, (i + 1) * width // count
-            first, end = i * chosen // count, (i + 1) * chosen // count
-            begin = runs[min(n, runs.shape[0] - 1), i]
-            left = min(end - first, high - begin)
-            for j in range(left):
-                out[n, first + j] = values[n, begin + j]
-            for j in range(left, end - first):
-                out[n, first + j] = values[n, low + j - left]
+        for i in range(runs.shape[1]):
+            for whole, part, length in _spans(n, i, runs, values.shape[1], out.shape[1]):
+                for j in range(length):
+                    out[n, part + j] = values[n, whole + j]
 
 
 @exact
 def _place(values: Any, runs: Any, out: Any) -> None:
-    width, chosen, count = out.shape[1], values.shape[1], runs.shape[1]
     for n in range(out.shape[0]):
-        for i in range(count):
-            low, high = i * width // count, (i + 1) * width // count
-            first, end = i * chosen // count, (i + 1) * chosen // count
-            begin = runs[min(n, runs.shape[0] - 1), i]
-            left = min(end - first, high - begin)
-            for j in range(left):
-                out[n, begin + j] = values[n, first + j]
-            for j in range(left, end - first):
-                out[n, low + j - left] = values[n, first + j]
+        for i in range(runs.shape[1]):
+            for whole, part, length in _spans(n, i, runs, out.shape[1], values.shape[1]):
+                for j in range(length):
+                    out[n, whole + j] = values[n, part + j]

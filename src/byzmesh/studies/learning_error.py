@@ -25,6 +25,7 @@ from byzmesh.config.yaml import read_yaml
 from byzmesh.files import save_figure, write
 from byzmesh.reports.charts import PALETTE
 from byzmesh.reports.writing import write_csv
+from byzmesh.studies.seeds import Estimate, estimate
 from byzmesh.sweeps.build import build
 from byzmesh.theory.contraction import proved_contraction
 from byzmesh.theory.mixing import chi2, virtual_mixing
@@ -126,31 +127,25 @@ def points(rows: Sequence[Mapping[str, Any]]) -> list[Point]:
     >>> point.mean, round(point.half, 2), point.excess
     (2.0, 12.71, 1.0)
     """
-    from scipy.stats import t
-
     groups: dict[tuple[str, str, float], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["panel"], row["series"], row["x"]), []).append(row)
     told = []
     for (panel, series, x), group in groups.items():
-        errors = np.array([row["error"] for row in group])
-        half = float(t.ppf(0.975, len(errors) - 1) * errors.std(ddof=1) / math.sqrt(len(errors)))
+        mean, half = estimate([row["error"] for row in group])
         excess = group[0]["rho"] ** 2 * group[0]["honest"] + group[0]["chi2"]
-        told.append(Point(panel=panel, series=series, x=x, mean=float(errors.mean()), half=half, excess=excess))
+        told.append(Point(panel=panel, series=series, x=x, mean=mean, half=half, excess=excess))
     return told
 
 
-def exponent(rows: Sequence[Mapping[str, Any]], panel: str, series: str) -> tuple[float, float]:
+def exponent(rows: Sequence[Mapping[str, Any]], panel: str, series: str) -> Estimate:
     """The slope of log error over log (rho^2 N + chi^2), its mean over the seeds and half its 95% interval."""
-    from scipy.stats import t
-
     slopes = []
     for seed in sorted({row["seed"] for row in rows}):
         found = [row for row in rows if (row["panel"], row["series"], row["seed"]) == (panel, series, seed)]
         excess = [math.log(row["rho"] ** 2 * row["honest"] + row["chi2"]) for row in found]
         slopes.append(float(np.polyfit(excess, [math.log(row["error"]) for row in found], 1)[0]))
-    half = float(t.ppf(0.975, len(slopes) - 1) * np.std(slopes, ddof=1) / math.sqrt(len(slopes)))
-    return float(np.mean(slopes)), half
+    return estimate(slopes)
 
 
 SMALLEST = 5e-5

@@ -16,22 +16,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from byzmesh.config.grid import CASE, read_grid
 from byzmesh.files import save_figure, write
 from byzmesh.reports.charts import PALETTE
 from byzmesh.reports.writing import write_csv
 from byzmesh.store import open_store
+from byzmesh.studies.seeds import Estimate, over_seeds, shown
 
 SEEDS = 5
 COLUMNS = ("group", "row", "column", "seed", "accuracy")
-Cell = tuple[str, str, str]
-"""group (a table), row, column."""
-Summary = dict[Cell, tuple[float, float]]
 
 
-def place_of(config: Mapping[str, Any]) -> Cell:
+def place_of(config: Mapping[str, Any]) -> tuple[str, str, str]:
     """Where a run stands: the table of its attack or liar, the row of its rule, the column of its noise or data.
 
     >>> place_of({"labels": {"case": "epsilon 4"}, "rule": {"name": "IOS"}, "attack": {"name": "none"}, "network": {}})
@@ -56,46 +52,20 @@ def rows_of(records: Iterable[tuple[Mapping[str, Any], float]]) -> list[dict[str
     return found
 
 
-def summaries(rows: Iterable[Mapping[str, Any]], seeds: int = SEEDS) -> Summary:
-    """Mean over the seeds and half the width of its 95% interval (Student's t), NaN if some of the seeds are missing.
-
-    >>> row = {"group": "g", "row": "r", "column": "c"}
-    >>> {cell: round(half, 3) for cell, (_, half) in summaries([{**row, "accuracy": a} for a in (1.0, 3.0)], 2).items()}
-    {('g', 'r', 'c'): 12.706}
-    """
-    from scipy.stats import t
-
-    cells: dict[Cell, list[float]] = {}
-    for row in rows:
-        cells.setdefault((row["group"], row["row"], row["column"]), []).append(row["accuracy"])
-    width = float(t.ppf(0.975, seeds - 1)) / math.sqrt(seeds)
-    return {
-        cell: (float(np.mean(held)), width * float(np.std(held, ddof=1)) if len(held) == seeds else math.nan)
-        for cell, held in cells.items()
-    }
-
-
-def table(told: Summary) -> str:
+def table(told: Mapping[tuple[str, ...], Estimate]) -> str:
     """The summaries as one Markdown table per group."""
     lines: list[str] = []
     for group in dict.fromkeys(cell[0] for cell in told):
         columns = list(dict.fromkeys(cell[2] for cell in told if cell[0] == group))
         lines += [f"### {group}", "", "| rule | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
         for row in dict.fromkeys(cell[1] for cell in told if cell[0] == group):
-            shown = [_shown(told.get((group, row, column))) for column in columns]
-            lines.append(f"| {row} | " + " | ".join(shown) + " |")
+            cells = [shown(told.get((group, row, column))) for column in columns]
+            lines.append(f"| {row} | " + " | ".join(cells) + " |")
         lines.append("")
     return "\n".join(lines)
 
 
-def _shown(value: tuple[float, float] | None) -> str:
-    if value is None:
-        return ""
-    mean, half = value
-    return f"({mean:.1f})" if math.isnan(half) else f"{mean:.1f} ± {half:.1f}"
-
-
-def draw(told: Summary, path: Path) -> Path:
+def draw(told: Mapping[tuple[str, ...], Estimate], path: Path) -> Path:
     """A panel per group, a group of bars per column, a bar per rule."""
     from matplotlib.figure import Figure
 
@@ -134,9 +104,10 @@ def main(arguments: list[str]) -> int:
     rows = rows_of((cell.config, finished[cell.key].final["accuracy"]) for cell in wanted if cell.key in finished)
     print(f"{len(rows)} of {len(wanted)} runs")
     write_csv(folder / "runs.csv", COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
-    write(folder / "tables.md", table(summaries(rows)) + "\n")
+    told = over_seeds(rows, COLUMNS[:3], SEEDS)
+    write(folder / "tables.md", table(told) + "\n")
     if rows:
-        draw(summaries(rows), folder / "figure.png")
+        draw(told, folder / "figure.png")
     return 0
 
 

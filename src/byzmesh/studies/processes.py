@@ -24,12 +24,12 @@ from byzmesh.networks.processes import Meetings, process
 from byzmesh.reports.charts import PALETTE
 from byzmesh.reports.writing import write_csv
 from byzmesh.store import open_store
+from byzmesh.studies.seeds import Estimate, estimate
 
 STUDIES = ("pull", "loss", "monna")
 COLUMNS = ("study", "case", "network", "split", "rule", "attack", "seed", "accuracy", "consensus_error", "kilobytes")
 NUMBERS = 7850 * 4 / 1000
 """Kilobytes of one model: softmax regression on MNIST in float32."""
-_T95 = {5: 2.776, 4: 3.182, 3: 4.303, 2: 12.706}
 
 Row = Mapping[str, Any]
 
@@ -76,12 +76,9 @@ def kilobytes(config: Mapping[str, Any], rounds: int = 100) -> float:
     return NUMBERS * float(np.mean([meetings.at(k).links.degree[network.honest].mean() for k in range(rounds)]))
 
 
-def interval(rows: Sequence[Row], column: str = "accuracy") -> tuple[float, float]:
+def interval(rows: Sequence[Row], column: str = "accuracy") -> Estimate:
     """Mean over the seeds and half the width of its 95% interval."""
-    values = np.array([row[column] for row in rows], np.float64)
-    if len(values) < 2:
-        return float(values.mean()) if len(values) else math.nan, math.nan
-    return float(values.mean()), _T95.get(len(values), 1.96) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return estimate([row[column] for row in rows])
 
 
 def chosen(rows: Sequence[Row], **wanted: Any) -> list[Row]:

@@ -15,22 +15,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from byzmesh.config.grid import read_grid
 from byzmesh.files import save_figure, write
 from byzmesh.reports.charts import PALETTE
 from byzmesh.reports.writing import write_csv
 from byzmesh.store import open_store
+from byzmesh.studies.seeds import Estimate, over_seeds, shown
 
 STARTS = {"zero": "all at zero", "common": "one random point", "normal": "published"}
 SPLITS = ("one class", "Dirichlet(0.1)", "Dirichlet(0.3)", "iid")
 FIGURES = {"plan.yaml": "figure.png", "reflections.yaml": "reflections.png"}
 SEEDS = 5
 COLUMNS = ("network", "attack", "rule", "start", "data", "seed", "accuracy")
-
-Cell = tuple[str, str, str, str, str]
-"""network, attack, rule, start, data."""
 
 
 def rows_of(records: Iterable[tuple[Mapping[str, Any], float]]) -> list[dict[str, Any]]:
@@ -63,34 +59,7 @@ def _split(partition: Mapping[str, Any]) -> str:
     return f"Dirichlet({partition['alpha']:g})" if "alpha" in partition else name.replace("-", " ")
 
 
-def summaries(rows: Iterable[Mapping[str, Any]], seeds: int) -> dict[Cell, tuple[float, float]]:
-    """Mean over the seeds and half the width of its 95% interval (Student's t), NaN if some of the seeds are missing.
-
-    >>> row = {"network": "n", "attack": "a", "rule": "r", "start": "zero", "data": "iid"}
-    >>> told = summaries([{**row, "accuracy": 1.0}, {**row, "accuracy": 3.0}], seeds=2)
-    >>> [round(value, 4) for value in told["n", "a", "r", "zero", "iid"]]
-    [2.0, 12.7062]
-    >>> summaries([{**row, "accuracy": 1.0}], seeds=2)
-    {('n', 'a', 'r', 'zero', 'iid'): (1.0, nan)}
-    """
-    from scipy.stats import t
-
-    groups: dict[Cell, list[float]] = {}
-    for row in rows:
-        cell = row["network"], row["attack"], row["rule"], row["start"], row["data"]
-        groups.setdefault(cell, []).append(row["accuracy"])
-    return {
-        cell: (
-            float(np.mean(values)),
-            float(t.ppf(0.975, seeds - 1) * np.std(values, ddof=1) / math.sqrt(seeds))
-            if len(values) == seeds
-            else math.nan,
-        )
-        for cell, values in groups.items()
-    }
-
-
-def table(told: Mapping[Cell, tuple[float, float]]) -> str:
+def table(told: Mapping[tuple[str, ...], Estimate]) -> str:
     """The summaries as one Markdown table per network and attack."""
     lines: list[str] = []
     for network, attack in dict.fromkeys((cell[0], cell[1]) for cell in told):
@@ -100,23 +69,16 @@ def table(told: Mapping[Cell, tuple[float, float]]) -> str:
             for start, name in STARTS.items():
                 found = [told.get((network, attack, rule, start, split)) for split in SPLITS]
                 if any(found):
-                    lines.append(f"| {rule} | {name} | " + " | ".join(map(_shown, found)) + " |")
+                    lines.append(f"| {rule} | {name} | " + " | ".join(map(shown, found)) + " |")
         lines.append("")
     return "\n".join(lines)
-
-
-def _shown(value: tuple[float, float] | None) -> str:
-    if value is None:
-        return ""
-    mean, half = value
-    return f"({mean:.1f})" if math.isnan(half) else f"{mean:.1f} ± {half:.1f}"
 
 
 def _short(split: str) -> str:
     return split.replace("Dirichlet", "Dir")
 
 
-def draw(told: Mapping[Cell, tuple[float, float]], path: Path) -> Path:
+def draw(told: Mapping[tuple[str, ...], Estimate], path: Path) -> Path:
     """A panel per network and attack, a group of bars per rule and split, a bar per start."""
     from matplotlib.figure import Figure
 
@@ -158,11 +120,11 @@ def main(arguments: list[str]) -> int:
         done = [(cell.config, finished[cell.key].final["accuracy"]) for cell in wanted if cell.key in finished]
         found = rows_of(done)
         if found:
-            draw(summaries(found, SEEDS), folder / figure)
+            draw(over_seeds(found, COLUMNS[:5], SEEDS), folder / figure)
         rows += found
         print(f"{plan}: {len(found)} of {len(wanted)} runs")
     write_csv(folder / "runs.csv", COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
-    write(folder / "tables.md", table(summaries(rows, SEEDS)) + "\n")
+    write(folder / "tables.md", table(over_seeds(rows, COLUMNS[:5], SEEDS)) + "\n")
     return 0
 
 

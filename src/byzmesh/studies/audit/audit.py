@@ -7,7 +7,6 @@ means themselves, which the interval does not cover.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from byzmesh.rules.base import rules as rule_registry
 from byzmesh.studies.audit.fault_bound import compare_bounds
 from byzmesh.studies.audit.halving import QUIET, SHARES, Budget, Search, Trial, affordable, finalists, ranked
 from byzmesh.studies.audit.unavoidable import Unavoidable, unavoidable
+from byzmesh.studies.seeds import estimate
 from byzmesh.sweeps.queue import Show
 
 SHORT, LONG, SEEDS = 200, 10, 5
@@ -68,12 +68,7 @@ class Case:
         >>> round(Case(trial=one, values=(1.0, 3.0), keys=()).half, 2)
         12.71
         """
-        from scipy.stats import t
-
-        count = len(self.values)
-        if count < 2:
-            return math.nan
-        return float(t.ppf(0.975, count - 1) * np.std(self.values, ddof=1) / math.sqrt(count))
+        return estimate(self.values)[1]
 
 
 @dataclass(frozen=True, kw_only=True)
