@@ -82,19 +82,36 @@ def _folds(rows: Any, out: Any) -> None:
         chunk(rows, at + _U(2) * n, 32),
         chunk(rows, at + _U(3) * n, 32),
     )
-    add_folds(out, _U(1), _U(7), a, b, c, d, e, f, g, h)
+    add_folds(out, _U(1), _U(6), a, b, c, d, e, f, g, h)
+
+
+@exact
+def _folds_of_pairs(rows: Any, out: Any) -> None:
+    n = lanes_of(rows, 64)
+    a, b, c, d = chunk(rows, _U(0), 64), chunk(rows, n, 64), chunk(rows, _U(2) * n, 64), chunk(rows, _U(3) * n, 64)
+    at = _U(4) * n
+    e, f, g, h = (
+        chunk(rows, at, 64),
+        chunk(rows, at + n, 64),
+        chunk(rows, at + _U(2) * n, 64),
+        chunk(rows, at + _U(3) * n, 64),
+    )
+    add_folds(out, _U(1), _U(6), a, b, c, d, e, f, g, h)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sums_of_eight_vectors_are_folded_in_the_order_of_half_sums(dtype: Any) -> None:
-    rows = np.random.default_rng(0).normal(size=(8, 32 // np.dtype(dtype).itemsize)).astype(dtype)
-    out = np.arange(12.0)
-    _folds(rows.ravel(), out)
+@pytest.mark.parametrize("folds", [_folds, _folds_of_pairs])
+def test_sums_of_vectors_are_folded_in_the_order_of_half_sums(folds: Any, dtype: Any) -> None:
+    count = 8 if folds is _folds else 16
+    rows = np.random.default_rng(0).normal(size=(count, 32 // np.dtype(dtype).itemsize)).astype(dtype)
+    out = np.arange(24.0)
+    folds(rows.ravel(), out)
     sums = rows
     while sums.shape[1] > 1:
         half = sums.shape[1] // 2
         sums = sums[:, :half] + sums[:, half:]
-    expected = np.arange(12.0)
-    expected[1:5] += sums[:4, 0]
-    expected[7:11] += sums[4:, 0]
+    expected = np.arange(24.0)
+    for first in range(0, count, 4):
+        at = 1 + 6 * (first // 4)
+        expected[at : at + 4] += sums[first : first + 4, 0]
     np.testing.assert_array_equal(out, expected)

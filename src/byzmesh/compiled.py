@@ -238,6 +238,15 @@ def exact(function: F) -> F:
     return _compile(function)
 
 
+def inner(function: F) -> F:
+    """`exact` for what kernels call again and again: it may not create arrays, and counts no references to them.
+
+    Counting those of an array that is handed on takes two atomic operations, as long as a hundred additions in
+    registers. The caller holds them while this runs.
+    """
+    return _compile(function, _nrt=False)
+
+
 def fast(function: F) -> F:
     """Compile with sums that may be reordered; NaN and infinity still propagate."""
     return _compile(function, fastmath=_REORDER)

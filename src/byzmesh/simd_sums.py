@@ -2,8 +2,9 @@
 
     half_sums(lanes)                                the sums of the lower and of the upper half of the lanes
     add_sums(array, i, a, ..., h)                   array[i : i + 8] += the sums over the lanes of each, in float64
-    add_folds(array, i, j, a, ..., h)               array[i : i + 4] += those of a to d, array[j : j + 4] += those of e
-                                                    to h, each added as in half_sums
+    add_folds(array, i, step, a, ..., h)            array[i : i + 4] += those of the first four times `FOLD` bytes,
+                                                    array[i + step : i + step + 4] += those of the next four, and so on,
+                                                    each added as in half_sums
     magnitude(lanes), larger(a, b), largest(m, n)   |x| as integers, which order like |x| with infinity and NaN on top
 
 The order of every addition is written here: the same numbers on every processor.
@@ -18,6 +19,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from byzmesh.simd import Lanes, pick, pointer, positions
+
+FOLD = 32
+"""Bytes of the partial sums of one sum in `add_folds`."""
 
 
 def _sum(builder: Any, lanes: Any, places: list[int]) -> Any:
@@ -72,15 +76,16 @@ def add_sums(
 
 @intrinsic  # type: ignore[untyped-decorator]
 def add_folds(
-    typing: Any, array: Any, i: Any, j: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+    typing: Any, array: Any, i: Any, step: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
 ) -> Any:
-    """array[i : i + 4] += the sums over the lanes of a to d, array[j : j + 4] += those of e to h: of every vector the
-    upper half is added to the lower one until one number is left, for all eight at once."""
+    """array[i : i + 4] += the sums of the first four times `FOLD` bytes of the vectors, array[i + step : i + step + 4]
+    += those of the next four, and so on: of each the upper half is added to the lower one until one number is left, for
+    all of them at once."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        level, width, group = list(arguments[3:]), a.width, a.width
+        level, width, group = list(arguments[3:]), a.width, 8 * FOLD // a.dtype.bitwidth
         while group > 1:
-            starts = range(0, 2 * width, group)  # of the vectors that lie side by side in two registers
+            starts = range(0, 2 * width, group)  # of the sums that lie side by side in two registers
             group //= 2
             low, high = ([first + odd + lane for first in starts for lane in range(group)] for odd in (0, group))
             pairs = zip(level[::2], level[1::2], strict=True)
@@ -89,11 +94,13 @@ def add_folds(
                 for pair in pairs
             ]
         four = ir.VectorType(ir.DoubleType(), 4)
-        for place, at in enumerate(arguments[1:3]):
-            sums = level[place] if width == 4 else pick(builder, level[0], list(range(4 * place, 4 * place + 4)))
+        at = arguments[1]
+        for place in range(0, len(level) * width, 4):
+            sums = pick(builder, level[place // width], list(range(place % width, place % width + 4)))
             more = sums if a.dtype == types.float64 else builder.fpext(sums, four)
             address = pointer(context, builder, array, (arguments[0], at), four)
             builder.store(builder.fadd(builder.load(address, align=8), more), address, align=8)
+            at = builder.add(at, arguments[2])
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, types.uint64, a, b, c, d, e, f, g, h), generate

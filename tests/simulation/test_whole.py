@@ -16,6 +16,7 @@ from byzmesh.simulation import aggregating
 from byzmesh.simulation.engine import Simulation
 
 ROUNDS = 7
+LATE = {"name": "late", "p": 0.5, "s": 2}
 PULL = [{"name": "link-loss", "p": 0.2}, {"name": "sleep", "p": 0.2}, {"name": "random-pull", "s": 4}]
 CASES: dict[str, dict[str, Any]] = {
     "static": {},
@@ -28,7 +29,7 @@ CASES: dict[str, dict[str, Any]] = {
     "bytes": {"measure": ["bytes_sent"]},
     "losses, sleepers, pulls": {"process": PULL},
     "a point in a square": {"process": {"name": "mobile", "radius": 0.5}},
-    "half of them late": {"process": {"name": "late", "p": 0.5, "s": 2}},
+    "half of them late": {"process": LATE},
     "few arrive": {"process": [{"name": "link-loss", "p": 0.8}, {"name": "sleep", "p": 0.4}], "f": 1},
     "graphs that come again": {"process": "one-peer-exponential", "attack": "isolation"},
 }
@@ -69,8 +70,8 @@ def calls(run: Simulation) -> list[int]:
     noted: list[int] = []
     usual = run._in_one_call
 
-    def note(steps: Any, asleep: Any, count: int) -> int:
-        noted.append(usual(steps, asleep, count))
+    def note(steps: Any, count: int) -> int:
+        noted.append(usual(steps, count))
         return noted[-1]
 
     run._in_one_call = note  # type: ignore[method-assign]
@@ -100,6 +101,39 @@ def test_several_rounds_in_a_call_are_rounds_one_by_one() -> None:
         np.testing.assert_array_equal(*kept)
 
 
+@pytest.mark.parametrize("few", [1, 3, 16, 40])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"process": LATE},
+        {"process": LATE, "step": {"name": "pulsed", "every": 9}},
+        {"process": LATE, "attack": "none", "network": {"name": "complete", "n": 10}, "rule": "mean"},
+        {"process": [{"name": "sleep", "p": 0.03}, LATE], "dtype": "float64", "measure": ["bytes_sent"]},
+        {"process": {"name": "churn", "up": 40.0, "down": 2.0}},
+    ],
+    ids=["late", "steps and pauses", "mean", "sleepers", "churn"],
+)
+def test_rounds_with_the_same_links_are_one_call(given: dict[str, Any], few: int) -> None:
+    """However many are asked for at a time; at most as many as are prepared together."""
+    one, other = simulation(rounds=40, **given), by_parts(simulation(rounds=40, **given))
+    computed = calls(one)
+    for first in range(0, 40, few):
+        count = min(few, 40 - first)
+        assert one.steps(count) and other.steps(count)
+        same(one, other)
+        if one.live is not None and one.live.past.oldest:
+            assert other.live is not None
+            assert one.live.past.arrays(one.round).keys() == other.live.past.arrays(one.round).keys()
+            for name, sent in one.live.past.arrays(one.round).items():
+                np.testing.assert_array_equal(sent, other.live.past.arrays(one.round)[name])
+    if "step" in given:  # in every ninth round
+        assert sum(computed) == 5
+    elif given == {"process": LATE}:
+        assert sum(computed) == 40 and (few < 16 or computed == [16, 16, 8])
+    else:
+        assert max(computed) > 1 or few == 1
+
+
 def test_a_run_and_one_that_was_stopped_within_a_call(tmp_path: Path) -> None:
     given = {"rounds": 40, "evaluate_every": 25}
     want, whole = by_parts(simulation(**given)).run(), simulation(**given)
@@ -107,7 +141,7 @@ def test_a_run_and_one_that_was_stopped_within_a_call(tmp_path: Path) -> None:
     for name, values in whole.run().metrics.items():
         np.testing.assert_array_equal(values, want.metrics[name], err_msg=name)
     assert computed == [16, 9, 15]
-    for process in (None, PULL):
+    for process in (None, PULL, LATE):
         want = by_parts(simulation(process=process, **given)).run()
         for stop in (3, 17):
             first, second = simulation(process=process, **given), simulation(process=process, **given)

@@ -23,6 +23,7 @@ from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.prepared import Prepared, prepare
 from byzmesh.simulation.counting import Counting
 from byzmesh.simulation.exchange import Delivery
+from byzmesh.simulation.live import NOBODY
 from byzmesh.simulation.live_exchange import LiveExchange
 from byzmesh.simulation.lying import Lying
 from byzmesh.simulation.parts import LOST
@@ -30,8 +31,12 @@ from byzmesh.simulation.whole import rounds_kernel
 from byzmesh.training.metrics import BYTES
 from byzmesh.types import Booleans, Integers
 
+Ready = tuple[int, tuple[Any, ...]]
+"""The number of the first of some rounds that can be one compiled call, and their `_arguments`."""
 Found = tuple[Any, Any, Any, Any]
 """The outcome of a round: models, coefficients or None, which slots counted, the rule's next state."""
+NOTHING_OLD = np.zeros(0, np.int64), np.zeros(2, np.int64)
+"""No old messages in any round."""
 LONG = 200
 """From so many rounds it pays to compile all of a round as one kernel."""
 
@@ -54,8 +59,8 @@ class Aggregating(Lying, Counting):
     _overwrites: bool
     _whole: StepKernel | None
     _nobody: Booleans
-    _ready: tuple[Any, ...] | None
-    """The `_arguments` of this round, if they are known already."""
+    _ready: Ready | None
+    """What is known of this round and perhaps those after it, if that is all that a compiled call needs."""
 
     def _begin(self) -> None:
         """Prepare the rounds of a run."""
@@ -71,56 +76,63 @@ class Aggregating(Lying, Counting):
         self._whole = self.local_round.step_kernel() if usual else None
         self._nobody, self._ready = np.zeros(len(self.models), np.bool_), None
 
-    def _in_one_call(self, steps: StepKernel, asleep: Integers, count: int) -> int:
-        """Compute so many rounds as one compiled call; how many of them it did: the next is to be computed by parts."""
+    def _in_one_call(self, steps: StepKernel, count: int) -> int:
+        """Compute up to so many rounds as one compiled call; how many: if none, the next is to be computed by parts."""
         ready, self._ready = self._ready, None
-        if ready is None:
-            ready = self._arguments(self._knowing(), asleep, count)
+        if not self.live:
+            ready = self._arguments(self.prepared, self.round, count)
         if ready is None:
             return 0
-        rounds, size, resting, slots, lies, settings, sums, chosen = ready
-        half, peak = self.local_round.place, self.local_round.peak
-        out = self.models if self._alone("models") else np.empty_like(self.models)
+        first, (rounds, size, resting, slots, lies, arriving, settings, sums) = ready
+        start, stop = self.round - first, self.round - first + count
+        sent, peak, turns = self._places()
+        chosen, out = np.empty(slots[0].shape), self.models if self._alone("models") else np.empty_like(self.models)
         done: int = rounds(
-            steps.data, self.task_row, self.round, size, self.local.decay, self.models, resting, half, peak, slots,
-            lies, settings, sums, chosen, out,
+            steps.data, self.task_row, self.round, start, size[start:stop], self.local.decay, self.models, resting,
+            sent, peak, slots, lies, arriving, settings, sums, chosen, out,
         )  # fmt: skip
         if done:
-            self.models, self.half, self.last = out, half, (half, chosen)
             self.round += done
+            half = sent[(self.round - 1) % turns]
+            self.models, self.half, self.last = out, half, (half, chosen)
             if self.live:
-                self.live.remember(half, peak, None)
+                self.live.past.went_on(self.round - 1, done)
             for _ in range(done if BYTES in self.measure else 0):
                 self._count_bytes()
         return done
 
-    def _knowing(self) -> tuple[Prepared | None, Any, Any]:
-        """What is prepared for this round before its half steps, with the messages that are no combinations."""
-        if self.prepared is not None or not (self._same_lies and self._may_prepare):
-            return self.prepared, None, None
-        self.half = self.local_round.place
-        delivery = self._deliver(Round(number=self.round, total=self.rounds, seed=self.seed))
-        known = delivery.messages is None or delivery.peak is not None
-        return self._prepared_for(delivery) if known else None, delivery.messages, delivery.peak
+    def _places(self) -> tuple[Any, Any, int]:
+        """Where half steps and their peaks are written, a round after the other, and how many such places there are."""
+        if self.live and self.live.past.oldest:
+            return self.live.past.ring, self.live.past.peak, self.live.past.oldest + 1
+        return self.local_round.place[None], self.local_round.peak, 1
 
     def _arguments(
-        self, known: tuple[Prepared | None, Any, Any], asleep: Integers, count: int, first: int | None = None
-    ) -> tuple[Any, ...] | None:
-        """The kernel of so many rounds from `first`, the next by default, and what it needs to know of them."""
-        prepared: Any = known[0]
+        self,
+        prepared: Any,
+        first: int,
+        count: int,
+        arriving: tuple[Integers, Integers, Integers] | None = None,
+        asleep: Integers = NOBODY,
+    ) -> Ready | None:
+        """The kernel of so many rounds from `first`, and what it needs to know of them.
+
+        arriving  as the kernel needs it; None: in all of them what is prepared
+        """
         if prepared is None or prepared.kernel is None or self._whole is None:
             return None
-        first = self.round if first is None else first
         size = [self.schedule(number) for number in range(first, first + count)]
         counts = self.counts = self.start_counts() if self.counts is None else self.counts
         if counts is None or 0.0 in size:
             return None
-        resting, chosen = self._nobody, np.empty(prepared.present.shape)
+        resting = self._nobody
         if len(asleep):
             resting = self._nobody.copy()
             resting[asleep] = True
+        slots, lies, index = prepared.known()
+        arriving = (index[None], *NOTHING_OLD) if arriving is None else arriving
         rounds, sums = rounds_kernel(self._whole.kernel, prepared.kernel), counts.sums(self.exchange)
-        return rounds, np.array(size), resting, *prepared.known(*known[1:]), prepared.settings, sums, chosen
+        return first, (rounds, np.array(size), resting, slots, lies, arriving, prepared.settings, sums)
 
     def _prepared_round(self, round: Round) -> Found | None:
         """The outcome of a usual round; None: `_whole_round` decides."""

@@ -86,12 +86,16 @@ class Simulation(Changing):
 
     def step(self) -> bool:
         """Compute one round; False if an honest model is beyond `LOST` or not finite, which ends the run."""
+        return self._go(1)
+
+    def _go(self, most: int) -> bool:
+        """Compute one round, or up to so many of them if they are one compiled call; False as `step` says it."""
         k = self.round
         if self.attack.horizon and k % self.attack.horizon == 0:
             self.before = {name: values.copy() for name, values in self.local_round.states().items()}
             self.courier_before = () if self.courier is None else self.courier.state
         asleep = self._meet(self.live, k) if self.live else NOBODY
-        if self._whole is not None and self._in_one_call(self._whole, asleep, 1):
+        if self._whole is not None and self._in_one_call(self._whole, most):
             return True
         self.half = self.local_round.half_steps(self.models, k, asleep)
         round = Round(number=k, total=self.rounds, step_size=self.schedule(k), seed=self.seed)
@@ -122,8 +126,7 @@ class Simulation(Changing):
         """Compute so many rounds, as one compiled call where that is possible; False as `step` says it."""
         last = self.round + count
         while self.round < last:
-            whole = None if self.live else self._whole
-            if not (whole is not None and self._in_one_call(whole, NOBODY, last - self.round)) and not self.step():
+            if not self._go(last - self.round):
                 return False
         return True
 
@@ -136,7 +139,7 @@ class Simulation(Changing):
         due = self.round == 0 and not self.series
         if not due:
             count = 1
-            if self._whole is not None and not self.live:
+            if self._whole is not None:
                 left = self.evaluate_every - self.round % self.evaluate_every
                 count = max(1, min(left, self.rounds - self.round, TOGETHER))
             due = self.steps(count) and (self.round % self.evaluate_every == 0 or self.round == self.rounds)

@@ -71,6 +71,12 @@ class Past:
             self.peak[self.turn * len(peak) : (self.turn + 1) * len(peak)] = peak
         self.count = min(self.count + 1, self.oldest)
 
+    def went_on(self, round: int, count: int) -> None:
+        """End so many rounds, up to this one, of which everything was written to its place."""
+        if self.oldest:
+            self.turn = round % (self.oldest + 1)
+            self.place, self.count = self.ring[self.turn], min(self.count + count, self.oldest)
+
     def rows(self, numbers: Integers, behind: Any = None) -> Any:
         """(Q, D) these rows of the ring after those of `behind`; the next call overwrites them."""
         ring = to_host(self.flat)

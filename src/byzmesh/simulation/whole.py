@@ -24,10 +24,12 @@ def rounds_kernel(half_steps: Any, choose: Any) -> Any:
     """rounds(...) -> how many rounds were computed, of as many as there are step sizes.
 
     data, rows      of the `StepKernel`
-    first           number of the first round; step (T,) their step sizes; decay of the weights
+    first, start    number of the first round, and where it is in `arriving`; step (T,) step sizes; decay of the weights
     models          (R, D) before the first round; resting (R,) who does nothing in these rounds
-    half, peak      (R, D), (R,) become those of the last round
+    sent, peak      (S, R, D), (S R,) a ring of rounds, in which the half steps of each take their turn, and their peaks
     slots, lies     of the `PreparedGram` (`known`)
+    arriving        (T, R, K) the pool row in each slot of each round, or the same (1, R, K) of all; (Q,) rows of the
+                    ring, the old messages of all rounds; where those of each round begin
     settings        of the `Choosing`
     sums            column, trust, cut and came as in `add_counts`
     chosen, out     (R, K), (R, D) become the coefficients of the last round and the models after it; `out` may be
@@ -40,37 +42,48 @@ def rounds_kernel(half_steps: Any, choose: Any) -> Any:
         data: Any,
         rows: Any,
         first: Any,
+        start: Any,
         step: Any,
         decay: Any,
         models: Any,
         resting: Any,
-        half: Any,
+        sent: Any,
         peak: Any,
         slots: Any,
         lies: Any,
+        arriving: Any,
         settings: Any,
         sums: Any,
         chosen: Any,
         out: Any,
     ) -> Any:
-        index, weight, present, f, kept, room, tie = slots
-        combined, coefficient, messages, message_peak, largest = lies
+        weight, present, f, kept, room, tie = slots
+        combined, coefficient, largest = lies
+        filled, numbers, begin = arriving
         column, trust, cut, came = sums
-        count, width = index.shape
-        size = count + combined.shape[0] + messages.shape[0]
-        lift, centre_row = lifted(combined, coefficient, count, size)
-        height, none = max(lift.shape[1], size if lift.size == 0 else 0), half[:0]
+        count, width = weight.shape
         inner = np.empty((count, width, width) if chooses else (0, 0, 0))
-        current = models
+        flat, older = sent.reshape(-1, sent.shape[2]), np.empty((np.diff(begin).max(), sent.shape[2]), sent.dtype)
+        current, none = models, models[:0]
+        lift, centre_row = lifted(combined, coefficient, count, count + combined.shape[0])
         for k in range(step.size):
-            half_steps(data, rows, first + k, 1.0 - decay * step[k], step[k], current, resting, half, peak)
+            at, turn = min(start + k, filled.shape[0] - 1), (first + k) % sent.shape[0]
+            index, half, high = filled[at], sent[turn], peak[turn * count : (turn + 1) * count]
+            half_steps(data, rows, first + k, 1.0 - decay * step[k], step[k], current, resting, half, high)
+            old = numbers[begin[at] : begin[at + 1]]
+            messages, size = older[: old.size], count + combined.shape[0] + old.size
+            for row in range(old.size):
+                messages[row] = flat[old[row]]
+            if combined.shape[0] > 0 and lift.shape[0] != size:
+                lift, centre_row = lifted(combined, coefficient, count, size)
+            height = max(lift.shape[1], size if lift.size == 0 else 0)
             if chooses:
                 if not blocks(
-                    half, messages, none, peak, combined, coefficient, message_peak, largest, FAR, centre_row, False,
+                    half, messages, none, high, combined, coefficient, peak[old], largest, FAR, centre_row, False,
                     lift, height, index, present, inner,
                 ):  # fmt: skip
                     return k
-            elif not usual(peak, combined, coefficient, message_peak, largest, FAR):
+            elif not usual(high, combined, coefficient, peak[old], largest, FAR):
                 return k
             choose(inner, weight, present, f, room, tie, settings, chosen)
             for receiver in range(count):

@@ -80,17 +80,16 @@ class PreparedGram:
         self._combination = _NOTHING if arrivals.combination is None else arrivals.combination
         self._receiver, self._b = arrivals.receiver, arrivals.b
 
-    def known(self, messages: Array | None, message_peak: Floats | None) -> tuple[tuple[Any, ...], ...]:
-        """For a round that is one compiled call (simulation/whole.py), with these messages and their `peaks`.
+    def known(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Integers]:
+        """For rounds that are one compiled call (simulation/whole.py).
 
-        slots  index, weight, present (R, K), f, kept, room (R,), and the relative difference that counts as a tie
-        lies   combinations, messages, their peaks, and the largest number of a usual row
+        slots  weight, present (R, K), f, kept, room (R,), and the relative difference that counts as a tie
+        lies   combinations, and the largest number of a usual row
+        index  (R, K) the pool row in each slot
         """
         weight = frozen(self._weight.view())  # whatever it is elsewhere, so that the kernel is compiled once
-        slots = (self._index, weight, self._held, self._f, self._all_kept, self._room, self._tie)
-        if messages is None:
-            return slots, (*self._combination, self._none, _NO_PEAKS, self._largest)
-        return slots, (*self._combination, messages, message_peak, self._largest)
+        slots = (weight, self._held, self._f, self._all_kept, self._room, self._tie)
+        return slots, (*self._combination, self._largest), self._index
 
     @cached_property
     def _lift(self) -> tuple[Floats, bool]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.compiled import exact
+from byzmesh.compiled import exact, inner
 from byzmesh.rules.gram.tiles import HALF, PAIR, four_by_four, triangle, two_by_four
 from byzmesh.simd import VECTOR, chunk, fma, fused, halves, lanes_of, minus, spread, store, times, twice
 from byzmesh.simd_sums import half_sums
@@ -45,7 +45,7 @@ def _aligned(count: int, like: Array) -> Array:
     return zeros[start : start + count]
 
 
-@exact
+@inner
 def _store_four(target: Array, at: Any, a: Any, b: Any, c: Any, d: Any) -> None:
     """Store four registers side by side."""
     lanes = lanes_of(target, VECTOR)
@@ -55,7 +55,7 @@ def _store_four(target: Array, at: Any, a: Any, b: Any, c: Any, d: Any) -> None:
     store(target, at + _U(3) * lanes, d)
 
 
-@exact
+@inner
 def _centre(own: Array, rows: int, width: Any, left: Any, size: Any, centre: Array) -> None:
     """centre[:size] = mean of the rows of `own`, which is flat, over the columns left .. left + size."""
     share = own.dtype.type(1.0 / rows)
@@ -72,7 +72,7 @@ def _centre(own: Array, rows: int, width: Any, left: Any, size: Any, centre: Arr
         _centre_block(own, rows, width, left + at, share, centre, at)
 
 
-@exact
+@inner
 def _centre_block(own: Array, rows: int, width: Any, left: Any, share: Any, centre: Array, at: Any) -> None:
     lanes = lanes_of(own, VECTOR)
     a = b = c = d = spread(own.dtype.type(0.0), chunk(centre, _U(0), VECTOR))
@@ -86,7 +86,7 @@ def _centre_block(own: Array, rows: int, width: Any, left: Any, share: Any, cent
     _store_four(centre, at, a, b, c, d)
 
 
-@exact
+@inner
 def _put(rows: Array, start: Any, centre: Array, size: Any, row: Any, z: Array) -> None:
     """Row `row` of z = rows[start : start + size] - centre; in z two rows lie side by side, `HALF` bytes of each."""
     half = lanes_of(z, HALF)
@@ -100,7 +100,7 @@ def _put(rows: Array, start: Any, centre: Array, size: Any, row: Any, z: Array) 
         z[target + at // half * _U(2) * half + at % half] = rows[start + at] - centre[at]
 
 
-@exact
+@inner
 def _multiply(z: Array, padded: int, size: Any, sums: Array) -> None:
     """Add the products of all rows of z over its first `size` columns."""
     half, stride = lanes_of(z, HALF), _U(z.size // (padded // 2))
@@ -167,7 +167,7 @@ def _mix_narrow(
             out[receiver, column] = mixed
 
 
-@exact
+@inner
 def _less(rows: Array, start: Any, centre: Array, z: Array, at: Any) -> None:
     """Four registers of z at `at` = those of the rows at `start` - centre."""
     lanes = lanes_of(z, VECTOR)
@@ -176,14 +176,14 @@ def _less(rows: Array, start: Any, centre: Array, z: Array, at: Any) -> None:
         store(z, at + place, minus(chunk(rows, start + place, VECTOR), chunk(centre, place, VECTOR)))
 
 
-@exact
+@inner
 def _square(flat: Array, at: Any, mine: Array, left: Any, total: Any) -> Any:
     """Add the squares of one register of differences."""
     gap = minus(chunk(flat, at, HALF), chunk(mine, left, HALF))
     return fused(gap, gap, total)
 
 
-@exact
+@inner
 def _add_square(flat: Array, at: Any, mine: Array, left: Any, first: Any, last: Any, lanes: Any) -> Any:
     """The sum of the lanes and of the squared differences of the last columns, one by one."""
     product, _ = half_sums(twice(lanes))

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.compiled import exact
+from byzmesh.compiled import inner
 from byzmesh.simd import chunk, fma, fused, lanes_of, spread, twice
-from byzmesh.simd_sums import add_folds, half_sums
+from byzmesh.simd_sums import FOLD, add_folds, half_sums
 from byzmesh.types import Array
 
 _U = np.uint64
-HALF, PAIR = 32, 64
+HALF, PAIR = FOLD, 2 * FOLD
 """Bytes of the partial sums of one product, and of two."""
 
 
-@exact
+@inner
 def _store_sums(
     z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, low: Any, high: Any, sums: Any, width: int
 ) -> None:
@@ -44,7 +44,7 @@ def _store_sums(
     sums[row * width + left + 3] += d
 
 
-@exact
+@inner
 def _add_rest(
     z: Array, stride: Any, row: int, other: int, at: Any, rest: Any, lanes: Any, sums: Any, width: int
 ) -> None:
@@ -58,7 +58,7 @@ def _add_rest(
     sums[row * width + other] += total
 
 
-@exact
+@inner
 def two_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, sums: Any, width: int) -> None:
     """Add the products of two rows with the rows left .. left + 3: what the registers of AVX2 hold."""
     half, across = lanes_of(z, HALF), _U(width)
@@ -73,7 +73,7 @@ def two_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: An
         e, f, g, h = fused(x, p, e), fused(x, q, f), fused(x, r, g), fused(x, s, h)
     if rest == 0:
         place = _U(row) * across + _U(left)
-        add_folds(sums, place, place + across, a, b, c, d, e, f, g, h)
+        add_folds(sums, place, across, a, b, c, d, e, f, g, h)
         return
     _add_rest(z, stride, row, left, whole, rest, a, sums, width)
     _add_rest(z, stride, row, left + 1, whole, rest, b, sums, width)
@@ -85,7 +85,7 @@ def two_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: An
     _add_rest(z, stride, row + 1, left + 3, whole, rest, h, sums, width)
 
 
-@exact
+@inner
 def triangle(z: Array, stride: Any, row: int, whole: Any, rest: Any, sums: Any, width: int) -> None:
     """Add the products of the rows row .. row + 3 with one another, each pair once, in the registers of AVX2."""
     half, across = lanes_of(z, HALF), _U(width)
@@ -99,9 +99,9 @@ def triangle(z: Array, stride: Any, row: int, whole: Any, rest: Any, sums: Any, 
         i, j = fused(s, r, i), fused(s, s, j)
     if rest == 0:
         place = _U(row) * (across + _U(1))
-        add_folds(sums, place, place + across, a, nothing, nothing, nothing, b, c, nothing, nothing)
+        add_folds(sums, place, across, a, nothing, nothing, nothing, b, c, nothing, nothing)
         place += _U(2) * across
-        add_folds(sums, place, place + across, d, e, f, nothing, g, h, i, j)
+        add_folds(sums, place, across, d, e, f, nothing, g, h, i, j)
         return
     _add_rest(z, stride, row, row, whole, rest, a, sums, width)
     _add_rest(z, stride, row + 1, row, whole, rest, b, sums, width)
@@ -115,10 +115,10 @@ def triangle(z: Array, stride: Any, row: int, whole: Any, rest: Any, sums: Any, 
     _add_rest(z, stride, row + 3, row + 3, whole, rest, j, sums, width)
 
 
-@exact
+@inner
 def four_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: Any, sums: Any, width: int) -> None:
     """Add the products of four rows with the rows left .. left + 3, for AVX-512."""
-    half = lanes_of(z, HALF)
+    half, across = lanes_of(z, HALF), _U(width)
     first, others = _U(row // 2) * stride, _U(left // 2) * stride
     a = b = c = d = e = f = g = h = spread(z.dtype.type(0.0), chunk(z, _U(0), PAIR))
     for at in range(_U(0), whole, _U(2) * half):
@@ -131,6 +131,10 @@ def four_by_four(z: Array, stride: Any, row: int, left: int, whole: Any, rest: A
         e, f = fused(x, low, e), fused(x, high, f)
         x = twice(chunk(z, first + stride + half + at, HALF))
         g, h = fused(x, low, g), fused(x, high, h)
+    if rest == 0:
+        place = _U(row) * across + _U(left)
+        add_folds(sums, place, across, a, b, c, d, e, f, g, h)
+        return
     _store_sums(z, stride, row, left, whole, rest, a, b, sums, width)
     _store_sums(z, stride, row + 1, left, whole, rest, c, d, sums, width)
     _store_sums(z, stride, row + 2, left, whole, rest, e, f, sums, width)
