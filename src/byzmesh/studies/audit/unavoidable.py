@@ -37,6 +37,19 @@ So no rule is both resilient with f and, whatever the data, near the plain mean 
 are lost, |U| of the N workers' data. Between likes with noise in their gradients U moves nobody by more than rho times
 that noise in a round. How much is lost where all differ from each other is not said by this, and measured.
 
+Nor can a rule take in what single workers alone have and leave lies out. Let a rule see its inbox only (no memory, no
+data), not depend on the neighbours' order, and commute with exchanging coordinates: rules by distance and rules by
+coordinate both do. Let everybody's message be t away from one point c, each along a coordinate of its own, which is how
+workers differ who each have a class that nobody else has; the liars have coordinates that no honest worker has. Then
+the output has the same share q of every neighbour, the liars included. Proof. Exchange the coordinates of a liar and of
+an honest neighbour: the inbox is the same but for its order, so both have the same coordinate of the output.        []
+
+If ties are broken by order it holds on average over who lies, and a liar who comes a little nearer wins them. For rules
+by distance coordinates may be turned: a lie of that length is taken in *any* direction across the honest ones. So q is
+one number, and it is asked to be large by those who want to learn from single workers and small by those who fear
+lies. It may differ from one t, f or number of neighbours to another: that no rule does well on one network with a large
+q and on another with a small one is not said, nor how much accuracy a q costs.
+
 A third limit is the graph's. With symmetric weights let b be the most that liars weigh at a worker and mu_2 the
 algebraic connectivity of the honest graph: there are graphs with b = mu_2 / 2 on which no rule makes the honest workers
 agree (Gaucher, Dieuleveut and Hendrikx, 2024; quoted, not proved here), so no proof for all graphs can go beyond that.

@@ -1,0 +1,67 @@
+"""A lie is taken as what a worker alone has is taken (unavoidable.py): asked of every rule that sees its inbox only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import byzmesh as bm
+from byzmesh.round import Round
+from byzmesh.rules.base import rules
+
+HONEST, LIES = 8, 2
+"""Neighbours of each kind, as on the two-castle graph."""
+SEEN = [entry.name for entry in bm.list_rules() if not rules.build(entry.name).needs_loss]
+BY_DISTANCE = [name for name in SEEN if rules.build(name).coefficients is not None]
+
+
+def taken(rule: Any, *, far: float, lie: float, turned: bool = False) -> np.ndarray:
+    """(10,) what is taken of each neighbour, the liars last, on average over who sits where.
+
+    Everybody is at a coordinate of its own, `far` from where all began, the liars `lie` times as far.
+    """
+    size = 1 + HONEST + LIES
+    basis = np.eye(2 * size)
+    if turned:
+        basis, _ = np.linalg.qr(np.random.default_rng(1).normal(size=basis.shape))
+    length = far * np.where(np.arange(size) <= HONEST, 1.0, lie)
+    points = length[:, None] * basis[:size]
+    total = np.zeros(size)
+    for shift in range(size - 1):
+        order = 1 + np.roll(np.arange(size - 1), shift)
+        at = Round(number=50, total=100, step_size=0.1, seed=shift)
+        out = bm.aggregate(rule, points[0], points[order], f=2, round=at, previous=np.zeros(2 * size))
+        total += basis[:size] @ out / length
+    return np.asarray(total[1:] / (size - 1))
+
+
+@pytest.mark.parametrize("far", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("name", [name for name in SEEN if name != "bucketing"])
+def test_a_lie_is_taken_as_a_single_worker_is(name: str, far: float) -> None:
+    share = taken(name, far=far, lie=1.0)
+    assert share[HONEST:].mean() == pytest.approx(share[:HONEST].mean(), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", BY_DISTANCE)
+def test_by_distance_a_lie_may_point_anywhere_and_comes_a_little_nearer(name: str) -> None:
+    share = taken(name, far=3.0, lie=0.999, turned=True)
+    assert share[HONEST:].mean() >= 0.99 * share[:HONEST].mean()
+
+
+def test_who_takes_nothing_of_a_single_worker() -> None:
+    ignored = {name for name in SEEN if taken(name, far=3.0, lie=1.0).max() < 1e-9}
+    assert ignored >= {"TriMean", "CooMed", "MeaMed", "NoComm"}
+    assert not ignored & {"WeiMean", "IOS", "FABA", "Reprieve", "Tether", "CC", "SCC", "GeoMed", "Leash", "DRSA"}
+
+
+def test_a_rule_that_knows_coordinates_is_not_meant() -> None:
+    """The mutant: what treats the first coordinates otherwise can tell a lie from a worker."""
+
+    def knows(own: Any, received: Any, weights: Any, f: int) -> Any:
+        known = np.where(np.arange(own.size) <= HONEST, 1.0, 0.0)
+        return known * (own + received.sum(axis=0)) / (1 + len(received))
+
+    share = taken(bm.rule(knows), far=1.0, lie=1.0)
+    assert share[HONEST:].max() == 0.0 and share[:HONEST].min() > 0.05
