@@ -1,7 +1,7 @@
 """What a rule takes of a neighbour that alone has something, and of a lie that looks like one: the table in README.md.
 
-Ten neighbours and f = 2, as on the two-castle graph with one class per worker: everybody is 18 step sizes from one point
-along a coordinate of its own (18 is zeta there, `byzmesh audit` prints it). In units of the plain mean's share.
+Ten neighbours and f = 2, as on the two-castle graph with one class per worker: everybody is 18 step sizes from one
+point along a coordinate of its own (18 is zeta there, `byzmesh audit` prints it). In units of the plain mean's share.
 
     python reports/audit/singles.py
 """

@@ -172,6 +172,28 @@ def test_every_family_before_any_twice() -> None:
         assert attacks.canonical(dict(lie.attack))["name"] == attacks.build(dict(lie.attack)).name
 
 
+def test_the_likeliest_lie_is_tried_first_and_nobody_lying_before_each_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a machine that does next to nothing in the time still says something."""
+    asked: list[list[halving.Trial]] = []
+
+    def note(search: halving.Search, trials: list[halving.Trial], until: float) -> list[halving.Trial]:
+        asked.append(trials)
+        return []
+
+    monkeypatch.setattr(halving.Search, "run", note)
+    config = {"problem": "softmax", "network": "paper/two-castle", "attack": "sign-flipping", "rounds": 400}
+    bm.audit(config, rules=["IOS", "FABA"], store=tmp_path / "runs.db")
+    stage = [(trial.rule, trial.lie.family, trial.start) for trial in asked[0]]
+    quiet = "nobody lies"
+    assert stage[:2] == [("IOS", quiet, "common"), ("IOS", "target", "common")]
+    assert stage[2:4] == [("FABA", quiet, "common"), ("FABA", "target", "common")]
+    for rule, family, start in stage:
+        assert stage.index((rule, quiet, start)) <= stage.index((rule, family, start))
+    assert len(set(stage)) < len(stage) == 2 * (120 + 3), "each once, and nobody lying once from every start"
+
+
 def test_mistakes() -> None:
     with pytest.raises(NoLiars):
         bm.audit({**CONFIG, "network": {"name": "ring", "n": 5}})

@@ -44,6 +44,8 @@ KEEP = 4
 LEAST_ROUNDS = 20
 WARMING = ("target", "riding, negative", "ALIE", "sign-flipping")
 """Families that between them need nearly all compiled code."""
+LIKELIEST = "target"
+"""The family that was the worst for most rules: tried first, because the time may be over at any moment."""
 QUIET = Lie(family="nobody lies", strength=None, attack={"name": "none"})
 
 
@@ -162,16 +164,15 @@ class Search:
         return [_judged(t, quiet.get((t.rule, t.start, t.rounds, t.seed, t.f), math.nan)) for t in ended]
 
     def stage(self, number: int, candidates: Mapping[str, Sequence[tuple[Lie, str]]], until: float) -> list[Trial]:
-        """Run a stage: for every rule its (lie, start), and nobody lying."""
+        """Run a stage: for every rule its (lie, start), and before the first one from a start nobody lying."""
         rounds = max(LEAST_ROUNDS, self.rounds // ROUNDS[number - 1])
         seed = int(self.written.get("seed") or 0)
+        told = [(rule, each, start) for rule, lie, start in _in_turn(candidates) for each in (QUIET, lie)]
+        once = {(rule, lie.name, start): (rule, lie, start) for rule, lie, start in told}
         return self.run(
             [
                 trial
-                for rule, lie, start in [
-                    *((rule, QUIET, s) for s in self.starts for rule in candidates),
-                    *_in_turn(candidates),
-                ]
+                for rule, lie, start in once.values()
                 if (trial := self.trial(rule, lie, start, seed, rounds, number)) is not None
             ],
             until,
@@ -225,7 +226,8 @@ def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
         for lap in range(count_of_starts)
         for place, lie in enumerate(lies)
     ]
-    chosen = {rule: everything[: max(1, round(SHARES[0] * number))] for rule in search.rules}
+    first = sorted(everything[: max(1, round(SHARES[0] * number))], key=lambda one: one[0].family != LIKELIEST)
+    chosen = dict.fromkeys(search.rules, first)
     worst: dict[str, list[Trial]] = {}
     for stage in range(1, len(SHARES) + 1):
         if search.interrupted or search.budget.left() <= 0.0:
