@@ -15,6 +15,8 @@ import inspect
 import re
 
 DEFINED = re.compile(r"^(\S+(?: \S+)*?) {2,}(\S.*)$")
+WIDEST = 94
+"""Characters that fit into a line of code."""
 LISTED = re.compile(r"^(?:[-*] |\d+\. |\|)")
 
 
@@ -60,6 +62,22 @@ def is_code(block: str) -> bool:
     return all(line.startswith("    ") or not line.strip() for line in block.split("\n"))
 
 
+def formula(text: str) -> str:
+    """Lines of a formula as a page shows them: without backticks, and the last column of a long line on a line below.
+
+    >>> print(formula("z <- x + clip(y - x), " + "and so on, " * 6 + "   z the mean"))
+    z <- x + clip(y - x), and so on, and so on, and so on, and so on, and so on, and so on,
+        z the mean
+    """
+    text = text.replace("`", "")
+    if re.search(r"^ {8}", text, re.MULTILINE):  # a table whose cells have several lines
+        return text
+    return "\n".join(
+        re.sub(rf"^(.{{30,{WIDEST}}}\S) {{3,}}(\S.*)$", r"\1\n    \2", line) if len(line) > WIDEST else line
+        for line in text.split("\n")
+    )
+
+
 def escaped(text: str) -> str:
     """Text in which `<` is no tag and `_` no emphasis, except inside backticks, where nothing needs it.
 
@@ -76,7 +94,7 @@ def _block(block: str) -> str:
     if block.startswith(">>> "):
         return f"```pycon\n{block}\n```"
     if is_code(block):
-        return "```text\n" + inspect.cleandoc(block).replace("`", "") + "\n```"
+        return f"```text\n{formula(inspect.cleandoc(block))}\n```"
     lines = block.split("\n")
     if LISTED.match(lines[0]):
         return escaped(block)

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from docstrings import blocks_of, is_code, rendered
+from docstrings import WIDEST, blocks_of, formula, is_code, rendered
 
 from examples import example_of
 
@@ -36,8 +36,6 @@ if it defines all of them, or more and has formulas."""
 CITED = re.compile(r"\b(?:19|20)\d\d\b")
 STEPS = (0, 1, 10, 100, 1000)
 """Rounds whose step size is shown."""
-WIDEST = 90
-"""Longer configs are written on several lines."""
 
 
 def title(kind: str) -> str:
@@ -120,9 +118,8 @@ def _part(kind: str, entry: Any, row: dict[str, Any], modules: Counter[Any]) -> 
     module = _module(entry)
     text, examples = _told(entry.factory)
     blocks = [f"## {entry.name} {{#{anchor(entry.name)}}}", text]
-    formula = _formula(module, entry.name)
-    if formula:
-        blocks.append(f"```text\n{formula}\n```")
+    if lines := _formula(module, entry.name):
+        blocks.append(f"```text\n{lines}\n```")
     elif modules[module] <= SHARED and not _on_top(module, modules):
         blocks.append(_body(module))
     facts = []
@@ -149,7 +146,7 @@ def _part(kind: str, entry: Any, row: dict[str, Any], modules: Counter[Any]) -> 
 
 
 def _wrapped(config: str) -> str:
-    """A config whose flow mapping is too long for a line, one option a line.
+    """A config whose mapping is too long for a line, one option a line.
 
     >>> print(_wrapped("problem: {name: x, " + "a: [1, 2], " * 9 + "b: 1}").split(chr(10))[:3])
     ['problem:', '  name: x', '  a: [1, 2]']
@@ -178,7 +175,7 @@ def _formula(module: Any, name: str) -> str:
                     if not follower.startswith("    "):
                         break
                     more.append(follower)
-                return "\n".join([line, *more]).replace("`", "")
+                return formula("\n".join([line, *more]))
     return ""
 
 

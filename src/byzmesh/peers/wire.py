@@ -4,8 +4,9 @@
     0      2     destination: a peer's id, or 65535 for every neighbour
     2      2     "bz"
     4      1     version
-    5      1     encoding: 0 for a file, 1 float32, 2 float64, 3 float16, 4 int8 to the nearest, 5 for a part of a long
-                 message (parts.py), 6 and 7 for sketches and answers (screening.py); from 16 on a hash of the channel
+    5      1     encoding: 0 for a file, 1 float32, 2 float64, 3 float16, 4 int8 to the nearest,
+                 5 for a part of a long message (parts.py), 6 and 7 for sketches and answers
+                 (screening.py); from 16 on a hash of the channel
     6      2     sender
     8      8     round
     16     8     run: hash of what all peers must agree on

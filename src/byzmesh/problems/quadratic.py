@@ -3,9 +3,11 @@
 The gradient of f_n is s (x - z_n); the average over the honest workers is smallest at the mean of their centres z_n.
 The paper's two examples:
 
-    two-castle problem              targets="halves", curvature=2, init="targets": f_n(x) = (x - z)^2, z = -1 for the
-                                    first half of the workers and 1 for the second, each starting at its own minimum
-    non-doubly stochastic weights   targets="normal" or given, curvature=1: f_n(x) = 1/2 ||x - z_n||^2
+    two-castle problem   targets="halves", curvature=2, init="targets": f_n(x) = (x - z)^2,
+                         z = -1 for the first half of the workers and 1 for the second,
+                         each starting at its own minimum
+    non-doubly           targets="normal" or given, curvature=1: f_n(x) = 1/2 ||x - z_n||^2
+    stochastic weights
 """
 
 from __future__ import annotations

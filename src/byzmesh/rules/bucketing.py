@@ -1,6 +1,9 @@
 """Bucketing: means of random groups of s neighbours, then any rule. f liars corrupt at most f groups.
 
-z_g = the mean of the y_m in group g,    x_n = rule(x_n; z_1, ..., z_ceil(d/s))
+With y_m what neighbour m sent:
+
+    z_g = the mean of the y_m in group g
+    x_n = rule(x_n; z_1, ..., z_ceil(d/s))
 """
 
 from __future__ import annotations

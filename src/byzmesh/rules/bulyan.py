@@ -1,7 +1,9 @@
 """Bulyan: S - 2f vectors by repeated Krum, then MeaMed's mean of the S - 4f values nearest their median.
 
-U       S - 2f vectors, one after another Krum's choice among those left
-x_n,j   the mean of the S - 4f values y_m,j, m in U, that are nearest their median
+With y_m,j coordinate j of what neighbour m sent:
+
+    U       S - 2f vectors, one after another Krum's choice among those left
+    x_n,j   the mean of the S - 4f values y_m,j, m in U, that are nearest their median
 """
 
 from __future__ import annotations

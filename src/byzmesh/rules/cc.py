@@ -1,6 +1,8 @@
 """CC: centred clipping, equal weights around a centre.
 
-v <- v + (1 / S) sum_m clip(y_m - v, tau),    clip(z, tau) = min(1, tau / ||z||) z
+With y_m what neighbour m sent:
+
+    v <- v + (1 / S) sum_m clip(y_m - v, tau),    clip(z, tau) = min(1, tau / ||z||) z
 """
 
 from __future__ import annotations

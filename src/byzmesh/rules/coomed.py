@@ -1,6 +1,8 @@
 """CooMed: the median of each coordinate.
 
-x_n,j = med over own and neighbours m of y_m,j
+With y_m,j coordinate j of what neighbour m sent:
+
+    x_n,j = med over own and neighbours m of y_m,j
 """
 
 from __future__ import annotations

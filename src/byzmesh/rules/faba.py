@@ -1,6 +1,7 @@
 """FABA: IOS's predecessor, with equal weights.
 
-    f times: leave out the neighbour m in U farthest from the mean of U;    x_n = the mean of U, own included
+    f times leave out the neighbour m in U farthest from the mean of U
+    x_n = the mean of U, own included
 
 With its own model inside the means that decide the cuts, it is IOS on equal weights, so Theorem 3 holds with
 h_n = f_n / (d_n + 1) and equal weights over the honest workers as W; the first wrong cut gives rho <= 2 h / (1 - 2 h),

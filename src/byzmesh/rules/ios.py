@@ -1,6 +1,7 @@
 """IOS, the iterative outlier scissor: the paper's Algorithm 2.
 
-    f times: leave out the neighbour m in U farthest from a;    x_n = a = sum_{m in U} w'_nm y_m / W'(U)
+    f times leave out the neighbour m in U farthest from a = sum_{m in U} w'_nm y_m / W'(U)
+    x_n = a
 
 Theorem 3: with at most f_n lying neighbours and h_n < 1/3, h_n the sum of the f_n largest weights among n's neighbours,
 

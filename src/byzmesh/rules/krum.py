@@ -1,6 +1,7 @@
 """Krum and MultiKrum: the vectors closest to their nearest others.
 
-    score_m = sum of ||y_m - y_i||^2 over its S - f - 2 nearest others i,    x_n = the y_m with the smallest score
+    score_m = sum of ||y_m - y_i||^2 over its S - f - 2 nearest others i
+    x_n     = the y_m with the smallest score
 
 The score of a vector is the sum of its squared distances to its S - f - 2 nearest others (the paper's formula; its text
 says S - f - 1). Krum returns the vector with the smallest score, MultiKrum the mean of the m best.

@@ -1,6 +1,7 @@
 """Leash: what neighbours may do to a worker in a round is measured in steps, not in how much the models differ.
 
-    x_n <- x_n + sum_m w'_nm clip(y_m - x_n, tau_k),    tau_k = c alpha^k,    clip(z, tau) = min(1, tau / ||z||) z
+    x_n <- x_n + sum_m w'_nm clip(y_m - x_n, tau_k),    tau_k = c alpha^k
+    clip(z, tau) = min(1, tau / ||z||) z
 
 A rule that takes its threshold from the inbox lets lies go as far as honest models differ, and where data differ that
 is far: aimed at one wrong model in every round, such lies win (docs/recommendation.md). Here a lie is worth its weight

@@ -1,6 +1,8 @@
 """MeaMed: per coordinate the mean of the S - f values nearest the median.
 
-x_n,j = the mean of the S - f values y_m,j nearest med_m y_m,j
+With y_m,j coordinate j of what neighbour m sent:
+
+    x_n,j = the mean of the S - f values y_m,j nearest med_m y_m,j
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """MultiKrum: the mean of the m vectors with the smallest Krum scores.
 
-x_n = (1 / m) (the sum of the m vectors with the smallest score, see Krum)
+With the scores of Krum:
+
+    x_n = (1 / m) (the sum of the m vectors y_m with the smallest scores)
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """NNM, nearest-neighbour mixing: every vector becomes the mean of its S - f nearest, then any rule.
 
-z_m = the mean of the S - f vectors nearest y_m (itself included),    x_n = rule(z_n; z_m of the neighbours)
+With y_m what neighbour m sent:
+
+    z_m = the mean of the S - f vectors nearest y_m, itself included
+    x_n = rule(z_n; the z_m of the neighbours)
 """
 
 from __future__ import annotations

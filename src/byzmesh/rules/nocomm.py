@@ -1,6 +1,8 @@
 """NoComm: no communication, the baseline that no liar can reach.
 
-x_n^{k+1} = x_n^{k+1/2}
+With the half step of a round:
+
+    x_n^{k+1} = x_n^{k+1/2}
 """
 
 from __future__ import annotations

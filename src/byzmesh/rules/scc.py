@@ -1,6 +1,8 @@
 """SCC: self-centred clipping, mixing weights around the receiver's own model.
 
-x_n <- x_n + sum_m w'_nm clip(y_m - x_n, tau),    clip(z, tau) = min(1, tau / ||z||) z
+With y_m what neighbour m sent:
+
+    x_n <- x_n + sum_m w'_nm clip(y_m - x_n, tau),    clip(z, tau) = min(1, tau / ||z||) z
 """
 
 from __future__ import annotations

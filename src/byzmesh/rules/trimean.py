@@ -1,6 +1,8 @@
 """TriMean: per coordinate the mean without the f smallest and the f largest neighbours.
 
-x_n,j = the mean of x_n,j and of the y_m,j without their f smallest and f largest: d - 2f + 1 values
+With y_m,j coordinate j of what neighbour m sent:
+
+    x_n,j = the mean of x_n,j and of the y_m,j without their f smallest and f largest
 """
 
 from __future__ import annotations

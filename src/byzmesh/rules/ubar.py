@@ -1,7 +1,9 @@
 """UBAR: two stages of trust, by distance and then by performance on the receiver's own data.
 
-N = the floor(rho d) nearest neighbours,    A = {m in N : loss(y_m) <= loss(x_n)}
-x_n <- alpha x_n + (1 - alpha) (the mean of the y_m, m in A)
+With y_m what neighbour m sent:
+
+    N = the floor(rho d) nearest neighbours,    A = {m in N : loss(y_m) <= loss(x_n)}
+    x_n <- alpha x_n + (1 - alpha) (the mean of the y_m, m in A)
 """
 
 from __future__ import annotations

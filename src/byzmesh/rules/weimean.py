@@ -1,6 +1,8 @@
 """WeiMean: the weighted mean, the baseline that every liar can move.
 
-x_n = sum_m w'_nm y_m, own included
+With y_m what neighbour m sent:
+
+    x_n = sum_m w'_nm y_m, own included
 """
 
 from __future__ import annotations

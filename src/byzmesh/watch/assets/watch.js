@@ -39,7 +39,7 @@
     chart.setOption({
       animation: false,
       grid: { left: 10, right: 30, top: 46, bottom: 28, containLabel: true },
-      legend: { type: "scroll", top: 6, textStyle: { color: ink }, icon: "roundRect", itemHeight: 5 },
+      legend: { type: "scroll", top: 6, textStyle: { color: ink, lineHeight: 20 }, icon: "roundRect", itemHeight: 5 },
       tooltip: { trigger: "axis", confine: true, backgroundColor: colour("card"), borderColor: line, textStyle: { color: ink } },
       xAxis: { type: "value", name: "round", nameLocation: "middle", nameGap: 24, ...axis },
       yAxis: { type: "value", scale: true, ...axis },
