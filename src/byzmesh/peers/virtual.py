@@ -33,6 +33,13 @@ class Killed(BaseException):
     """Raised inside a process of the virtual world that is ended by force."""
 
 
+def _held_lock() -> threading.Lock:
+    """Whoever waits for it goes on when another thread releases it; in turns, so that it is never released twice."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 class Process:
     """Code that runs in the world, one piece at a time between two waits."""
 
@@ -41,7 +48,7 @@ class Process:
         self.ended = False
         self.transports: list[VirtualTransport] = []
         self._world, self._work, self._doomed = world, work, False
-        self._go = threading.Semaphore(0)
+        self._go = _held_lock()
         self._turn = 0
         self.listening = False
         self._thread = threading.Thread(target=self._main, daemon=True)
@@ -108,7 +115,7 @@ class VirtualWorld:
         """Called after every event."""
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._scheduled = 0
-        self._back = threading.Semaphore(0)
+        self._back = _held_lock()
         self._running: Process | None = None
 
     def __enter__(self) -> VirtualWorld:
