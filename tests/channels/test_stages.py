@@ -60,10 +60,14 @@ def test_rounding_is_within_its_stated_error(spec: Any, worst: Any, dtype: str) 
 
 @pytest.mark.parametrize("spec", ["float16", "bfloat16", "int8", "int4"])
 def test_any_finite_vector_arrives_finite(spec: str) -> None:
-    for value in (0.0, -0.0, 1e-45, 3.4e38, -3.4e38, 65519.0):
+    most = float(np.finfo(np.float32).max)
+    for value in (0.0, -0.0, 1e-45, 3.4e38, most, -most, 65519.0):
         arrived, _ = through(Channel(spec, D), np.full((N, D), value, np.float32))
         assert np.isfinite(arrived).all()
         assert (np.abs(arrived) <= abs(np.float32(value))).all() or spec != "float16"
+    far, _ = through(Channel(spec, D, "float64"), np.full((N, D), -1e300))
+    near, _ = through(Channel(spec, D, "float64"), np.full((N, D), -most))
+    assert np.allclose(far, near, rtol=0.01), "the range of float32"
 
 
 @pytest.mark.parametrize("name", ["int8", "int4"])

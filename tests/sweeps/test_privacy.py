@@ -9,6 +9,7 @@ import pytest
 
 import byzmesh as bm
 from byzmesh.config.schema import resolve
+from byzmesh.errors import ConfigError
 from byzmesh.sweeps.build import build
 from byzmesh.sweeps.privacy import NoEpsilon, hiding, most_told, privacy
 from byzmesh.theory import renyi
@@ -16,9 +17,13 @@ from byzmesh.theory import renyi
 NOISE = {"name": "gaussian-noise", "sigma": 0.02}
 
 
+DISTINCT = {"name": "softmax", "batch": 4, "batching": "distinct"}
+
+
 def config(samples: Any, **more: Any) -> dict[str, Any]:
+    problem = {**more.pop("problem", DISTINCT), "dataset": str(samples)}
     usual = {
-        "problem": {"name": "softmax", "dataset": str(samples), "batch": 4, "batching": "distinct"},
+        "problem": problem,
         "network": {"name": "complete", "n": 5},
         "rule": "ios",
         "rounds": 30,
@@ -100,6 +105,22 @@ def test_pairs_hide_a_worker_from_those_who_know_little(samples: Any) -> None:
     assert outside < one < local
 
 
+def test_pairs_with_much_louder_noise_than_ones_own_hide_no_more_than_the_sum_of_all() -> None:
+    """With f of n workers together, the others' messages tell their sum up to sqrt(n - f) sigma."""
+    for sigma, pair in ((1e-3, 1.0), (1e-8, 1.0), (1e-9, 100.0)):
+        for together in ([], [1], [0, 3]):
+            found = hiding(bm.network("complete", n=6), np.array(together, int), sigma, pair)
+            assert found == pytest.approx(sigma * np.sqrt(6 - len(together)), rel=1e-5)
+
+
+def test_pair_noise_needs_links_that_go_both_ways(samples: Any) -> None:
+    one_way: dict[str, Any] = {"network": {"name": "directed-ring", "n": 5}, "channel": ["pair-noise", NOISE]}
+    with pytest.raises(ConfigError, match="links that go both ways"):
+        build(config(samples, rule="mean", **one_way))
+    with pytest.raises(ConfigError, match="links that go both ways"):
+        privacy(config(samples, rule="mean", **one_way))
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [
@@ -111,6 +132,8 @@ def test_pairs_hide_a_worker_from_those_who_know_little(samples: Any) -> None:
         ({"local": {"clip_samples": 1.0, "steps": 2}}, "keep exact gradients"),
         ({"rule": {"name": "UBAR"}}, "rule UBAR uses the receiver's data"),
         ({"channel": [{"name": "clip"}, "top-k", {**NOISE, "own": False}]}, "top-k comes before the noise"),
+        ({"channel": [NOISE, "clip", "pair-noise"]}, "clip shortens the noise before it too"),
+        ({"problem": {**DISTINCT, "partition": {"name": "drawn", "size": 200}}}, "some samples more than once"),
     ],
 )
 def test_no_number_where_nothing_is_proved(samples: Any, more: dict[str, Any], why: str) -> None:

@@ -35,6 +35,7 @@ def test_no_message_is_off_by_more_than_declared_and_some_by_nearly_as_much(spec
     channel, ids = Channel(spec, D, "float64", pairs=pairs), np.arange(4)
     for round in range(40):
         sent = draw.choice([draw.normal(size=(4, D)), draw.uniform(0.5, 1.0, (4, D))]) * 10.0 ** draw.uniform(-2, 2)
+        sent *= 1e-6 if round % 4 == 0 else 1.0
         state = channel.start(sent)
         arrived, _ = channel.receive(channel.send(sent, state, round, ids), state, round, ids)
         for row in range(4):
@@ -44,6 +45,13 @@ def test_no_message_is_off_by_more_than_declared_and_some_by_nearly_as_much(spec
             worst = max(worst, error / most)
             assert error <= most
     assert worst > 0.2
+
+
+def test_noise_that_is_longer_than_said_is_rare() -> None:
+    noise = np.linalg.norm(np.random.default_rng(0).normal(size=(20_000, 9)), axis=1)
+    declared = channel_error(channel_stages({"name": "gaussian-noise", "sigma": 1.0}), 3)
+    assert "E <= 1 (sqrt(D) + 4), but for one message in 1000" in str(declared)
+    assert (noise > 3 + 4).mean() < 1e-3 < (noise > 3).mean()
 
 
 def test_what_depends_on_the_past_has_no_bound() -> None:

@@ -88,6 +88,8 @@ def _hash(counter: Any, first: Any, second: Any) -> Any:
 def _scale_of(peak: Any, levels: Any, up: Any) -> Any:
     """The float32 scale of a block with this peak, rounded up or to the nearest; values of it never overflow."""
     limit = np.float32(_LARGEST / levels)
+    if np.float64(limit) * levels > _LARGEST:
+        limit = np.nextafter(limit, np.float32(0.0))
     wanted = np.float64(peak) / levels
     if not wanted < np.float64(limit):
         return limit
@@ -122,9 +124,12 @@ def _stochastic(
         first, second, _, _ = key_words(stream(key, sender[n], round))
         for b in range(scale.shape[1]):
             start, end = b * block, min((b + 1) * block, values.shape[1])
-            scale[n, b] = _scale_of(_peak(bits, n, start, end), levels, True)
-            # of a block that is zero but for denormal numbers nothing is sent: its inverse scale would be infinite
-            inverse = number(1.0 - 2.0**-23) / number(scale[n, b]) if scale[n, b] > np.float32(1e-37) else number(0)
+            peak = _peak(bits, n, start, end)
+            scale[n, b] = _scale_of(peak, levels, True)
+            # of a block that is zero but for denormal numbers nothing is sent: its inverse scale would be infinite;
+            # beyond the range of float32 the scale is less than peak / L
+            divisor = number(max(np.float64(scale[n, b]), peak / levels))
+            inverse = number(1.0 - 2.0**-23) / divisor if scale[n, b] > np.float32(1e-37) else number(0)
             for i in range(half):
                 drawn[i] = _hash(_u32(_u32(b * half) + _u32(i)), first, second)
             read, written = values[n, start : min(start + half, end)], units[n, start : min(start + half, end)]

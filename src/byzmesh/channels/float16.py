@@ -31,7 +31,7 @@ class Float16(Stage):
 
     @property
     def distortion(self) -> Distortion:
-        return Distortion(length=1 / 2048)
+        return Distortion(length=1 / 2048, least=2.0**-25)
 
     def sizes(self, width: int) -> tuple[int, int]:
         return 2 * width, 0

@@ -1,8 +1,8 @@
 """The coordinates in which the model differs most from what receivers have; they keep the rest from earlier messages.
 
 Of k coordinates, nine tenths are those with the largest |x - c|, c being the receivers' copy, and a tenth are next in
-turn: so a receiver that missed messages is right again after 10 D / k rounds at most. What is left out stays in the
-difference (error feedback); see rand_k.py on why differences choose and values travel.
+turn, if k > 1: so a receiver that missed messages is right again after 10 D / k rounds at most. What is left out stays
+in the difference (error feedback); see rand_k.py on why differences choose and values travel.
 
     bytes     k - t indices, ascending, uint16 if D <= 65536, otherwise uint32
     numbers   the values at these indices, then the t values in turn, from (t round) mod D on

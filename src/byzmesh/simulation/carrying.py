@@ -115,9 +115,13 @@ class Courier:
         self._spare = None
 
 
-def check_channel(stages: tuple[Stage, ...], process: tuple[Process, ...], sends: str = "half") -> None:
-    """`ConfigError` if a channel and a network that changes, or what the rule sends, exclude each other."""
+def check_channel(
+    stages: tuple[Stage, ...], process: tuple[Process, ...], sends: str = "half", directed: bool = False
+) -> None:
+    """`ConfigError` if a channel and the network, what changes it, or what the rule sends exclude each other."""
     for stage in stages:
+        if stage.pairwise and directed:
+            raise ConfigError(f"channel: {stage.name} needs links that go both ways; leave it out, or directed")
         if stage.stays and sends != "half":
             raise ConfigError(
                 f"channel: {stage.name} makes its sender's own model, but this rule sends that of before its step; "

@@ -132,4 +132,4 @@ class Parts(RunState):
             stage = Stage(self.network, acting, self.wrong_model)
             self.live = Live(self.process, stage, self.rule, self.f, self.rounds, self.seed)
         self.local_round = LocalRound(self.task, self.task_row, self.schedule, self.local, self.seed)
-        check_channel(self.channel, self.process, self.rule.sends)
+        check_channel(self.channel, self.process, self.rule.sends, self.network.directed)

@@ -34,8 +34,10 @@ from byzmesh.channels.pair_noise import PairNoise
 from byzmesh.checks import fraction
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
+from byzmesh.networks.processes import process as make_process
 from byzmesh.problems.base import Sampled, problems
-from byzmesh.rules.base import rules
+from byzmesh.rules.base import Rule, rules
+from byzmesh.simulation.carrying import check_channel
 from byzmesh.sweeps.build import network_as_run
 from byzmesh.theory import renyi
 from byzmesh.training.local import LocalOptions
@@ -106,13 +108,15 @@ def privacy(config: Mapping[str, Any], delta: float = DELTA, target: float | Non
     sigma, pair, clip = _noise(stages)
     made: list[Statement] = []
     network = network_as_run(config)
+    rule = rules.build(config["rule"])
+    check_channel(stages, tuple(make_process(config.get("process"))), rule.sends, network.directed)
     views = _views(network, sigma, pair)
     rounds = config["rounds"]
     if clip is not None:
         for against, strength in views:
             each = np.full(rounds, strength / (2.0 * clip.radius))
             made.append(_whole("worker", against, each, delta, target))
-    why = _no_samples(config, stages)
+    why = _no_samples(config, stages, rule)
     if why is None:
         made += _samples(config, network, views, delta, target)
     elif not made:
@@ -131,13 +135,14 @@ def _noise(stages: Sequence[Stage]) -> tuple[float, float, Clip | None]:
             + (": that of pairs cancels in the sum" if pair else "")
             + "; add {name: gaussian-noise, sigma: ...} to the channel"
         )
-    last = max(place for place, stage in enumerate(stages) if isinstance(stage, GaussianNoise | PairNoise))
-    clips = [stage for stage in stages[:last] if isinstance(stage, Clip)]
-    for stage in stages[:last]:
+    noisy = [place for place, stage in enumerate(stages) if isinstance(stage, GaussianNoise | PairNoise)]
+    for place, stage in enumerate(stages[: noisy[-1]]):
+        if isinstance(stage, Clip) and place > noisy[0]:
+            raise NoEpsilon("clip shortens the noise before it too; write it before all noise")
         if not isinstance(stage, GaussianNoise | PairNoise | Clip):
             raise NoEpsilon(f"{stage.name} comes before the noise and depends on the data; write it after the noise")
-    hidden = isinstance(stages[0], Clip) and len(clips) == 1
-    return own, pair, clips[0] if hidden else None
+    clips = [stage for stage in stages[: noisy[0]] if isinstance(stage, Clip)]
+    return own, pair, min(clips, key=lambda clip: clip.radius, default=None)
 
 
 def _views(network: Network, sigma: float, pair: float) -> list[tuple[str, float]]:
@@ -163,13 +168,16 @@ def hiding(network: Network, together: Any, sigma: float, pair: float) -> float:
     """
     others = np.setdiff1d(np.arange(network.n), together)
     links = network.links.among(others)[0]
-    covariance = np.eye(len(others)) * sigma**2
-    np.add.at(covariance, (links.receiver, links.receiver), pair**2)
-    np.add.at(covariance, (links.receiver, links.sender), -(pair**2))
-    return float(1.0 / math.sqrt(np.diag(np.linalg.inv(covariance)).max()))
+    laplacian = np.zeros((len(others), len(others)))
+    np.add.at(laplacian, (links.receiver, links.receiver), 1.0)
+    np.add.at(laplacian, (links.receiver, links.sender), -1.0)
+    size, way = np.linalg.eigh(laplacian)
+    # what is zero but for rounding must not be multiplied by pairs' noise that is much larger than one's own
+    size = np.where(size > 1e-10 * size[-1], size, 0.0)
+    return float(1.0 / math.sqrt((way**2 / (sigma**2 + pair**2 * size)).sum(axis=1).max()))
 
 
-def _no_samples(config: Mapping[str, Any], stages: Sequence[Stage]) -> str | None:
+def _no_samples(config: Mapping[str, Any], stages: Sequence[Stage], rule: Rule) -> str | None:
     """Why single samples have no epsilon; None: they have one."""
     local = LocalOptions.of(config["local"])
     if local.clip_samples is None:
@@ -180,7 +188,6 @@ def _no_samples(config: Mapping[str, Any], stages: Sequence[Stage]) -> str | Non
         return "momentum, optimizers and several steps keep exact gradients from message to message; use plain steps"
     if local.outer.name != "none":
         return "the outer step remembers models; use outer: none"
-    rule = rules.build(config["rule"])
     if rule.sends != "half" or rule.needs_loss or rule.needs_previous:
         return f"rule {rule.name} uses the receiver's data or its exact model again; use another rule"
     return None
@@ -199,6 +206,10 @@ def _samples(
     )
     if not isinstance(task, Sampled):
         raise NoEpsilon(f"problem {config['problem']['name']} has no samples")
+    for row in range(task.workers):
+        held = task.share(row)[0]
+        if len(np.unique(held)) < held.size:
+            raise NoEpsilon("a site has some samples more than once, and batches too; use a partition other than drawn")
     clip = LocalOptions.of(config["local"]).clip_samples or math.inf
     step, rounds = schedule(config["step"]), config["rounds"]
     change = np.array([2.0 * clip * step(k) / task.batch for k in range(rounds)])

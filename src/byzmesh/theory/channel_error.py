@@ -22,10 +22,14 @@ from byzmesh.channels.base import Distortion
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelError:
-    """E <= sqrt(D) (peak max |x| + noise) + length ||x||; unknown names a stage without a bound."""
+    """E <= sqrt(D) (peak max |x| + least) + length ||x||, x with its noise, and the noise's own length.
+
+    unknown  names a stage without a bound
+    """
 
     peak: float = 0.0
     length: float = 0.0
+    least: float = 0.0
     noise: float = 0.0
     unknown: str | None = None
 
@@ -41,15 +45,18 @@ class ChannelError:
             return math.inf
         noise = self.noise * (math.sqrt(dimension) + 4.0)
         grown = largest + self.noise * math.sqrt(2.0 * math.log(1e3 * dimension))
-        return math.sqrt(dimension) * self.peak * grown + self.length * (norm + noise) + noise
+        return math.sqrt(dimension) * (self.peak * grown + self.least) + self.length * (norm + noise) + noise
 
     def __str__(self) -> str:
         if self.unknown is not None:
             return f"{self.unknown} leaves out what receivers fill in from the past: E is not bounded by one message"
-        parts = [f"{self.peak:.3g} max|x| sqrt(D)"] if self.peak else []
-        parts += [f"{self.length:.3g} ||x||"] if self.length else []
-        parts += [f"{self.noise:.3g} sqrt(D) (noise)"] if self.noise else []
-        return f"a message is off by E <= {' + '.join(parts) or '0'}"
+        sent = "x + noise" if self.noise else "x"
+        parts = [f"{self.peak:.3g} max|{sent}| sqrt(D)"] if self.peak else []
+        parts += [f"{self.length:.3g} ||{sent}||"] if self.length else []
+        parts += [f"{self.least:.3g} sqrt(D)"] if self.least else []
+        parts += [f"{self.noise:.3g} (sqrt(D) + 4)"] if self.noise else []
+        rarely = ", but for one message in 1000" if self.noise else ""
+        return f"a message is off by E <= {' + '.join(parts) or '0'}{rarely}"
 
 
 def channel_error(stages: Sequence[Stage], neighbours: int) -> ChannelError:
@@ -57,7 +64,7 @@ def channel_error(stages: Sequence[Stage], neighbours: int) -> ChannelError:
 
     >>> from byzmesh.channels import channel_stages
     >>> str(channel_error(channel_stages([{"name": "gaussian-noise", "sigma": 0.01}, "int8"]), 5))
-    'a message is off by E <= 0.00787 max|x| sqrt(D) + 0.01 sqrt(D) (noise)'
+    'a message is off by E <= 0.00787 max|x + noise| sqrt(D) + 0.01 (sqrt(D) + 4), but for one message in 1000'
     """
     parts: list[Distortion] = []
     for stage in stages:
@@ -68,6 +75,7 @@ def channel_error(stages: Sequence[Stage], neighbours: int) -> ChannelError:
     return ChannelError(
         peak=sum(part.peak for part in parts),
         length=sum(part.length for part in parts),
+        least=sum(part.least for part in parts),
         noise=math.sqrt(variance),
     )
 
