@@ -71,9 +71,9 @@ class Hostile:
         self.transport.close(0.0)
 
 
-def dial(address: str, server: str, keys: Keys, seconds: float = LONG) -> Opened:
+def dial(address: str, server: str, keys: Keys, seconds: float = LONG, source: str = "127.0.0.1") -> Opened:
     """The handshake of whoever has these keys with whoever should have the public key `server`."""
-    link = socket.create_connection(split_address(address), timeout=seconds)
+    link = socket.create_connection(split_address(address), timeout=seconds, source_address=(source, 0))
     link.setblocking(False)
     handshake = Handshake(link, contexts(keys, [certificate(server)])[0], accepted=False)
     handshake.go_on()

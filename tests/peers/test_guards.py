@@ -53,6 +53,7 @@ def hello(keys: Keys) -> bytes:
 def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: pytest.MonkeyPatch, several: int) -> None:
     """Row 1: as many as they like, also at once; the doorkeeper rests after each slice, a neighbour is let in, and
     nobody is cut off."""
+    monkeypatch.setattr(doorkeepers, "HANDSHAKE_SECONDS", 10 * LONG)
     made, keys, where = sockets()
     ended, spent, rested = threading.Event(), list[float](), list[float]()
     begun, serve, sleep = hello(new_keys()), made[0]._door._serve, time.sleep
@@ -85,7 +86,7 @@ def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: py
         while made[0].strangers < 20 * min(several, 5) or len(spent) < 2:
             assert time.monotonic() < limit
             made[0].receive(0.01)
-        friend = dial(where[0], keys[0].public, keys[1])
+        friend = dial(where[0], keys[0].public, keys[1], source="127.0.0.2")
         assert until(made[0], bool) == [1]
         assert sum(rested) > 0.75 * (1.0 / SHARE - 1.0) * (spent[-1] - spent[0])
         friend.link.close()
