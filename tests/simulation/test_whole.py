@@ -16,6 +16,7 @@ from byzmesh.simulation import aggregating
 from byzmesh.simulation.engine import Simulation
 
 ROUNDS = 7
+MEMORY = {"name": "CC", "centre": "memory", "iterations": 2}
 LATE = {"name": "late", "p": 0.5, "s": 2}
 PULL = [{"name": "link-loss", "p": 0.2}, {"name": "sleep", "p": 0.2}, {"name": "random-pull", "s": 4}]
 CASES: dict[str, dict[str, Any]] = {
@@ -30,6 +31,9 @@ CASES: dict[str, dict[str, Any]] = {
     "losses, sleepers, pulls": {"process": PULL},
     "a point in a square": {"process": {"name": "mobile", "radius": 0.5}},
     "half of them late": {"process": LATE},
+    "memory": {"rule": MEMORY},
+    "memory of sleepers": {"rule": MEMORY, "process": {"name": "sleep", "p": 0.15}},
+    "memory, half of them late": {"rule": MEMORY, "process": LATE, "dtype": "float64"},
     "few arrive": {"process": [{"name": "link-loss", "p": 0.8}, {"name": "sleep", "p": 0.4}], "f": 1},
     "graphs that come again": {"process": "one-peer-exponential", "attack": "isolation"},
 }
@@ -60,6 +64,7 @@ def same(one: Simulation, other: Simulation) -> None:
     np.testing.assert_array_equal(one.half, other.half)
     np.testing.assert_array_equal(one.last[1], other.last[1])
     np.testing.assert_array_equal(one.sent_bytes, other.sent_bytes)
+    np.testing.assert_array_equal(one.rule_state, other.rule_state)
     assert one.counts is not None and other.counts is not None
     for name, counted in one.counts.arrays().items():
         np.testing.assert_array_equal(counted, other.counts.arrays()[name], err_msg=name)
@@ -92,8 +97,8 @@ def test_one_call_is_a_round_by_parts(given: dict[str, Any]) -> None:
 
 
 def test_several_rounds_in_a_call_are_rounds_one_by_one() -> None:
-    for dtype in ("float32", "float64"):
-        one, other = simulation(dtype=dtype), by_parts(simulation(dtype=dtype))
+    for given in ({"dtype": "float32"}, {"dtype": "float64"}, {"rule": MEMORY}):
+        one, other = simulation(**given), by_parts(simulation(**given))
         computed = calls(one)
         kept = one.models, one.models.copy()
         assert one.steps(ROUNDS) and other.steps(ROUNDS) and computed == [ROUNDS]
@@ -110,8 +115,9 @@ def test_several_rounds_in_a_call_are_rounds_one_by_one() -> None:
         {"process": LATE, "attack": "none", "network": {"name": "complete", "n": 10}, "rule": "mean"},
         {"process": [{"name": "sleep", "p": 0.03}, LATE], "dtype": "float64", "measure": ["bytes_sent"]},
         {"process": {"name": "churn", "up": 40.0, "down": 2.0}},
+        {"process": {"name": "churn", "up": 40.0, "down": 4.0}, "rule": MEMORY},
     ],
-    ids=["late", "steps and pauses", "mean", "sleepers", "churn"],
+    ids=["late", "steps and pauses", "mean", "sleepers", "churn", "memory"],
 )
 def test_rounds_with_the_same_links_are_one_call(given: dict[str, Any], few: int) -> None:
     """However many are asked for at a time; at most as many as are prepared together."""
@@ -171,6 +177,7 @@ def chosen() -> dict[str, Rule]:
         "FABA, own outside": rules.build("FABA", own="outside"),
         "GeoMed, 8 steps": rules.build("GeoMed", steps=8),
         "CC, 3 passes": rules.build("CC", tau=0.7, iterations=3),
+        "CC, memory": rules.build(MEMORY),
     }
     for name in rules.names():
         try:

@@ -12,7 +12,7 @@ import numpy as np
 from byzmesh.checks import choice, positive, whole
 from byzmesh.entries import ByPartition
 from byzmesh.rules.base import Block, Rule, no_state, normalised, rules
-from byzmesh.rules.clipping import FIXED_RADIUS, clip_all, clip_towards
+from byzmesh.rules.clipping import FIXED_RADIUS, clip_all, clip_from_memory, clip_towards
 from byzmesh.rules.contraction import Contraction, Neighbourhoods
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.types import Floats
@@ -49,7 +49,7 @@ def cc(tau: float = 0.3, centre: str = "own", iterations: int = 1) -> Rule:
     return gram_rule(
         "CC",
         coefficients,
-        kernel=None if memory else clip_all,
+        kernel=clip_from_memory if memory else clip_all,
         settings=(tau, iterations),
         remember=memory,
         init=(lambda models: models * 0) if memory else no_state,

@@ -64,3 +64,14 @@ def clip_all(inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any,
     start[:, 0] = 1.0
     normalise(present, out)
     out[:] = clip_towards(inner, start, out, settings[0], int(settings[1]))
+
+
+@exact
+def clip_from_memory(
+    inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any, settings: Any, out: Any
+) -> None:
+    """The same from what the receiver returned before, the last slot, which is nothing that arrived."""
+    start, held = np.zeros(weight.shape), present.copy()
+    start[:, -1], held[:, -1] = 1.0, False
+    normalise(held, out)
+    out[:] = clip_towards(inner, start, out, settings[0], int(settings[1]))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.checks import at_least, whole
-from byzmesh.compiled import exact
+from byzmesh.compiled import exact, inner
 from byzmesh.rules.base import Block, Rule, normalise, normalised, rules
 from byzmesh.rules.geometric_median import geometric_median
 from byzmesh.rules.gram.rule import gram_rule
@@ -30,42 +30,56 @@ ROUNDING = 1e-2
 """Rounding of squared distances, as a fraction of the tolerance for ties."""
 
 
+@inner
+def _products(flipped: Floats, share: Floats, out: Floats) -> None:
+    """out[i] = sum_j flipped[j, i] share[j], each sum in this order, all of them at once."""
+    for i in range(out.size):
+        out[i] = flipped[0, i] * share[0]
+    for j in range(1, share.size):
+        for i in range(out.size):
+            out[i] += flipped[j, i] * share[j]
+
+
 @exact
 def weiszfeld(inner: Floats, start: Floats, present: Booleans, steps: int, tolerance: float, rounding: float) -> Floats:
     """(R, K) coefficients after at most `steps` steps over the present slots; `rounding` as in `geometric_median`."""
     share = start.copy()
     receivers, slots = share.shape
-    lean = np.empty(slots)
-    fresh = np.empty(slots)
+    wide = (slots + 7) // 8 * 8  # whole registers
+    flipped, lean, bend = np.zeros((slots, wide)), np.empty(wide), np.empty(wide)
+    length, fresh, change = np.empty(slots), np.empty(slots), np.empty(slots)
     for receiver in range(receivers):
-        gram = inner[receiver]
-        length = np.sqrt(np.maximum(np.diag(gram), 0.0))
+        gram, current, held = inner[receiver], share[receiver], present[receiver]
+        flipped[:, :slots] = gram.T
+        for slot in range(slots):
+            length[slot] = np.sqrt(max(gram[slot, slot], 0.0))
         for step in range(steps):
-            spread = reach = 0.0
-            # an attacker can choose the mean, and its messages have been rounded
-            blind = 10.0 * rounding if step == 0 else rounding
-            for i in range(slots):
-                lean[i] = 0.0
-                for j in range(slots):
-                    lean[i] += gram[i, j] * share[receiver, j]
-                spread += share[receiver, i] * lean[i]
-                reach += share[receiver, i] * length[i]
+            _products(flipped, current, lean)
+            spread = reach = total = moved = 0.0
             for slot in range(slots):
+                spread += current[slot] * lean[slot]
+                reach += current[slot] * length[slot]
+            # an attacker can choose the mean, and its messages have been rounded
+            blind, met, still = 10.0 * rounding if step == 0 else rounding, False, True
+            for slot in range(slots):
+                distance2 = gram[slot, slot] - 2.0 * lean[slot] + spread
+                here = distance2 <= blind * (length[slot] + reach) ** 2
                 fresh[slot] = 0.0
-                if present[receiver, slot]:
-                    distance2 = gram[slot, slot] - 2.0 * lean[slot] + spread
-                    here = distance2 <= blind * (length[slot] + reach) ** 2
+                if held[slot]:
                     fresh[slot] = np.inf if here else 1.0 / np.sqrt(distance2)
-            met = np.isinf(fresh).any()
-            if met:
-                fresh[:] = np.isinf(fresh)
-            fresh /= fresh.sum()
-            moved = 0.0
-            for i in range(slots):
-                for j in range(slots):
-                    moved += (fresh[i] - share[receiver, i]) * (fresh[j] - share[receiver, j]) * gram[i, j]
-            still = (fresh == share[receiver]).all()
-            share[receiver] = fresh
+                    met |= here
+            for slot in range(slots):
+                if met:
+                    fresh[slot] = 1.0 if np.isinf(fresh[slot]) else 0.0
+                total += fresh[slot]
+            for slot in range(slots):
+                fresh[slot] /= total
+                change[slot] = fresh[slot] - current[slot]
+                still &= fresh[slot] == current[slot]
+                current[slot] = fresh[slot]
+            _products(flipped, change, bend)
+            for slot in range(slots):
+                moved += change[slot] * bend[slot]
             if still or (not met and moved <= tolerance * tolerance):
                 break
     return share

@@ -20,6 +20,7 @@ from byzmesh.problems.base import StepKernel
 from byzmesh.round import Round
 from byzmesh.rules.base import Choosing
 from byzmesh.rules.gram.pool import peaks
+from byzmesh.rules.interop import from_host, to_host
 from byzmesh.rules.prepared import Prepared, prepare
 from byzmesh.simulation.counting import Counting
 from byzmesh.simulation.exchange import Delivery
@@ -83,23 +84,35 @@ class Aggregating(Lying, Counting):
             ready = self._arguments(self.prepared, self.round, count)
         if ready is None:
             return 0
-        first, (rounds, size, resting, slots, lies, arriving, settings, sums) = ready
+        first, (rounds, prepared, size, resting, slots, lies, arriving, sums) = ready
         start, stop = self.round - first, self.round - first + count
         sent, peak, turns = self._places()
         chosen, out = np.empty(slots[0].shape), self.models if self._alone("models") else np.empty_like(self.models)
+        remembers = prepared.remembers
+        memory, spare = (self.rule_state, np.empty_like(out)) if remembers else (self.models[:0], out)
         done: int = rounds(
             steps.data, self.task_row, self.round, start, size[start:stop], self.local.decay, self.models, resting,
-            sent, peak, slots, lies, arriving, settings, sums, chosen, out,
+            sent, peak, slots, lies, arriving, memory, prepared.settings, sums, chosen, out, spare,
         )  # fmt: skip
         if done:
             self.round += done
             half = sent[(self.round - 1) % turns]
-            self.models, self.half, self.last = out, half, (half, chosen)
+            self.models, self.half = out if done % 2 else spare, half
+            self.last = half, chosen[:, :-1] if remembers else chosen
+            if remembers:
+                self._remember(self.models, self.live.asleep if self.live else NOBODY)
             if self.live:
                 self.live.past.went_on(self.round - 1, done)
             for _ in range(done if BYTES in self.measure else 0):
                 self._count_bytes()
         return done
+
+    def _remember(self, state: Any, asleep: Integers) -> None:
+        """The rule's state after a round; a receiver that slept has its row of it, if there are such, as it was."""
+        if len(asleep) and hasattr(state, "shape"):  # perhaps the models themselves
+            state = from_host(to_host(state).copy(), state)
+            state[asleep] = self.rule_state[asleep]
+        self.rule_state = state
 
     def _places(self) -> tuple[Any, Any, int]:
         """Where half steps and their peaks are written, a round after the other, and how many such places there are."""
@@ -131,8 +144,8 @@ class Aggregating(Lying, Counting):
             resting[asleep] = True
         slots, lies, index = prepared.known()
         arriving = (index[None], *NOTHING_OLD) if arriving is None else arriving
-        rounds, sums = rounds_kernel(self._whole.kernel, prepared.kernel), counts.sums(self.exchange)
-        return first, (rounds, np.array(size), resting, slots, lies, arriving, prepared.settings, sums)
+        rounds = rounds_kernel(self._whole.kernel, prepared.kernel, prepared.remembers)
+        return first, (rounds, prepared, np.array(size), resting, slots, lies, arriving, counts.sums(self.exchange))
 
     def _prepared_round(self, round: Round) -> Found | None:
         """The outcome of a usual round; None: `_whole_round` decides."""

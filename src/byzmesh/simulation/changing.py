@@ -9,7 +9,6 @@ import numpy as np
 from byzmesh.attacks.state import renewed
 from byzmesh.round import Round
 from byzmesh.rules.interop import to_host
-from byzmesh.rules.prepared import Prepared
 from byzmesh.simulation.aggregating import Aggregating, Ready
 from byzmesh.simulation.exchange import Delivery
 from byzmesh.simulation.live import NOBODY, Live
@@ -77,7 +76,7 @@ class Changing(Aggregating):
                 return count
         return len(met)
 
-    def _known(self, exchange: LiveExchange, bound: Any, asleep: Any, age: Any, late: Late | None) -> Prepared | None:
+    def _known(self, exchange: LiveExchange, bound: Any, asleep: Any, age: Any, late: Late | None) -> Any:
         """What is prepared for a round."""
         return None if late is None else exchange.prepared.get(len(late[1]))
 
@@ -87,7 +86,9 @@ class Changing(Aggregating):
         prepared = self._known(*met[0])
         if prepared is None or age is None:
             return self._arguments(prepared, first, len(met), None, asleep)
-        index, numbers = zip(*(late for *_, late in met if late is not None), strict=True)
+        late = [each[4] for each in met if each[4] is not None]
+        index = [self._known(*each).refill(one[0]).known()[2] for each, one in zip(met, late, strict=True)]
+        numbers = [one[1] for one in late]
         begin = np.cumsum([0, *map(len, numbers)])
         return self._arguments(prepared, first, len(met), (np.stack(index), np.concatenate(numbers), begin), asleep)
 

@@ -23,7 +23,7 @@ from byzmesh.errors import ConfigError
 from byzmesh.progress import progress_bar
 from byzmesh.round import Round
 from byzmesh.rules.inbox import sent_by
-from byzmesh.rules.interop import from_host, to_host
+from byzmesh.rules.interop import to_host
 from byzmesh.simulation.carrying import Courier
 from byzmesh.simulation.changing import Changing
 from byzmesh.simulation.live import NOBODY
@@ -113,12 +113,9 @@ class Simulation(Changing):
         self.models = self.local_round.outer(before, agreed, asleep)
         if self.live:
             self.live.remember(self.half, self.local_round.peak, self.local_round.shown(before))
+        self._remember(state, asleep)
         if len(asleep):
-            if hasattr(state, "shape"):  # a row per receiver, perhaps the models themselves
-                state = from_host(to_host(state).copy(), state)
-                state[asleep] = self.rule_state[asleep]
             self.models[asleep] = before[asleep]
-        self.rule_state = state
         self._count(self.half if self.rule.sends == "half" else before, coefficients, present)
         return True
 

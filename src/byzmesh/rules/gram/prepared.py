@@ -61,10 +61,10 @@ class PreparedGram:
     def __init__(
         self, name: str, rule: Choosing, arrivals: Arrivals, f: Integers, kept: Booleans, largest: float
     ) -> None:
-        self._name, self.choose, self._remembers = name, rule.coefficients, rule.remembers
+        self._name, self.choose, self.remembers = name, rule.coefficients, rule.remembers
         self._own_distances = _measures_own(rule, arrivals)
         self.present, self.settings = arrivals.present, _settings(rule.settings)
-        self.kernel = None if rule.remembers or self._own_distances else rule.kernel
+        self.kernel = None if self._own_distances else rule.kernel
         if rule.coefficients is None:
             self.kernel = weights_alone
         """The rule's choice of coefficients for a round that is one compiled call; None: there is none."""
@@ -122,7 +122,7 @@ class PreparedGram:
 
     def refill(self, index: Integers) -> PreparedGram:
         """See `rules.prepared.Prepared`; this one is changed."""
-        self._index = np.concatenate([index, self._index[:, -1:]], axis=1) if self._remembers else index
+        self._index = np.concatenate([index, self._index[:, -1:]], axis=1) if self.remembers else index
         return self
 
     def apply(
@@ -142,7 +142,7 @@ class PreparedGram:
         out        (R, D) memory for the new models that nobody reads any more, if there is any
         message_peak  (Q,) the `peaks` of the messages if they are known
         """
-        anchors = state if self._remembers else self._none
+        anchors = state if self.remembers else self._none
         messages = self._none if messages is None else messages
         chosen = self._weight
         if self.choose is not None:
@@ -160,7 +160,7 @@ class PreparedGram:
             return None  # the rule has no answer for an inbox
         if self._kept is not None:
             models[self._kept] = own[self._index[self._kept, 0]]
-        return (models, chosen[:, :-1], models) if self._remembers else (models, chosen, state)
+        return (models, chosen[:, :-1], models) if self.remembers else (models, chosen, state)
 
     def block(
         self,
