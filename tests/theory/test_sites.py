@@ -64,6 +64,9 @@ def test_a_small_site_can_do_little_and_the_number_says_how_much() -> None:
     assert bounds == sorted(bounds), "the more data, the more a liar can do"
     assert all(site.pull <= site.share / (1 - site.share) + 1e-12 for site in reports)
     assert site_reports(network([]), bm.rule("coomed"))[0].rho_bound is None
+    hub, *leaves = site_reports(bm.network("star", n=4, samples=[1.0, 5.0, 5.0, 5.0]), bm.rule("ios"))
+    assert bm.aggregate("ios", [0.0], [[1e9]], [1.0 - hub.weight, hub.weight], b=hub.weight)[0] > 1e6
+    assert hub.rho_bound is None and all(leaf.rho_bound is not None for leaf in leaves), "a leaf hears nobody else"
     assert site_reports(bm.network("ring", n=5), bm.rule("ios")) == ()
 
 

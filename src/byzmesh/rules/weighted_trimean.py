@@ -1,8 +1,8 @@
 """WeightedTriMean: per coordinate the weighted mean without the smallest and the largest neighbours of weight b each.
 
-b is the weight of the f heaviest neighbours, or what lies weigh at most if that is given. A neighbour at the border
-counts in part. If lies weigh b at most, what is left of each coordinate lies between honest values. With equal weights
-this is TriMean.
+b is the weight of the f heaviest neighbours, or what lies weigh at most if that is given and less. A neighbour at the
+border counts in part. If lies weigh b at most, what is left of each coordinate lies between honest values. With equal
+weights this is TriMean. 2 f < d: a worker with one or two neighbours cuts nothing.
 """
 
 from __future__ import annotations

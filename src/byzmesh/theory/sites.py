@@ -6,7 +6,8 @@ Site m lies alone, and every other worker n is told what m weighs for it, b_n = 
     pull_m   = sum_n pi_n w'_nm     what it moves the honest average by in one exchange, per unit of its distance, if
                                     nobody cut anything; pi the other sites' shares of their samples
     rho_m    = max_n rho_n(w'_nm)   by at most so many honest spreads it moves a worker, for rules whose proof needs no
-                                    more than a bound on the weight of lies and cuts (`Contraction.within_b`)
+                                    more than a bound on the weight of lies and cuts (`Contraction.within_b`), if
+                                    they cut at all: a worker never cuts its only neighbour
 
 With Metropolis-Hastings weights by samples w'_nm <= (s_m / s_n) / (1 + d_m): a small site weighs little at a large one.
 """
@@ -37,9 +38,9 @@ def site_reports(network: Network, rule: Rule) -> tuple[SiteReport, ...]:
     """One report per site of a network with `samples`; none for a network without.
 
     >>> import byzmesh as bm
-    >>> small, large = site_reports(bm.network("complete", n=2, samples=[1, 99]), bm.rule("ios"))
-    >>> round(small.weight, 4), round(large.weight, 4), round(small.rho_bound, 4), large.rho_bound
-    (0.0051, 0.5, 0.0153, None)
+    >>> small, _, large = site_reports(bm.network("complete", n=3, samples=[1, 49, 50]), bm.rule("ios"))
+    >>> round(small.weight, 4), round(large.weight, 4), round(small.rho_bound, 4), round(large.rho_bound, 4)
+    (0.0068, 0.3333, 0.0207, 3.5)
     """
     if network.samples is None:
         return ()
@@ -48,6 +49,9 @@ def site_reports(network: Network, rule: Rule) -> tuple[SiteReport, ...]:
     bound = np.full(len(weight), np.nan)
     if declared is not None and declared.of_h is not None and declared.within_b:
         bound = declared.of_h(weight)
+        degree = np.bincount(links.receiver, minlength=network.n)
+        cuts = [rule.largest_f(near) > 0 < near - 1 for near in degree.tolist()]
+        bound[~np.array(cuts)[links.receiver]] = np.nan
     made = []
     for site in range(network.n):
         heard = np.flatnonzero(links.sender == site)
