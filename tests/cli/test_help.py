@@ -13,6 +13,7 @@ import pytest
 from byzmesh import cli
 from byzmesh.cli import look_for_garbage_later, verbs
 from tests.cli.commands import run
+from tests.processes import command
 
 COMMANDS = [
     [name, *rest]
@@ -27,6 +28,25 @@ HEAVY = ("numba", "scipy", "matplotlib", "networkx", "torch", "byzmesh.simulatio
 def test_help_has_an_example(words: list[str]) -> None:
     shown = " ".join(run(*words, "--help").stdout.replace("│", " ").split())
     assert f"Example: byzmesh {' '.join(words)}" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("run x.yaml --rounds 5", "has no option --rounds, a key of configs: write --set rounds=VALUE"),
+        ("rum x", "No such command 'rum'. Did you mean 'run'?"),
+        ("runs lst", "'lst'"),
+        ("export 3fa8", "--to"),
+        ("certify ring --f", "--f"),
+        ("watch --port abc", "--port"),
+        ("watch --store runs.db --port 99999", "store"),
+    ],
+)
+def test_a_mistake_in_the_words_is_one_line(words: str, told: str, tmp_path: Path) -> None:
+    done = command(*words.split(), cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1 and told in done.stderr
+    assert done.stderr.count("Did you mean") < 2
 
 
 def test_verbs_keep_their_order_and_have_one_each() -> None:

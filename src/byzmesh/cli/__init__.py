@@ -13,10 +13,12 @@ import atexit
 import gc
 import logging
 import pkgutil
+import re
 import sys
 import traceback
 from importlib import import_module
 from types import ModuleType
+from typing import Any, NoReturn
 
 import typer
 
@@ -93,12 +95,37 @@ def main() -> None:
     look_for_garbage_later()
     atexit.register(gc.freeze)  # what is left then ends with the process: to look for garbage in it takes 0.3 s
     try:
-        commands(*sys.argv[1:2])()
+        code = typer.main.get_command(commands(*sys.argv[1:2]))(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except ByzmeshError as error:
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
-        sys.exit(error.exit_code)
+        _end(str(error), error.exit_code)
     except BrokenPipeError:
         sys.exit(2)
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:  # typer's own errors have classes of their own in each of its versions
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+        elif type(error).__name__ == "Abort":
+            _end("stopped", 1)
+        elif hasattr(error, "format_message"):
+            _end(_misused(error), 2)
+        else:
+            traceback.print_exc()
         sys.exit(2)
+
+
+def _end(told: str, code: int) -> NoReturn:
+    typer.secho(f"error: {told}", fg=typer.colors.RED, err=True)
+    sys.exit(code)
+
+
+def _misused(error: Any) -> str:
+    """A mistake in the words of a command, in one line; for a config's key taken for an option, how to set it."""
+    from byzmesh.config.schema import KEYS
+
+    verb = error.ctx.command_path if error.ctx else "byzmesh"
+    key = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+    settable = error.ctx and any("--set" in known.opts for known in error.ctx.command.params)
+    if settable and key.split(".")[0] in KEYS:
+        return f"{verb} has no option --{key}, a key of configs: write --set {key}=VALUE"
+    told = re.sub(r"( Did you mean [^?]*\?)\1+", r"\1", " ".join(error.format_message().split()))
+    return f"{told.rstrip('.')} ({verb} -h shows how it is used)"

@@ -58,7 +58,11 @@ def prepare(connection: sqlite3.Connection, path: Path, *, readonly: bool) -> No
             _stand_in(connection)
             return
         if readonly:
-            raise StoreError(f"store {path} has schema {version}; open it once without readonly=True to migrate it")
+            raise StoreError(
+                f"store {path} has schema {version}; open it once without readonly=True to migrate it"
+                if version
+                else f"{path} is empty: it is a store once a run or a sweep has written to it"
+            )
         with transaction(connection, path):
             # Check again, now that no other process can be doing the same.
             version = _version(connection, path)

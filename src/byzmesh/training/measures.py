@@ -5,17 +5,16 @@ With x_n the models of the N honest workers, xbar their mean and t the test set:
     accuracy           (1/N) sum_n (the fraction of t that x_n gets right)
     worst_accuracy     min_n (the fraction of t that x_n gets right)
     average_accuracy   the fraction of t that xbar gets right
-    class_accuracy     class_accuracy_c = (1/N) sum_n (the fraction of class c of t that x_n gets right)
+    class_accuracy     of class c: (1/N) sum_n (the fraction of it that x_n gets right)
     loss               (1/N) sum_n (the mean of loss(x_n; s) over s in t)
     perplexity         (1/N) sum_n exp(the mean of loss(x_n; s) over the tokens s of t)
-    backdoor           (1/N) sum_n (the fraction of samples with the trigger that x_n answers as planted)
+    backdoor           (1/N) sum_n (the fraction with the trigger that x_n answers as planted)
     consensus_error    CE = ||v||, v_j = (1/N) sum_n (x_n,j - xbar_j)^2
     disagreement       H = (1/N) sum_n ||x_n - xbar||^2
     gradient           ||(1/N) sum_n grad f_n(xbar)||^2, f_n the loss on n's data
     bytes_sent         (1/N) sum_n (the bytes that n has sent); bytes_sent_total is the sum
-
-Kernels are imported where they are used: a table of stored runs needs a metric's title, not its code.
 """
+# Kernels are imported where they are used: a table of stored runs needs a metric's title, not its code.
 
 from __future__ import annotations
 

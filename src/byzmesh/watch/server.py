@@ -48,7 +48,7 @@ class Watch:
         self, source: Source, host: str = "127.0.0.1", port: int = 8700, wait: Callable[[], None] | None = None
     ):
         """wait  called between two looks; default: a pause of `SECONDS`"""
-        whole("--port", port, 0)
+        whole("--port", port, 0, 65535)
         self.closing = threading.Event()
         pause = wait or (lambda: self.closing.wait(SECONDS) and None)
         closing = self.closing

@@ -76,7 +76,7 @@ def _read_csv(path: Path) -> tuple[Any, Any, Any, Any]:
             return _with_words(path, header, len(sample))
         table = np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2)
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].split(";")[0]  # what follows is about NumPy
         raise DataError(f"cannot read {path}: {reason}; write numbers separated by commas, the label last") from error
     if table.shape[1] < 2:
         raise DataError(f"{path} has {table.shape[1]} column; it needs features and, last, the label")
