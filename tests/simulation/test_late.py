@@ -80,8 +80,10 @@ def test_liars_that_try_their_lies_know_that_messages_are_late(data: Path) -> No
     assert with_trials.trials is not None and without.trials is None
 
 
-def test_what_is_prepared_is_kept_by_the_number_of_old_messages(data: Path) -> None:
-    run = bm.prepare(**config(data, process={"name": "late", "p": 0.1}, rounds=40))
+@pytest.mark.parametrize("rule", ["ios", "trimean"])
+def test_what_is_prepared_is_kept_by_the_number_of_old_messages(data: Path, rule: str) -> None:
+    """Also for rules of which no round is one compiled call."""
+    run = bm.prepare(**config(data, rule=rule, process={"name": "late", "p": 0.1}, rounds=40))
     exchanges = set()
     for _ in range(40):
         run.step()

@@ -84,7 +84,9 @@ class Changing(Aggregating):
         """What a compiled call of these rounds needs."""
         self.exchange, _, asleep, age, _ = met[0]
         prepared = self._known(*met[0])
-        if prepared is None or age is None:
+        if prepared is None or prepared.kernel is None or self._whole is None:
+            return None
+        if age is None:
             return self._arguments(prepared, first, len(met), None, asleep)
         late = [each[4] for each in met if each[4] is not None]
         index = [self._known(*each).refill(one[0]).known()[2] for each, one in zip(met, late, strict=True)]
