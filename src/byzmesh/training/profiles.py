@@ -48,7 +48,7 @@ PROFILES["guarded"] = {
     "rule": {"name": "TriMean"},
     "local": {**PROFILES["text"]["local"], "momentum": "exponential", "beta": 0.99},
 }
-"""Against liars who know the rule: one of the two best worst cases found when all rules were searched alike, and what it
+"""Against liars who know the rule: one of the best worst cases found when all rules were searched alike, and what that
 costs (docs/recommendation.md). Its rounds are many: momentum needs some hundred to begin."""
 
 
