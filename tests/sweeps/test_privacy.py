@@ -132,6 +132,7 @@ def test_pair_noise_needs_links_that_go_both_ways(samples: Any) -> None:
         ({"local": {"clip_samples": 1.0, "steps": 2}}, "keep exact gradients"),
         ({"rule": {"name": "UBAR"}}, "rule UBAR uses the receiver's data"),
         ({"channel": [{"name": "clip"}, "top-k", {**NOISE, "own": False}]}, "top-k comes before the noise"),
+        ({"rounds": 0}, "nothing is sent"),
         ({"channel": [NOISE, "clip", "pair-noise"]}, "clip shortens the noise before it too"),
         ({"problem": {**DISTINCT, "partition": {"name": "drawn", "size": 200}}}, "some samples more than once"),
     ],

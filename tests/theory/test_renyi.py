@@ -83,7 +83,7 @@ def test_the_noise_for_a_target_is_just_enough() -> None:
 
     factor = renyi.noise_for(1.5, spent)
     assert spent(factor) <= 1.5 < spent(factor * 0.999)
-    with pytest.raises(ConfigError, match="no noise is enough for epsilon = 1"):
+    with pytest.raises(ConfigError, match="epsilon must be at least 2, the least that is proved, got 1"):
         renyi.noise_for(1.0, lambda factor: 2.0)
     with pytest.raises(ConfigError, match="rate must be above 0"):
         renyi.sampled_rdp(1.0, 0.0)

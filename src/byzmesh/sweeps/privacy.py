@@ -112,6 +112,8 @@ def privacy(config: Mapping[str, Any], delta: float = DELTA, target: float | Non
     check_channel(stages, tuple(make_process(config.get("process"))), rule.sends, network.directed)
     views = _views(network, sigma, pair)
     rounds = config["rounds"]
+    if rounds == 0:
+        raise NoEpsilon("rounds is 0: nothing is sent, and nothing is told")
     if clip is not None:
         for against, strength in views:
             each = np.full(rounds, strength / (2.0 * clip.radius))

@@ -124,8 +124,8 @@ def noise_for(epsilon: float, spent: Callable[[float], float]) -> float:
     high = 1.0
     while spent(high) > epsilon:
         high *= 2.0
-        if high > 1e12:
-            raise ConfigError(f"no noise is enough for epsilon = {epsilon:g}; ask for a larger one, or fewer rounds")
+        if high > 1e30:
+            raise ConfigError(f"epsilon must be at least {spent(high):.3g}, the least that is proved, got {epsilon:g}")
     return _least(lambda factor: spent(factor) <= epsilon, high / 2.0 if high > 1.0 else 0.0, high)
 
 
