@@ -236,7 +236,7 @@ class Channel:
 
     @property
     def mark(self) -> int:
-        """A byte from 16 to 255 that other channels have too, by chance, one in 240."""
+        """A byte from 16 to 255; another channel has the same by a chance of one in 240."""
         made = json.dumps([{"name": stage.name, **stage.options} for stage in self.stages], sort_keys=True)
         return 16 + zlib.crc32(made.encode()) % 240
 

@@ -8,6 +8,7 @@ from byzmesh.networks.spectrum import algebraic_connectivity, fiedler_vector, la
 from byzmesh.networks.weights import best_constant, equal, lazy, max_degree, metropolis_hastings, schemes
 
 network = Network.from_spec
+"""The network of a name, a file or a mapping: `Network.from_spec` below, with the same arguments."""
 
 __all__ = [
     "Layout",
