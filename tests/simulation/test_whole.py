@@ -129,6 +129,7 @@ def test_rounds_with_the_same_links_are_one_call(given: dict[str, Any], few: int
         same(one, other)
         if one.live is not None and one.live.past.oldest:
             assert other.live is not None
+            np.testing.assert_array_equal(one.live.past.peak, other.live.past.peak)
             assert one.live.past.arrays(one.round).keys() == other.live.past.arrays(one.round).keys()
             for name, sent in one.live.past.arrays(one.round).items():
                 np.testing.assert_array_equal(sent, other.live.past.arrays(one.round)[name])
