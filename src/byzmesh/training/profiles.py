@@ -48,8 +48,8 @@ PROFILES["guarded"] = {
     "rule": {"name": "TriMean"},
     "local": {**PROFILES["text"]["local"], "momentum": "exponential", "beta": 0.99},
 }
-"""Against liars who know the rule: one of the best worst cases found when all rules were searched alike, and what that
-costs (docs/recommendation.md). Its rounds are many: momentum needs some hundred to begin."""
+"""Against liars who know the rule: one of the best worst cases found in one search for all rules. What that costs:
+docs/recommendation.md. Its rounds are many: momentum needs some hundred to begin."""
 
 
 def profile(name: str | None) -> dict[str, Any]:
