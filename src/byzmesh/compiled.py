@@ -315,6 +315,11 @@ def over_few(work: Callable[[slice], Any], count: int, few: int, least: int, thr
         pass
 
 
+def divided(count: int, least: int) -> bool:
+    """Whether `over_parts` would use more than one thread."""
+    return _parts(count, least, None) > 1
+
+
 def _parts(count: int, least: int, threads: int | None) -> int:
     """How many threads to divide the work among."""
     return max(1, min(_threads.get() if threads is None else threads, count // least))

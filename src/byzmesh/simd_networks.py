@@ -1,6 +1,7 @@
 """Sorting networks in vector registers (simd.py): the comparators of a network become instructions.
 
     select(like, address, at, column, target, network)
+    comparing(comparators, vectors)(lines, x, y)
 
 A network is a text of four parts, "values|apart|places|steps", as `rules/ranks/registers.py` writes it from a program
 of `rules/ranks/sorting_networks.py`. Every comparator is a minimum and a maximum of two registers.
@@ -15,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from byzmesh.simd import VECTOR, fma_of_vectors
+from byzmesh.simd import VECTOR, fma_of_vectors, pointer
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -49,8 +50,7 @@ def select(typing: Any, like: Any, address: Any, at: Any, column: Any, target: A
 
         for one, two, low, high in moves:
             x, y = value_at(one), value_at(two)
-            least = builder.select(builder.fcmp_ordered("<", x, y), x, y)
-            most = builder.select(builder.fcmp_ordered(">", x, y), x, y)
+            least, most = _compared(builder, x, y)
             lines |= {place: found for place, found in ((low, least), (high, most)) if place >= 0}
         chosen = [value_at(place) for place in wanted]
         own = load(count) if apart == "1" or not chosen else None
@@ -61,6 +61,47 @@ def select(typing: Any, like: Any, address: Any, at: Any, column: Any, target: A
         return context.get_dummy_value()
 
     return types.void(like, address, types.uint64, types.uint64, types.uint64, network), generate
+
+
+def _compared(builder: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The smaller and the larger of two vectors, lane by lane."""
+    return tuple(builder.select(builder.fcmp_ordered(sign, x, y), x, y) for sign in "<>")
+
+
+def comparing(comparators: list[tuple[int, int]], vectors: int) -> Any:
+    """An intrinsic (lines, x, y) that sends a vector of coordinates through a network of at most 32 lines, in place.
+
+    Wires 0 to 15 are the vector at lines[x] and those below it, wires 16 to 31 the same from lines[y]; every line is so
+    many vectors long.
+    """
+    last = {wire: step for step, pair in enumerate(comparators) for wire in pair}
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def compare(typing: Any, lines: Any, x: Any, y: Any) -> Any:
+        width, size = 8 * VECTOR // lines.dtype.bitwidth, lines.dtype.bitwidth // 8
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            vector = ir.VectorType(context.get_value_type(lines.dtype), width)
+
+            def address(wire: int) -> Any:
+                start = arguments[1 + wire // 16]
+                place = builder.add(start, start.type(wire % 16 * vectors * width))
+                return pointer(context, builder, lines, (arguments[0], place), vector)
+
+            held: dict[int, Any] = {}
+            for step, pair in enumerate(comparators):
+                for wire in pair:
+                    if wire not in held:
+                        held[wire] = builder.load(address(wire), align=size)
+                held |= zip(pair, _compared(builder, *(held[wire] for wire in pair)))
+                for wire in pair:
+                    if last[wire] == step:
+                        builder.store(held[wire], address(wire), align=size)
+            return context.get_dummy_value()
+
+        return types.void(lines, types.uint64, types.uint64), generate
+
+    return compare
 
 
 def _mean(builder: Any, vector: Any, own: Any, chosen: list[Any]) -> Any:

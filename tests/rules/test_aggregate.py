@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import byzmesh as bm
+from byzmesh.compiled import limit_threads
 from byzmesh.errors import ConfigError, InfeasibleBound
 from byzmesh.rules import aggregate as module
 from byzmesh.rules.alone import aggregate_at_once, named_rule, prepared_alone
@@ -54,6 +55,26 @@ def test_prepared_answers_are_the_answers(monkeypatch: pytest.MonkeyPatch, name:
                 np.testing.assert_array_equal(one, unprepared(monkeypatch, rule, rows[0], rows[1:], given))
 
 
+@pytest.mark.parametrize("name", prepared_rules())
+def test_prepared_answers_to_many_messages_are_the_answers(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    rule = bm.rule(name)
+    for dtype, count, columns in (("float32", 60, 70), ("float64", 45, 3), ("float32", 45, 1300)):
+        rows = vectors(count, columns, dtype)
+        rows[3] *= 1e3
+        one = bm.aggregate(rule, rows[0], rows[1:], f=2)
+        np.testing.assert_array_equal(one, unprepared(monkeypatch, rule, rows[0], rows[1:], f=2))
+
+
+def test_long_vectors_are_prepared_unless_threads_divide_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, rule = vectors(5, 1 << 17, "float32"), bm.rule("nna")
+    call = rule, rows[0], rows[1:], 1, bm.Round()
+    one = aggregate_at_once(*call)
+    np.testing.assert_array_equal(one, unprepared(monkeypatch, *call[:3], f=1))
+    with limit_threads(2):
+        assert aggregate_at_once(*call) is None
+        np.testing.assert_allclose(bm.aggregate(*call[:3], f=1), one, rtol=1e-5)
+
+
 def test_a_usual_call_is_answered_at_once_and_only_a_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, rule = vectors(8, 30, "float32"), bm.rule("ios")
     usual = rule, rows[0], rows[1:], 1, bm.Round()
@@ -77,7 +98,7 @@ def test_there_are_rules_to_prepare() -> None:
     assert {"IOS", "NNA", "Krum", "TriMean", "CooMed", "WeiMean"} <= set(prepared_rules())
 
 
-@pytest.mark.parametrize("name", ["ios", "nna", "trimean"])
+@pytest.mark.parametrize("name", ["ios", "nna", "trimean", "krum"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e25, 1.0])
 @pytest.mark.parametrize("count", [8, 60])
 def test_unusual_messages_are_answered_as_before(

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from byzmesh.checks import whole
+from byzmesh.compiled import divided
 from byzmesh.round import Round
 from byzmesh.rules.arrivals import Arrivals
 from byzmesh.rules.base import Rule, rules
+from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.inbox import FARTHEST, own_slots
 from byzmesh.rules.prepared import Prepared, prepare
@@ -52,8 +54,11 @@ def named_rule(name: str) -> Rule:
 def prepared_alone(rule: Rule, weight: Floats, f: int, own: Any) -> Prepared | None:
     """What does not change from call to call for a rule, its f, and a worker with so many neighbours of these weights.
 
-    None if f is too large for the rule, which is then said, and where a rule cannot be prepared.
+    None if f is too large for the rule, which is then said, where a rule cannot be prepared, and for vectors so long
+    that threads divide them.
     """
+    if divided(own.shape[1], strategy.COLUMNS):
+        return None
     key = id(rule), f, weight.tobytes(), own.dtype.char, own.shape[1]
     if key not in _kept.prepared:
         if len(_kept.prepared) >= _kept.most:
@@ -69,6 +74,8 @@ def aggregate_at_once(rule: Rule, own: Any, received: Any, f: int | None, round:
     if own.dtype != received.dtype or own.ndim != 1 or received.ndim != 2 or received.shape[1] != own.shape[0]:
         return None
     if not (own.flags.c_contiguous and received.flags.c_contiguous) or not (f is None or type(f) is int):
+        return None
+    if own.shape[0] > strategy.COLUMNS and divided(own.shape[0], strategy.COLUMNS):
         return None
     mine, bound = own[None], 1 if f is None else whole("f", f, 0)
     key = id(rule), bound, own.dtype.char, received.shape

@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 
 from byzmesh.compiled import exact
-from byzmesh.rules.base import Block, Rule, rules, squared_distances
+from byzmesh.rules.base import Block, Rule, normalise, rules, squared_distances
 from byzmesh.rules.feasible import Feasible, below_half
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.nearest import pick_least
 from byzmesh.types import Booleans, Floats, Integers
 
+_SHORT = 48
+
 
 @exact
 def sort_short(values: Floats) -> None:
     """Sort in place, by insertion if there are few, which is far faster than a general sort."""
-    if values.size > 48:
+    if values.size > _SHORT:
         values[:] = np.sort(values)
         return
     for place in range(1, values.size):
@@ -50,8 +52,12 @@ def krum_scores(distance2: Floats, present: Booleans, f: Integers) -> Floats:
                     if other != slot and present[receiver, other]:
                         others[count] = distance2[receiver, slot, other]
                         count += 1
-                sort_short(others[:count])
-                scores[receiver, slot] = others[: min(count, max(1, count - 1 - f[receiver]))].sum()
+                near = min(count, max(1, count - 1 - f[receiver]))
+                if count > _SHORT and near < count:
+                    scores[receiver, slot] = np.partition(others[:count], near)[:near].sum()
+                else:
+                    sort_short(others[:count])
+                    scores[receiver, slot] = others[:near].sum()
     return scores
 
 
@@ -61,6 +67,17 @@ def least_score(inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: A
     distance2 = np.empty(inner.shape)
     squared_distances(inner, distance2)
     out[:] = pick_least(krum_scores(distance2, present, f), np.ones(f.size, np.int64), tie)
+
+
+@exact
+def least_scores(inner: Any, weight: Any, present: Any, f: Any, room: Any, tie: Any, settings: Any, out: Any) -> None:
+    """MultiKrum's choice as a `Choosing.kernel`; the setting is m, 0 for S - f."""
+    distance2, picks = np.empty(inner.shape), np.empty(f.size, np.int64)
+    squared_distances(inner, distance2)
+    for receiver in range(f.size):
+        held = present[receiver].sum()
+        picks[receiver] = min(np.int64(settings[0]), held) if settings[0] > 0.0 else held - f[receiver]
+    normalise(pick_least(krum_scores(distance2, present, f), picks, tie), out)
 
 
 def largest_krum(neighbours: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from byzmesh.checks import whole
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.gram.rule import gram_rule
-from byzmesh.rules.krum import ALL_BUT_TWO, krum_scores
+from byzmesh.rules.krum import ALL_BUT_TWO, krum_scores, least_scores
 from byzmesh.rules.nearest import pick_least
 from byzmesh.types import Floats
 
@@ -28,4 +28,12 @@ def multikrum(m: int | None = None) -> Rule:
         picks = held - block.f if m is None else np.minimum(m, held)
         return normalised(pick_least(krum_scores(block.distance2, block.present, block.f), picks, block.tie))
 
-    return gram_rule("MultiKrum", coefficients, feasible=ALL_BUT_TWO, symmetric=True, options={"m": m})
+    return gram_rule(
+        "MultiKrum",
+        coefficients,
+        kernel=least_scores,
+        settings=(0 if m is None else m,),
+        feasible=ALL_BUT_TWO,
+        symmetric=True,
+        options={"m": m},
+    )

@@ -86,7 +86,7 @@ def rounds_kernel(half_steps: Any, choose: Any, remembers: bool) -> Any:
             peaks = np.concatenate((peak[old], others)) if remembers else peak[old]
             if chooses:
                 if not blocks(
-                    half, messages, anchors, high, combined, coefficient, peaks, largest, FAR, centre_row, False,
+                    half, messages, anchors, high, combined, coefficient, peaks, largest, FAR, centre_row,
                     lift, height, index, present, inner,
                 ):  # fmt: skip
                     return k

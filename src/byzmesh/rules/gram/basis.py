@@ -23,6 +23,7 @@ import numpy as np
 from byzmesh.compiled import over_parts
 from byzmesh.rules.gram import strategy
 from byzmesh.rules.gram.block_kernels import center_columns
+from byzmesh.rules.gram.many_kernels import many_products
 from byzmesh.rules.gram.slots import lift_combinations, lifted_inner, lifted_weights, sums_to_one
 from byzmesh.rules.gram.small_kernels import centred_mix, centred_products
 from byzmesh.rules.interop import from_host, to_host
@@ -59,6 +60,8 @@ class Basis:
         usual = self.plain and count > 0 and isinstance(pool.own, np.ndarray)
         self.fused = usual and strategy.prefers_fused(self.height) and self._together
         """Whether to use the fused kernels for small pools: few rows, none of them huge."""
+        self.tiled = usual and strategy.prefers_tiles(self.height) and self._together
+        """Whether to multiply by tiles in registers: more rows, none of them huge."""
         self.streams = self.fused or (usual and count == 1 and self.height == 1 + len(self.messages))
         """Whether to mix by the fused kernel: a single receiver's mixture reads every row once, however many."""
 
@@ -129,15 +132,16 @@ class Basis:
     def gram(self) -> Floats:
         """(M, M) inner products of the basis rows."""
         total = np.zeros((self.height, self.height))
-        if not self.fused:
+        if not (self.fused or self.tiled):
             for _, _, basis, _ in self.chunks():
                 total += to_host(basis @ basis.T)
             return total
         own, messages, anchors = self._contiguous()
+        products = centred_products if self.fused else many_products
 
         def work(part: slice) -> Floats:
             share = np.empty_like(total)
-            centred_products(own, messages, anchors, self.centre_row, part.start, part.stop, share)
+            products(own, messages, anchors, self.centre_row, part.start, part.stop, share)
             return share
 
         return sum(over_parts(work, own.shape[1], strategy.COLUMNS), total)

@@ -19,12 +19,15 @@ from byzmesh.round import Round
 from byzmesh.rules.arrivals import Arrivals
 from byzmesh.rules.base import Block, Choosing, State, settle
 from byzmesh.rules.gram import strategy
+from byzmesh.rules.gram.alone_kernels import near_block, own_gram
 from byzmesh.rules.gram.basis import FAR, HUGE
+from byzmesh.rules.gram.many_kernels import many_products
 from byzmesh.rules.gram.pool import peaks
 from byzmesh.rules.gram.prepared_kernels import blocks, lifted, mixture, usual, weights_alone
 from byzmesh.rules.gram.products import tie_tolerance
 from byzmesh.rules.gram.rule import checked
 from byzmesh.rules.gram.slots import anchored_slots
+from byzmesh.rules.gram.small_kernels import centred_products
 from byzmesh.sparse import frozen
 from byzmesh.sums import MOST
 from byzmesh.types import Array, Booleans, Floats, Integers
@@ -35,7 +38,8 @@ def prepare_gram(name: str, rule: Choosing, arrivals: Arrivals, columns: int, la
     receivers, slots = arrivals.index.shape
     size = arrivals.size + receivers * rule.remembers
     combined = 0 if arrivals.combination is None else len(arrivals.combination[0])
-    if columns >= 2 * strategy.COLUMNS or size > MOST or not strategy.prefers_fused(size - combined + (combined > 0)):
+    few = columns < 2 * strategy.COLUMNS and strategy.prefers_fused(size - combined + (combined > 0))
+    if size > MOST or not (few or _alone(rule, arrivals)):
         return None
     if strategy.blocks_cost_less(size, size - combined, receivers, slots + rule.remembers):
         return None
@@ -43,10 +47,12 @@ def prepare_gram(name: str, rule: Choosing, arrivals: Arrivals, columns: int, la
     return PreparedGram(name, rule, arrivals, f, kept, largest)
 
 
-def _measures_own(rule: Choosing, arrivals: Arrivals) -> bool:
-    """Whether a single receiver asks for nothing but the distances of the messages from its own model."""
-    alone = arrivals.own == 1 and arrivals.messages == arrivals.size - 1 > 0
-    return rule.own_distances and alone and not rule.remembers
+def _alone(rule: Choosing, arrivals: Arrivals) -> bool:
+    """Whether `alone_block` serves the rule: the pool is a single receiver's model and messages."""
+    if rule.remembers or rule.coefficients is None or arrivals.own != 1 or arrivals.messages != arrivals.size - 1:
+        return False
+    here = rule.own_distances or strategy.prefers_fused(arrivals.size) or strategy.prefers_tiles(arrivals.size)
+    return here and arrivals.messages > 0
 
 
 class PreparedGram:
@@ -61,10 +67,13 @@ class PreparedGram:
     def __init__(
         self, name: str, rule: Choosing, arrivals: Arrivals, f: Integers, kept: Booleans, largest: float
     ) -> None:
-        self._name, self.choose, self.remembers = name, rule.coefficients, rule.remembers
-        self._own_distances = _measures_own(rule, arrivals)
+        self._name, self.remembers = name, rule.remembers
+        self.choose: Any = rule.coefficients
+        self._alone, self._own_distances = _alone(rule, arrivals), rule.own_distances
+        self._products = centred_products if strategy.prefers_fused(arrivals.size) else many_products
+        self._at_once = rule.kernel if self._alone else None
         self.present, self.settings = arrivals.present, _settings(rule.settings)
-        self.kernel = None if self._own_distances else rule.kernel
+        self.kernel = None if self._alone else rule.kernel
         if rule.coefficients is None:
             self.kernel = weights_alone
         """The rule's choice of coefficients for a round that is one compiled call; None: there is none."""
@@ -146,10 +155,10 @@ class PreparedGram:
         messages = self._none if messages is None else messages
         chosen = self._weight
         if self.choose is not None:
-            block = self.block(own, messages, anchors, peak, round, message_peak)
-            if block is None:
+            inner = self._inner(own, messages, anchors, peak, message_peak)
+            if inner is None:
                 return None
-            chosen = checked(self.choose(block), chosen.shape, self._name)
+            chosen = self._coefficients(inner, round)
         elif not usual(peak, *self._combination, self._others(messages, anchors, message_peak), self._largest, FAR):
             return None
         if self._kept is not None:
@@ -162,17 +171,32 @@ class PreparedGram:
             models[self._kept] = own[self._index[self._kept, 0]]
         return (models, chosen[:, :-1], models) if self.remembers else (models, chosen, state)
 
-    def block(
-        self,
-        own: Array,
-        messages: Array,
-        anchors: Array,
-        peak: Floats,
-        round: Round,
-        message_peak: Floats | None = None,
-    ) -> Block | None:
+    def block(self, own: Array, messages: Array, anchors: Array, peak: Floats, round: Round) -> Block | None:
         """What the rule sees of these rows; None if they are not usual."""
+        inner = self._inner(own, messages, anchors, peak, None)
+        return None if inner is None else Block.alike(self._seen, inner, round)
+
+    def _coefficients(self, inner: Floats, round: Round) -> Floats:
+        """(R, K) the rule's choice."""
+        if self._at_once is None:
+            return checked(self.choose(Block.alike(self._seen, inner, round)), self._index.shape, self._name)
+        chosen = np.empty(self._index.shape)
+        self._at_once(inner, self._weight, self._held, self._f, self._room, self._tie, self.settings, chosen)
+        return chosen
+
+    def _inner(
+        self, own: Array, messages: Array, anchors: Array, peak: Floats, message_peak: Floats | None
+    ) -> Floats | None:
+        """(R, K, K) the inner products of each receiver's slots; None if the rows are not usual."""
         inner = np.empty((*self._index.shape, self._index.shape[1]))
+        if self._alone:
+            gram = np.empty((self._size, self._size))
+            if self._own_distances:
+                own_gram(own, messages, gram)
+            else:
+                self._products(own, messages, anchors, False, 0, own.shape[1], gram)
+            near = near_block(gram, float(peak[0]), self._largest, self._index, self._held, inner)
+            return inner if near else None
         lift, centre_row = self._lift
         known = blocks(
             own,
@@ -184,18 +208,17 @@ class PreparedGram:
             self._largest,
             FAR,
             centre_row,
-            self._own_distances,
             lift,
             self.height,
             self._index,
             self._held,
             inner,
         )
-        return Block.alike(self._seen, inner, round) if known else None
+        return inner if known else None
 
     def _others(self, messages: Array, anchors: Array, message_peak: Floats | None) -> Floats:
         """The largest absolute values of the rows that are neither half steps nor combinations."""
-        if self._own_distances or not (len(anchors) or len(messages)):
+        if not (len(anchors) or len(messages)):
             return _NO_PEAKS
         known = peaks(messages) if message_peak is None else message_peak
         return np.concatenate([known, peaks(anchors)]) if len(anchors) else known

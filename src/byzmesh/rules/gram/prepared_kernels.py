@@ -15,7 +15,7 @@ from byzmesh.rules.gram.slots import (
     lifted_weights,
     sums_to_one,
 )
-from byzmesh.rules.gram.small_kernels import centred_mix, centred_products, own_products
+from byzmesh.rules.gram.small_kernels import centred_mix, centred_products
 from byzmesh.sums import row_sum
 
 
@@ -46,15 +46,6 @@ def usual(peak: Any, index: Any, coefficient: Any, others: Any, largest: float, 
 
 
 @exact
-def _near(peak: Any, gram: Any, largest: float) -> bool:
-    """Whether no message has a larger number: it is at most that of the receiver's model and their distance."""
-    near = True
-    for row in range(1, gram.shape[0]):
-        near &= peak[0] + np.sqrt(gram[row, row]) <= largest
-    return near
-
-
-@exact
 def blocks(
     own: Any,
     messages: Any,
@@ -66,7 +57,6 @@ def blocks(
     largest: float,
     far: float,
     centre_row: bool,
-    own_distances: bool,
     lift: Any,
     height: int,
     index: Any,
@@ -77,15 +67,7 @@ def blocks(
     if not usual(peak, combined, coefficient, others, largest, far):
         return False
     gram = np.zeros((height, height))
-    if own_distances:
-        square = np.empty(messages.shape[0])
-        own_products(own, messages, 0, own.shape[1], square)
-        for row in range(square.size):
-            gram[row + 1, row + 1] = square[row]
-        if not _near(peak, gram, largest):
-            return False
-    else:
-        centred_products(own, messages, anchors, centre_row, 0, own.shape[1], gram)
+    centred_products(own, messages, anchors, centre_row, 0, own.shape[1], gram)
     if lift.shape[0] > 0:
         inner = np.empty((lift.shape[0], lift.shape[0]))
         lifted_inner(lift, gram, np.empty(lift.shape), inner)

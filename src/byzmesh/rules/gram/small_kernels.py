@@ -37,7 +37,7 @@ def pool_row(own: Array, messages: Array, anchors: Array, row: int, left: int, s
 
 
 @exact
-def _aligned(count: int, like: Array) -> Array:
+def aligned(count: int, like: Array) -> Array:
     """(count,) zeros of the type of `like` that begin with a cache line: no load of a register then reads two."""
     line: Any = np.int64(lanes_of(like, 64))
     zeros = np.zeros(count + line, like.dtype)
@@ -56,7 +56,7 @@ def _store_four(target: Array, at: Any, a: Any, b: Any, c: Any, d: Any) -> None:
 
 
 @inner
-def _centre(own: Array, rows: int, width: Any, left: Any, size: Any, centre: Array) -> None:
+def centre_columns(own: Array, rows: int, width: Any, left: Any, size: Any, centre: Array) -> None:
     """centre[:size] = mean of the rows of `own`, which is flat, over the columns left .. left + size."""
     share = own.dtype.type(1.0 / rows)
     block = lanes_of(own, _FOUR)
@@ -127,13 +127,13 @@ def centred_products(
     height, width = total.shape[0], _U(own.shape[1])
     block = 512 if height <= 12 else 256
     padded = (height + 3) // 4 * 4  # with rows of zeros, so that there is no remainder
-    z, centre, nothing = _aligned(padded * block, own), _aligned(block, own), np.zeros(block, own.dtype)
+    z, centre, nothing = aligned(padded * block, own), aligned(block, own), np.zeros(block, own.dtype)
     sums = np.zeros(padded * padded)
     flat, received, fixed = own.ravel(), messages.ravel(), anchors.ravel()
     count, past = _U(own.shape[0]), _U(own.shape[0] + messages.shape[0])
     for start in range(first, last, block):
         left, size = _U(start), _U(min(block, last - start))
-        _centre(flat, own.shape[0], width, left, size, centre)
+        centre_columns(flat, own.shape[0], width, left, size, centre)
         for row in range(count):
             _put(flat, row * width + left, centre, size, row, z)
         for row in range(_U(messages.shape[0])):
@@ -265,7 +265,7 @@ def centred_mix(
         return
     dense, receivers = own.shape[0] + messages.shape[0] + anchors.shape[0], out.shape[0]
     block, width = _U(columns), _U(out.shape[1])
-    z, centre, target = _aligned(dense * columns, own), _aligned(columns, own), out.ravel()
+    z, centre, target = aligned(dense * columns, own), aligned(columns, own), out.ravel()
     flat, received, fixed = own.ravel(), messages.ravel(), anchors.ravel()
     count, past = _U(own.shape[0]), _U(own.shape[0] + messages.shape[0])
     share = own.dtype.type(1.0 / own.shape[0])

@@ -1,7 +1,8 @@
 """How a product is computed: the only place that chooses.
 
     pool of few rows          fused kernels (small_kernels.py), centred on the fly: no array of the pool's size is built
-    larger, dense network     BLAS on chunks of columns of the centred basis (basis.py)
+    larger, dense network     products by tiles in the registers of AVX-512 (many_kernels.py), mixtures, and without
+                              AVX-512 or beside huge numbers products, too, by BLAS on chunks of the centred basis
     large, sparse network     a K x K block per receiver (block_kernels.py); a full Gram matrix would be mostly unused
     arrays on another device  array-API operations on the whole basis
 
@@ -13,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from byzmesh.simd import VECTOR
 
 if TYPE_CHECKING:
     from byzmesh.rules.gram.pool import Pool
@@ -42,6 +45,11 @@ def prefers_fused(rows: int) -> bool:
     return rows <= FUSED_ROWS
 
 
+def prefers_tiles(rows: int) -> bool:
+    """Whether this processor computes the products of a basis of so many rows faster by tiles than by BLAS."""
+    return VECTOR == 64 and not prefers_fused(rows)
+
+
 def prefers_blocks(pool: Pool, receivers: int, slots: int) -> bool:
     """Whether separate K x K blocks cost less than the full Gram matrix: of all rows, or of the dense ones by BLAS."""
     return isinstance(pool.own, np.ndarray) and blocks_cost_less(pool.size, pool.size - pool.combined, receivers, slots)
@@ -50,11 +58,13 @@ def prefers_blocks(pool: Pool, receivers: int, slots: int) -> bool:
 def blocks_cost_less(rows: int, dense: int, receivers: int, slots: int) -> bool:
     """The same for a pool of so many rows, the dense ones of which are the basis.
 
-    >>> blocks_cost_less(10, 10, 10, 6), blocks_cost_less(1000, 1000, 1000, 6)
-    (False, True)
+    >>> blocks_cost_less(10, 10, 10, 6), blocks_cost_less(1000, 1000, 1000, 6), blocks_cost_less(80, 80, 1, 80)
+    (False, True, False)
     """
     blocks = receivers * slots * slots
-    return 4 * blocks < rows * rows if prefers_fused(dense) else blocks < 2 * dense * dense
+    if prefers_fused(dense):
+        return 4 * blocks < rows * rows
+    return slots < dense and blocks < 2 * dense * dense
 
 
 def builds_messages(pool: Pool, slots: int) -> bool:

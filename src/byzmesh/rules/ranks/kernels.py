@@ -71,12 +71,14 @@ def _wire(first: Array, second: Array, held: Array, place: int, left: int, size:
 
 
 @exact
-def _collect(index: Array, present: Array, receiver: int, held: Array) -> None:
+def collect(index: Array, present: Array, receiver: int, held: Array) -> int:
+    """held[:count] = the rows of a receiver's present slots; their count."""
     count = 0
     for slot in range(index.shape[1]):
         if present[receiver, slot]:
             held[count] = index[receiver, slot]
             count += 1
+    return count
 
 
 @fast
@@ -92,7 +94,7 @@ def _add_three(total: Array, weight: float, more: float, most: float, a: Array, 
 
 
 @exact
-def _store(total: Array, result: Array, largest: Any) -> None:
+def store_mean(total: Array, result: Array, largest: Any) -> None:
     """The mean in the result's precision; rounding near the largest number must not make it infinite."""
     kind = result.dtype.type
     for lane in range(result.size):
@@ -125,7 +127,7 @@ def rank_mean(
     for left in range(0, first.shape[1], width):
         size = min(width, first.shape[1] - left)
         for receiver in range(index.shape[0]):
-            _collect(index, ranked, receiver, held)
+            collect(index, ranked, receiver, held)
             _run(first, second, held, steps, step_start[receiver], step_stop[receiver], left, size, lines)
             result = out[receiver, left : left + size]
             count, place = counts[receiver], place_start[receiver]
@@ -147,7 +149,7 @@ def rank_mean(
                 b = _wire(first, second, held, places[place + min(rank + 1, count - 1)], left, size, lines)
                 c = _wire(first, second, held, places[place + min(rank + 2, count - 1)], left, size, lines)
                 _add_three(total, weight, more, most, a, b, c)
-            _store(total, result, largest)
+            store_mean(total, result, largest)
 
 
 @exact
@@ -196,7 +198,7 @@ def near_median_mean(
     for left in range(0, first.shape[1], width):
         size = min(width, first.shape[1] - left)
         for receiver in range(index.shape[0]):
-            _collect(index, present, receiver, held)
+            collect(index, present, receiver, held)
             _run(first, second, held, steps, step_start[receiver], step_stop[receiver], left, size, lines)
             count, place = sizes[receiver], place_start[receiver]
             low = _wire(first, second, held, places[place + (count - 1) // 2], left, size, lines)
@@ -212,7 +214,7 @@ def near_median_mean(
                     current = chosen[turn, :size]
                     turn = 1 - turn
                 _add(total, 1.0 / keep[receiver], current)
-            _store(total, out[receiver, left : left + size], largest)
+            store_mean(total, out[receiver, left : left + size], largest)
 
 
 @exact

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from byzmesh.rules.ranks import kernels, registers
+from byzmesh.rules.ranks.runs import merged, run_mean
 from byzmesh.rules.ranks.sorting_networks import Program, selecting
 from byzmesh.simd import VECTOR
 from byzmesh.types import Array, Booleans, Integers
@@ -40,7 +41,8 @@ class Selection:
         self._apart, self._index, self._ranked = apart, index, ranked
         self._counts, self._largest = upper - lower, int(sizes.max(initial=0))
         self._keys = list(zip(sizes.tolist(), lower.tolist(), upper.tolist()))
-        self._joined = joined([selecting(*key) for key in self._keys])
+        self._many = self._largest > registers.LARGEST
+        self._joined = joined([(merged if self._many else selecting)(*key) for key in self._keys])
         self._uses = Counter(self._keys)
 
     @cached_property
@@ -57,14 +59,15 @@ class Selection:
     def mean(self, first: Array, second: Array, out: Array | None = None) -> Array:
         """(R, D) the means over the rows of two contiguous arrays, one after the other; written to `out` if given."""
         out = np.empty((len(self._index), first.shape[1]), first.dtype) if out is None else out
-        if self._largest <= registers.LARGEST and first.shape[1] * first.itemsize >= VECTOR and self._worth(first):
-            for network, receivers, slots in self._networks:
-                registers.kernel(network)(first, second, slots, receivers, out)
+        slots = (first, second, self._index, self._ranked, *self._joined, self._counts, self._apart)
+        if self._many:
+            run_mean(*slots, out)
             return out
-        lines = work_lines(self._largest, first)
-        kernels.rank_mean(
-            first, second, self._index, self._ranked, *self._joined, self._counts, self._apart, lines, out
-        )
+        if first.shape[1] * first.itemsize >= VECTOR and self._worth(first):
+            for network, receivers, places in self._networks:
+                registers.kernel(network)(first, second, places, receivers, out)
+            return out
+        kernels.rank_mean(*slots, work_lines(self._largest, first), out)
         return out
 
     def _worth(self, first: Array) -> bool:

@@ -1,0 +1,36 @@
+"""The smallest scores at once are those that would be chosen one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from byzmesh.rules.nearest import pick_least
+
+
+def one_by_one(scores: Any, picks: int, tie: float) -> Any:
+    chosen = np.zeros(len(scores), bool)
+    for _ in range(picks):
+        best = -1
+        for slot in np.flatnonzero(np.isfinite(scores) & ~chosen).tolist():
+            if best < 0 or scores[slot] < scores[best] * (1.0 - tie):
+                best = slot
+        if best >= 0:
+            chosen[best] = True
+    return chosen
+
+
+def test_near_ties_negative_scores_and_slots_that_are_not_there() -> None:
+    random, apart = np.random.default_rng(0), 0
+    for trial in range(600):
+        slots, tie = int(random.integers(1, 40)), float(random.choice([0.0, 2e-6, 1e-12, 0.1]))
+        scores = random.random(slots) if trial % 2 else random.integers(0, 12, slots).astype(float)
+        scores *= 1.0 + 1e-6 * random.normal(size=slots) * (trial % 3 == 0)
+        scores -= 0.3 * (trial % 5 == 0)
+        scores[random.random(slots) < 0.2 * (trial % 4 == 0)] = random.choice([np.inf, -np.inf, np.nan])
+        picks = int(random.integers(0, slots + 3))
+        found = pick_least(scores[None], np.array([picks]), tie)[0]
+        np.testing.assert_array_equal(found, one_by_one(scores, picks, tie))
+        apart += picks >= 8
+    assert apart > 200
