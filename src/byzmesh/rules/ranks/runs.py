@@ -123,10 +123,15 @@ def _mean(lines: Array, width: int, own: int, places: Array, first: int, last: i
     weight = 1.0 / (last - first + (own >= 0))
     for lane in range(width):
         total[lane] = weight * lines[own * width + lane] if own >= 0 else 0.0
-    for place in range(first, last):
-        at = places[place] * width
+    whole = first + (last - first) // 4 * 4
+    for place in range(first, whole, 4):
+        a, b, c, d = places[place], places[place + 1], places[place + 2], places[place + 3]
         for lane in range(width):
-            total[lane] += weight * lines[at + lane]
+            low = weight * lines[a * width + lane] + weight * lines[b * width + lane]
+            total[lane] += low + (weight * lines[c * width + lane] + weight * lines[d * width + lane])
+    for place in range(whole, last):
+        for lane in range(width):
+            total[lane] += weight * lines[places[place] * width + lane]
 
 
 @exact
