@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -87,7 +88,7 @@ class Page:
                 raise TimeoutError("Chromium does not answer")
             chunk = os.read(self._read, 1 << 20)
             if not chunk:
-                raise RuntimeError(f"Chromium ended with {self.process.wait()}")
+                raise RuntimeError(f"Chromium closed its pipe; its exit code is {self.process.poll()}")
             self._bytes += chunk
         message, _, self._bytes = self._bytes.partition(b"\0")
         told: dict[str, Any] = json.loads(message)
@@ -153,7 +154,7 @@ def _chromium() -> str:
 
 
 def _as_3_and_4(to_read: int, to_write: int) -> None:
-    # via high numbers first: either pipe may already be 3 or 4
-    high_read, high_write = os.dup2(to_read, 100), os.dup2(to_write, 101)
+    # via numbers that are free: either pipe may already be 3 or 4
+    high_read, high_write = (fcntl.fcntl(pipe, fcntl.F_DUPFD, 5) for pipe in (to_read, to_write))
     os.dup2(high_read, 3)
     os.dup2(high_write, 4)
