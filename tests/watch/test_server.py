@@ -48,7 +48,7 @@ def test_only_reading_from_here_is_answered() -> None:
         assert get(watch, "/state", method="POST")[0] == 501
         code, policy, page = get(watch, "/")
         assert code == 200 and "default-src 'self'" in policy and b"byzmesh watch" in page
-        with pytest.raises(ConfigError, match="--port must be .* 65535, got 99999"):
+        with pytest.raises(ConfigError, match=r"--port must be .* 65535, got 99999"):
             Watch(Told(), port=99999)
         with pytest.raises(ConfigError, match="choose another --port"):
             Watch(Told(), port=int(watch.url.rsplit(":", 1)[1].strip("/")))
