@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from byzmesh import rng
+from byzmesh.channels.distortion import Distortion
 from byzmesh.channels.pairs import Pairs
 from byzmesh.entries import as_call
 from byzmesh.errors import ByzmeshError, ConfigError
@@ -76,20 +77,6 @@ class Context:
         if self.spare is not None and self.spare.shape[1] == width:
             return self.spare
         return np.empty((len(self.sender), width), self.dtype)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Distortion:
-    """How far what arrives of x may be from it: sqrt(D) (peak max |x| + least) + length ||x||, and normal noise.
-
-    noise, pair_noise  standard deviation on every coordinate, of the sender's own and of each of its neighbours' pairs
-    """
-
-    peak: float = 0.0
-    length: float = 0.0
-    least: float = 0.0
-    noise: float = 0.0
-    pair_noise: float = 0.0
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.base import Context, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.distortion import Distortion
 from byzmesh.channels.halves import from_bfloat16, to_bfloat16
 from byzmesh.types import Array
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.channels.base import Context, Distortion, Stage, stages
+from byzmesh.channels.base import Context, Stage, stages
+from byzmesh.channels.distortion import Distortion
 from byzmesh.checks import flag, positive
 from byzmesh.types import Array
 

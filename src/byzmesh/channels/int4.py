@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.base import Context, Stage, as_bytes, as_numbers, stages
 from byzmesh.channels.blocks import check_rounding, quantised, scaled
+from byzmesh.channels.distortion import Distortion
 from byzmesh.compiled import exact
 from byzmesh.types import Array
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byzmesh.channels.base import Context, Distortion, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.base import Context, Stage, as_bytes, as_numbers, stages
 from byzmesh.channels.blocks import check_rounding, quantised, scaled
+from byzmesh.channels.distortion import Distortion
 from byzmesh.types import Array
 
 BLOCK, LEVELS = 256, 127

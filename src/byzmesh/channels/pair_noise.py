@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh import rng
-from byzmesh.channels.base import Context, Distortion, Stage, stages
+from byzmesh.channels.base import Context, Stage, stages
+from byzmesh.channels.distortion import Distortion
 from byzmesh.checks import positive
 from byzmesh.errors import ConfigError
 from byzmesh.types import Array

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.channels.base import Distortion, Stage, stages
+from byzmesh.channels.base import Stage, stages
+from byzmesh.channels.distortion import Distortion
 from byzmesh.checks import at_least, whole
 from byzmesh.compiled import exact
 from byzmesh.rng import below, hash_32, key_words, stream

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byzmesh.channels import Stage
-from byzmesh.channels.base import Distortion
+from byzmesh.channels.distortion import Distortion
 
 
 @dataclass(frozen=True, kw_only=True)
