@@ -105,17 +105,17 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for row in sys.argv[2:] or ROWS:
         for column in COLUMNS:
-            name = folder / f"{column} {row}".replace("/", "-")
+            name = folder / f"{column} {row}"
             try:
-                name.with_suffix(".taken").touch(exist_ok=False)
+                name.with_name(f"{name.name}.taken").touch(exist_ok=False)
             except FileExistsError:
                 continue
             try:
-                found = list(searched(column, row, name.with_suffix(".db")))
+                found = list(searched(column, row, name.with_name(f"{name.name}.db")))
             except Exception as error:  # a rule that cannot run here: said, and the next one
-                name.with_suffix(".failed").write_text(f"{type(error).__name__}: {error}\n")
+                name.with_name(f"{name.name}.failed").write_text(f"{type(error).__name__}: {error}\n")
                 continue
-            with name.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+            with name.with_name(f"{name.name}.csv").open("w", encoding="utf-8", newline="") as file:
                 write = csv.writer(file)
                 for t in found:
                     write.writerow([column, row, t.stage, t.lie.name, t.start, t.seed, t.rounds, round(t.value, 4)])
