@@ -2,22 +2,25 @@
 
     python reports/audit/search.py FOLDER [ROW ...]
 
-Several of these may run at once: each takes the next row and column that nobody has taken. Results are CSV files in the
-folder, one per row and column, with the columns of worst-cases.csv; `frontier.py` reads what is committed of them.
+Several of these may run at once. First every row meets `target` from common; then always the row whose worst case is
+the highest so far meets its next part: the other fixed lies, the audit. Results are CSV files in the folder, one per
+part, with the columns of worst-cases.csv.
 """
 
 from __future__ import annotations
 
 import csv
+import os
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from byzmesh.config.overrides import read_config
 from byzmesh.studies.audit import audit
 from byzmesh.studies.audit.audit import FRESH, LAST, SEEDS
-from byzmesh.studies.audit.halving import Budget, Search, Trial
+from byzmesh.studies.audit.halving import QUIET, Budget, Search, Trial
 from byzmesh.studies.audit.lies import FAMILIES
 
 HERE = Path(__file__).parent
@@ -31,6 +34,8 @@ FIXED = (
     ("target", 500, "normal"),
     ("box", 1.0, "zero"),
 )
+AUDIT = 2
+"""The last part of a search; part 0 is the first fixed lie, part 1 the others."""
 MOMENTUM = ", momentum 0.99"
 AROUND = {name: {"name": name, "inner": "CooMed"} for name in ("NNM", "ARC", "bucketing")}
 BY_COORDINATE = ["TriMean", "CooMed", "MeaMed"]
@@ -72,8 +77,8 @@ def config_of(column: str, row: str) -> tuple[dict[str, Any], Any]:
     return written, AROUND.get(rule, rule)
 
 
-def fixed_lies(written: dict[str, Any], row: str, rule: Any, store: Path) -> list[Trial]:
-    """The six fixed lies with fresh seeds, evaluated at their end."""
+def fixed_lies(written: dict[str, Any], row: str, rule: Any, store: Path, lies: Sequence[Any]) -> list[Trial]:
+    """Fixed lies with fresh seeds, evaluated at their end."""
     search = Search(
         written=written,
         rules={row: rule},
@@ -85,40 +90,77 @@ def fixed_lies(written: dict[str, Any], row: str, rule: Any, store: Path) -> lis
     )
     asked = [
         search.trial(row, FAMILIES[family].at(family, strength), start, seed, ROUNDS, LAST)
-        for family, strength, start in FIXED
+        for family, strength, start in lies
         for seed in range(FRESH, FRESH + SEEDS)
     ]
-    return search.run([trial for trial in asked if trial is not None], 1e9)
+    found = search.run([trial for trial in asked if trial is not None], 1e9)
+    if not found:
+        raise RuntimeError("; ".join(search.failures) or "no such run: the rule does not go with the column")
+    return found
 
 
-def searched(column: str, row: str, store: Path) -> Iterator[Trial]:
-    """Every run of a row in a column."""
+def audited(written: dict[str, Any], row: str, rule: Any, store: Path) -> Sequence[Trial]:
+    """An audit with its defaults."""
+    return audit(written, rules=[rule], rounds=ROUNDS, store=store, workers=0).verdicts[0].trials
+
+
+def run(folder: Path, column: str, row: str, part: int) -> None:
+    """One part of a row's search in a column, written to a file of its own."""
     written, rule = config_of(column, row)
-    yield from fixed_lies(written, row, rule, store)
-    found = audit(written, rules=[rule], rounds=ROUNDS, store=store, workers=0)
-    yield from found.verdicts[0].trials
+    name, store = f"{column} {row}", folder / f"{column} {row}.db"
+    try:
+        found = (
+            audited(written, row, rule, store)
+            if part == AUDIT
+            else fixed_lies(written, row, rule, store, FIXED[:1] if part == 0 else FIXED[1:])
+        )
+    except Exception as error:  # a rule that cannot run here: said, and the next one
+        (folder / f"{name}.failed").write_text(f"{type(error).__name__}: {error}\n")
+        return
+    lines = [[column, row, t.stage, t.lie.name, t.start, t.seed, t.rounds, round(t.value, 4)] for t in found]
+    with (folder / f"{name} {part}.part").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+    os.replace(folder / f"{name} {part}.part", folder / f"{name} {part}.csv")
+
+
+def worst(folder: Path, column: str, row: str) -> float:
+    """The lowest mean over the seeds of the lies of full length so far."""
+    values: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for part in range(AUDIT + 1):
+        path = folder / f"{column} {row} {part}.csv"
+        if path.exists():
+            for _, _, stage, lie, start, _, _, value in csv.reader(path.open(encoding="utf-8")):
+                if int(stage) == LAST and lie != QUIET.name:
+                    values[lie, start].append(float(value))
+    return min(sum(seeds) / len(seeds) for seeds in values.values())
+
+
+def taken(folder: Path, column: str, row: str, part: int) -> bool:
+    """Whether this process is the first to ask."""
+    try:
+        (folder / f"{column} {row} {part}.taken").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def main() -> None:
-    """Take what nobody has taken, until nothing is left."""
-    folder = Path(sys.argv[1])
+    """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
+    folder, rows = Path(sys.argv[1]), sys.argv[2:] or ROWS
     folder.mkdir(parents=True, exist_ok=True)
-    for row in sys.argv[2:] or ROWS:
-        for column in COLUMNS:
-            name = folder / f"{column} {row}"
-            try:
-                name.with_name(f"{name.name}.taken").touch(exist_ok=False)
-            except FileExistsError:
-                continue
-            try:
-                found = list(searched(column, row, name.with_name(f"{name.name}.db")))
-            except Exception as error:  # a rule that cannot run here: said, and the next one
-                name.with_name(f"{name.name}.failed").write_text(f"{type(error).__name__}: {error}\n")
-                continue
-            with name.with_name(f"{name.name}.csv").open("w", encoding="utf-8", newline="") as file:
-                write = csv.writer(file)
-                for t in found:
-                    write.writerow([column, row, t.stage, t.lie.name, t.start, t.seed, t.rounds, round(t.value, 4)])
+    both = [(column, row) for row in rows for column in COLUMNS]
+    for column, row in both:
+        if taken(folder, column, row, 0):
+            run(folder, column, row, 0)
+    while True:
+        able = [(column, row) for column, row in both if (folder / f"{column} {row} 0.csv").exists()]
+        for column, row in sorted(able, key=lambda one: -worst(folder, *one)):
+            done = [part for part in range(AUDIT + 1) if (folder / f"{column} {row} {part}.csv").exists()]
+            if len(done) <= AUDIT and taken(folder, column, row, len(done)):
+                run(folder, column, row, len(done))
+                break
+        else:
+            return
 
 
 if __name__ == "__main__":
