@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.config.overrides import read_config
-from byzmesh.studies.audit import audit
-from byzmesh.studies.audit.audit import FRESH, LAST, SEEDS
+from byzmesh.studies.audit.audit import FRESH, LAST, SEEDS, audit
 from byzmesh.studies.audit.halving import QUIET, Budget, Search, Trial
 from byzmesh.studies.audit.lies import FAMILIES
 
