@@ -1,6 +1,6 @@
-"""The frontier of README.md: worst cases of the fifth protocol beside what is learned of three workers that are apart.
+"""The frontiers of README.md: worst cases of the fifth and sixth protocols beside what is learned of workers apart.
 
-python reports/audit/frontier.py        # prints the table, writes frontier.png
+python reports/audit/frontier.py        # prints the tables, writes frontier.png
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-COLUMNS = {
+FIFTH = {
     "scale-free-shards": "scale-free graph, four shards of classes",
     "dumbbell-dirichlet": "dumbbell, Dirichlet(0.7)",
+}
+SIXTH = {
+    "regular-dirichlet": "7-regular graph, Dirichlet(0.4)",
+    "small-world-shards": "small world, five shards of classes",
 }
 T = 2.7764451051977987
 """Student's t at 97.5% with four degrees of freedom."""
@@ -87,7 +91,7 @@ class Row:
 def searched() -> dict[tuple[str, str], Row]:
     found: dict[tuple[str, str], Row] = defaultdict(Row)
     for run in read("worst-cases.csv"):
-        if run["column"] in COLUMNS and run["lie"] != "nobody lies":
+        if run["column"] in FIFTH | SIXTH and run["lie"] != "nobody lies":
             row = found[run["column"], run["row"]]
             if run["stage"] == "4":
                 row.lies[run["lie"], run["start"]].append(float(run["accuracy"]))
@@ -109,15 +113,16 @@ def tolerable() -> dict[str, str]:
     }
 
 
-def table() -> None:
+def table(columns: dict[str, str]) -> None:
     found, price = searched(), tolerable()
+    print("|".join(["", " rule ", *(f" worst case, {title} " for title in columns.values()), " of 25 "]) + "|")
     apart = {run["rule"]: f"{float(run['accuracy']):.2f}" for run in read("caution.csv")}
 
     def key(row: str) -> float:
-        return -sum(float(np.mean(found[column, row].worst[1])) for column in COLUMNS if (column, row) in found)
+        return -sum(float(np.mean(found[column, row].worst[1])) for column in columns if (column, row) in found)
 
-    for row in sorted({row for _, row in found}, key=key):
-        cells = [str(found[column, row]) if (column, row) in found else "cannot run" for column in COLUMNS]
+    for row in sorted({row for column, row in found if column in columns}, key=key):
+        cells = [str(found[column, row]) if (column, row) in found else "" for column in columns]
         print(f"| {row} | {' | '.join(cells)} | {OF_25.get(row, '')} | {price.get(row, '')} | {apart.get(row, '')} |")
 
 
@@ -130,7 +135,7 @@ def figure() -> None:
     apart = {run["rule"]: float(run["accuracy"]) for run in read("caution.csv")}
     found = searched()
     panels, axes = plt.subplots(1, 2, figsize=(11, 4.8), sharey=True)
-    for axis, (column, title) in zip(axes, COLUMNS.items(), strict=True):
+    for axis, (column, title) in zip(axes, FIFTH.items(), strict=True):
         points = []
         for (there, name), row in found.items():
             if there == column and name in apart:
@@ -151,5 +156,6 @@ def figure() -> None:
 
 
 if __name__ == "__main__":
-    table()
+    table(SIXTH)
+    table(FIFTH)
     figure()
