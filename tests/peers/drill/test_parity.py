@@ -18,13 +18,14 @@ from tests.peers.worlds import PATIENT, train
 ALL = {"shares": 12, "share": {}}
 
 
+@pytest.mark.real
 def test_twelve_processes_equal_the_simulator(tmp_path: Path, nursery: Nursery) -> None:
-    file = two_castle(tmp_path, rounds=60, evaluate_every=30, dtype="float64", timeouts=PATIENT, **ALL)
+    file = two_castle(tmp_path, real=True, rounds=20, evaluate_every=10, dtype="float64", timeouts=PATIENT, **ALL)
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
         assert drill.wait(LONG)
         status = drill.status()
-    assert all(said["silent"] == 0 and said["moved_up"] == 0 and said["round"] == 60 for said in status.values())
+    assert all(said["silent"] == 0 and said["moved_up"] == 0 and said["round"] == 20 for said in status.values())
     simulated = simulation_of(file).run()
     models = final_models(tmp_path / "out", range(12))
     assert np.allclose(models, simulated.models, rtol=1e-9, atol=1e-10)
