@@ -15,7 +15,6 @@ from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.drill.launch import collect
 from byzmesh.peers.drill.liars import Coalition, heard_scene
 from byzmesh.peers.identity import load_keys
-from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import Format
 from byzmesh.simulation.exchange import scene_of
@@ -25,38 +24,36 @@ from tests.peers.worlds import PATIENT, drill
 
 LIARS = [7, 9]
 ROUNDS = 12
-ELSEWHERE = {"none", "target", "box"}
-"""Nobody lies; or the liars need the honest workers' data, which only a simulation gives them."""
+ELSEWHERE = {"none", "target", "box", "trigger-phrase"}
+"""Nobody lies; or the liars need the honest workers' data, which only a simulation gives them; or text."""
 LYING = [name for name in attacks.names() if name not in ELSEWHERE]
 
 
-def made(folder: Path, **more: Any) -> NetworkFile:
-    """A step small enough that two runs which differ by rounding stay together, whatever the attack."""
-    return two_castle(
-        folder,
+@pytest.mark.parametrize("name", LYING)
+def test_peers_end_where_simulated_workers_do(tmp_path: Path, samples: Path, name: str) -> None:
+    problem: dict[str, Any] = {"name": "softmax", "dataset": str(samples), "batch": 8}
+    if name == "backdoor":  # in images
+        problem = {"name": "torch", "module": "linear", "partition": "one-class", "batch": 8, "test_samples": 100}
+    file = two_castle(
+        tmp_path,
+        problem=problem,
         rounds=ROUNDS,
         evaluate_every=ROUNDS,
-        step={"name": "inverse-sqrt", "a": 0.1},
+        step={"name": "inverse-sqrt", "a": 0.1},  # so that runs which differ by rounding stay together
         f={peer: 1 if peer in LIARS else 2 for peer in range(12)},
-        **more,
+        dtype="float64",
+        timeouts={"grace": 3.0, "linger": 1.0},
     )
-
-
-@pytest.mark.parametrize("name", LYING)
-def test_accuracy_is_the_simulators(tmp_path: Path, name: str) -> None:
-    problem = {"name": "softmax", "partition": "one-class"}
-    if name == "backdoor":  # in images
-        problem = {"name": "torch", "module": "linear", "partition": "one-class"}
-    file = made(tmp_path, problem=problem, timeouts={"grace": 3.0, "linger": 0.1})
     # only a simulation can look ahead: in a drill adaptive is the search of one round
     more = {"horizon": 1} if name == "adaptive" else {}
     simulated = simulation_of(file, LIARS, {"name": name, **more}).run()
-    # min-max lies exactly as far out as the farthest honest model: which of the two is cut is a matter of rounding
-    near = 0.03 if name == "min-max" else 0.015
     nodes = drill(file, tmp_path, tmp_path / "out", LIARS, name)
     assert all(node.peer.round == ROUNDS for node in nodes.values())
+    models = np.concatenate([nodes[peer].model for peer in sorted(nodes)])
+    # nobody waits for who has slept for three rounds: its first lie counts a round later
+    np.testing.assert_allclose(models, simulated.models, rtol=0.0, atol=1e-3 if name == "feigned-sleep" else 1e-10)
     accuracy = np.mean([node.latest["accuracy"] for node in nodes.values()])
-    assert accuracy == pytest.approx(simulated.metrics["accuracy"][-1], abs=near)
+    assert accuracy == pytest.approx(simulated.metrics["accuracy"][-1], abs=1e-9)
 
 
 @pytest.mark.real
