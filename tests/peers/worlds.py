@@ -52,34 +52,26 @@ class Nodes:
 
 
 def drill(file: NetworkFile, keys: Path, out: Path, liars: list[int], attack: str) -> dict[int, Node]:
-    """The honest nodes after a run beside liars that forge, or train on poisoned data, all in a virtual world."""
+    """The honest nodes after a run beside liars that forge, all in a virtual world."""
     honest = [entry.id for entry in file.peers if entry.id not in liars]
-    chosen = attacks.build(attack)
+    dimension = bind_share(file, honest[0])[0].dimension
     with VirtualWorld() as world:
         nodes = Nodes(world, file, keys, out)
 
         def lie() -> None:
             secrets = {liar: load_keys(keys / f"peer{liar}.key") for liar in liars}
-            dimension = bind_share(file, honest[0])[0].dimension
-            coalition = Coalition(file, secrets, chosen, dimension, world=world)
+            coalition = Coalition(file, secrets, attacks.build(attack), dimension, world=world)
             while True:
                 for liar, transport in coalition.transports.items():
                     coalition.take(liar, transport.receive(0.0))
                 coalition.lie()
                 world.sleep(0.001)
 
-        if chosen.poisons_data:
-            task = file.made_problem.bind(
-                workers=file.parts, seed=file.seed, dtype=file.dtype, liars=len(liars), poison=chosen.poison
-            )
-            for place, liar in enumerate(liars):
-                nodes.start(liar, task=(task, file.parts + place))
-        else:
-            world.start(lie)
+        world.start(lie)
         for peer in honest:
             nodes.start(peer)
-        world.run(done=lambda: all(nodes.running[peer].ended for peer in honest))
-    return {peer: nodes.latest[peer] for peer in honest}
+        world.run(done=lambda: len(nodes.running) == len(honest) and all(p.ended for p in nodes.running.values()))
+    return nodes.latest
 
 
 def train(file: NetworkFile, keys: Path, out: Path, disturb: Callable[[Nodes], None] | None = None) -> Any:

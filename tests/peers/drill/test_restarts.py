@@ -44,6 +44,12 @@ def rounds_of(drill: Drill) -> dict[int, int]:
     return {peer: record["round"] for peer, record in records(drill).items()}
 
 
+def used(drill: Drill) -> dict[tuple[int, int], int]:
+    """How many messages of each honest peer each other one has used."""
+    edges = [edge for said in drill.status().values() for edge in said.get("edges", [])]
+    return {(sender, reader): count for sender, reader, _, count in edges if sender in drill.honest}
+
+
 def events(out: Path, peer: int, name: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in (out / f"{peer}.log").read_text().splitlines() if line.startswith("{")]
     return [line for line in lines if line["event"] == name]
@@ -127,6 +133,8 @@ def test_every_kind_of_chaos_is_survived(
         assert drill.running() == drill.honest
         goal = max(rounds_of(drill).values()) + 30
         assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > goal)
+        before = used(drill)
+        assert drill.wait(LONG, lambda: all(used(drill)[link] > count + 5 for link, count in before.items()))
         assert drill.wait(LONG, lambda: min(record["accuracy"] for record in records(drill).values()) > 0.8)
 
 
