@@ -59,7 +59,13 @@ def test_a_plan_says_how_to_drill_the_attack_that_it_leaves_out(tmp_path: Path) 
 
 def test_one_peer_by_its_command_ends_on_sigterm(tmp_path: Path) -> None:
     make_network(
-        tmp_path, 2, edges=[[0, 1]], rule="weimean", problem="quadratic", timeouts={"round": 0.05, "start": 0.05}
+        tmp_path,
+        2,
+        real=True,
+        edges=[[0, 1]],
+        rule="weimean",
+        problem="quadratic",
+        timeouts={"round": 0.05, "start": 0.05},
     )
     code = (
         "import sys; from pathlib import Path; from byzmesh.cli.peer import command; "

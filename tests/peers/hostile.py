@@ -114,10 +114,11 @@ class Siege:
 
 @contextlib.contextmanager
 def siege(folder: Path, nursery: Nursery) -> Iterator[Siege]:
-    """Five honest peers in a complete graph with the hostile one, past their twentieth round."""
+    """Five honest peers in a complete graph with the hostile one, past their tenth round."""
     file = make_network(
         folder,
         6,
+        real=True,
         edges=[[i, j] for i in range(6) for j in range(i)],
         rule="ios",
         f=1,
@@ -135,7 +136,7 @@ def siege(folder: Path, nursery: Nursery) -> Iterator[Siege]:
                 drill.start_peer(peer)
             hostile.joined(5)
             limit = time.monotonic() + LONG
-            while hostile.listen(0.2) < 20:
+            while hostile.listen(0.02) < 10:
                 assert time.monotonic() < limit
             yield Siege(file, drill, hostile)
     finally:

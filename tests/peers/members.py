@@ -17,14 +17,12 @@ from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.node import Node
 from byzmesh.peers.signing import new_operator
 from byzmesh.peers.virtual import VirtualWorld
-from tests.peers import networks
 from tests.peers.networks import make_network
 from tests.peers.worlds import Nodes
 
 
 def draw_keys(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Keys by the seed, and the same addresses each time: so the seed determines every file, and the order of two files
-    of one epoch."""
+    """Keys by the seed: so it determines every file, and the order of two files of one epoch."""
     draw = random.Random(seed)
 
     def new_keys() -> Keys:
@@ -35,7 +33,6 @@ def draw_keys(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
 
     monkeypatch.setattr(identity, "new_keys", new_keys)
     monkeypatch.setattr(Ed25519PrivateKey, "generate", generate)
-    monkeypatch.setattr(networks, "free_ports", lambda count: list(range(7000, 7000 + count)))
 
 
 def signed_network(folder: Path, peers: int, **more: Any) -> NetworkFile:

@@ -73,14 +73,15 @@ def port_block(count: int) -> int:
     raise AssertionError(f"no {count} free ports in a row")
 
 
-def make_network(folder: Path, peers: int, **content: Any) -> NetworkFile:
-    """Keys and network.yaml in `folder`."""
+def make_network(folder: Path, peers: int, *, real: bool = False, **content: Any) -> NetworkFile:
+    """Keys and network.yaml in `folder`. Only real peers have addresses at which one can listen."""
+    where = [f"127.0.0.1:{port}" for port in free_ports(peers)] if real else [f"{i}.invalid:7000" for i in range(peers)]
     public = keygen(folder, peers)
     shares = content.pop("share", {})
     entries = [
-        {"id": peer, "address": f"127.0.0.1:{port}", "public_key": public[peer]}
+        {"id": peer, "address": address, "public_key": public[peer]}
         | ({"share": shares[peer]} if peer in shares else {})
-        for peer, port in enumerate(free_ports(peers))
+        for peer, address in enumerate(where)
     ]
     file = network_file({"peers": entries, **content}, folder)
     save_network(file, folder / "network.yaml")
@@ -117,3 +118,16 @@ def four(folder: Path, **more: Any) -> NetworkFile:
         "timeouts": {"round": 0.2, "start": 1.0, "start_grace": 0.05},
     }
     return make_network(folder, 4, **{**usual, **more})
+
+
+def real_six(folder: Path, samples: Path, **more: Any) -> NetworkFile:
+    """Six real peers, each linked to all, on a small data set shared out among the first five: the last may lie."""
+    usual: dict[str, Any] = {
+        "topology": {"name": "complete", "n": 6},
+        "rule": "ios",
+        "f": 1,
+        "problem": {"name": "softmax", "dataset": str(samples), "batch": 8},
+        "shares": 5,
+        "share": {peer: peer % 5 for peer in range(6)},
+    }
+    return make_network(folder, 6, real=True, **{**usual, **more})

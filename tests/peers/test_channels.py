@@ -176,17 +176,18 @@ def hostile(form: Format, payload: np.ndarray) -> bytes:
 
 def test_a_refused_message_leaves_the_copy_as_it_was(samples: Path, keys: Path, tmp_path: Path) -> None:
     file = planned(config(samples, "top-k"), keys, tmp_path)
-    with_one = peer_module.Peer(
-        np.zeros(40),
-        {3: ("127.0.0.1:1", load_public(keys)[3])},
-        "mean",
-        me=0,
-        address="127.0.0.1:*",
-        keys=new_keys(),
-        channel=file.channel,
-        f=0,
-    )
-    try:
+    with VirtualWorld() as world:
+        with_one = peer_module.Peer(
+            np.zeros(40),
+            {3: ("", load_public(keys)[3])},
+            "mean",
+            me=0,
+            address="",
+            keys=new_keys(),
+            channel=file.channel,
+            f=0,
+            world=world,
+        )
         form = with_one.form
         before = with_one.heard[3][1][0]
         bad = np.zeros(form.payload, np.uint8)  # indices 0, 0, 0
@@ -198,8 +199,6 @@ def test_a_refused_message_leaves_the_copy_as_it_was(samples: Path, keys: Path, 
             assert with_one.heard[3][1][0] is before
         with_one._take(3, bytes(form.encode(np.arange(40.0), 3, 0)), with_one.world.now())
         assert with_one.heard[3][0] == 0 and with_one.heard[3][1][0] is not before
-    finally:
-        with_one.close()
 
 
 def test_lies_arrive_as_in_the_simulator(samples: Path, keys: Path, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def test_peers_train_as_the_simulator_does(keys: Path, tmp_path: Path, name: str
         assert max(most) <= 3 + 1, "three rounds ahead and one more"
 
 
+@pytest.mark.real
 def test_real_peers_that_connect_on_demand_train_as_the_simulator_does(keys: Path, tmp_path: Path) -> None:
     """Real sockets: every peer listens to those due in three rounds and to one more, and waits for all of them."""
     run = config({"name": "random-pull", "s": 1}, f=0, evaluate_every=1)

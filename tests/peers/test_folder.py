@@ -24,7 +24,8 @@ PROBLEM = {"name": "quadratic", "dimension": 5000}
 
 
 def alone(folder: Path, rounds: int = 5) -> NetworkFile:
-    return make_network(folder, 1, edges=[], rule="nocomm", problem=PROBLEM, rounds=rounds, checkpoint_seconds=1e-9)
+    spec: dict[str, Any] = {"edges": [], "rule": "nocomm", "problem": PROBLEM, "checkpoint_seconds": 1e-9}
+    return make_network(folder, 1, real=True, rounds=rounds, **spec)
 
 
 def node(file: NetworkFile, folder: Path, **options: Any) -> Node:
@@ -63,6 +64,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == [".peer1.ckpt-0123456789ab", "peer0.jsonl", "peer0.lock"]
 
 
+@pytest.mark.real
 def test_a_full_disk_does_not_stop_training_and_is_told_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +86,7 @@ def test_a_full_disk_does_not_stop_training_and_is_told_at_the_end(
     assert again.folder.written
 
 
+@pytest.mark.real
 def test_a_disk_without_room_for_anything(tmp_path: Path) -> None:
     """The whole command: one line on stderr at the end, its own exit code, no traceback."""
     alone(tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzmesh.peers.budget import FIRST_CUT
+from byzmesh.peers.budget import BURST, FIRST_CUT, Budget
 from byzmesh.peers.identity import new_keys
 from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer, no_log
@@ -192,7 +192,14 @@ def test_nobody_moves_beyond_the_last_round() -> None:
 
 def test_two_runs_of_one_config_do_not_understand_each_other(tmp_path: Any) -> None:
     """Row 10: a forgotten process of an earlier run."""
-    spec = {"edges": [[0, 1]], "rule": "weimean", "problem": "quadratic"}
+    spec: dict[str, Any] = {"edges": [[0, 1]], "rule": "weimean", "problem": "quadratic"}
     file = make_network(tmp_path, 2, **spec)
     first, second = (file.model_copy(update={"nonce": nonce}) for nonce in ("a", "b"))
     assert len({file.run, first.run, second.run}) == 3
+
+
+def test_an_honest_neighbour_never_runs_out_of_budget() -> None:
+    """Row 2: one message per round, and four more to a peer that reconnects in every round, in no time."""
+    budget = Budget([1], now=0.0)
+    assert all(budget.spend(1, round, now=0.0) for round in range(5000) for _ in range(5))
+    assert sum(budget.spend(1, round=5000, now=0.0) for _ in range(5000)) <= BURST + 6

@@ -164,7 +164,7 @@ def test_explicit_weights_and_edges(tmp_path: Path) -> None:
 
 
 def test_how_to_train_is_written_and_meant_as_in_a_config(tmp_path: Path) -> None:
-    told = {
+    told: dict[str, Any] = {
         "rule": "tm",
         "step": 0.1,
         "local": {"momentum": "heavy-ball"},
@@ -191,7 +191,7 @@ def test_file_names_are_relative_to_the_file_and_the_run_is_the_same_in_every_fo
     (home / "planned.py").write_text(
         "import byzmesh as bm\n\n@bm.register_rule('relative')\ndef relative():\n    return bm.rule('weimean')\n"
     )
-    more = {"topology": {"file": "office.edges"}, "rule": "relative", "plugins": "planned.py"}
+    more: dict[str, Any] = {"topology": {"file": "office.edges"}, "rule": "relative", "plugins": "planned.py"}
     monkeypatch.chdir(tmp_path)
     with rules.temporary():
         file = make_network(home, 3, problem={"name": "softmax", "dataset": "mine.npz", "batch": 2}, **more)

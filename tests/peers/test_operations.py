@@ -17,23 +17,24 @@ from byzmesh.peers.identity import load_keys
 from byzmesh.peers.node import Node
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
-from tests.peers.networks import four
+from tests.peers.networks import LONG, four
 from tests.peers.worlds import Nodes, train
 from tests.processes import command
 
 
 def fetch(port: int, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=LONG) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
 
 
 def slow_link(*_: object) -> float:
-    return 0.02
+    return 0.05
 
 
+@pytest.mark.real
 def test_health_and_metrics_tell_the_truth(tmp_path: Path) -> None:
     """Friction 13: lost and back as events, as metrics, and in /health."""
     file = four(tmp_path, rounds=1000, timeouts={"round": 0.5, "start": 1.0, "start_grace": 0.05, "linger": 0.5})

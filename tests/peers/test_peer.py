@@ -9,25 +9,47 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from byzmesh.errors import ConfigError, InfeasibleBound, MissingExtra, PeerError
 from byzmesh.peers import Keys, Patience, Peer, load_keys, new_keys
 from byzmesh.peers.node import Node
 from byzmesh.peers.share import bind_share
+from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.rules.aggregate import aggregate
-from tests.peers.networks import free_ports, make_network
+from tests.peers.networks import LONG, free_ports, make_network
+
+TOGETHER = Patience(start=LONG, start_grace=LONG)
+"""Nobody begins without the others."""
 
 
 def circle(vectors: list[Any], rule: str = "weimean", **options: Any) -> list[tuple[Any, Any, int]]:
-    """One exchange of all with all, in threads."""
+    """Two exchanges of all with all, in virtual time."""
+    keys = new_keys()
+    answers: dict[int, tuple[Any, Any, int]] = {}
+    with VirtualWorld() as world:
+
+        def act(me: int) -> None:
+            others = {i: ("", keys.public) for i in range(len(vectors)) if i != me}
+            with Peer(vectors[me], others, rule, me=me, address="", keys=keys, world=world, **options) as peer:
+                first = peer.exchange(vectors[me])
+                answers[me] = first, peer.exchange(first), peer.round
+
+        for me in range(len(vectors)):
+            world.start(lambda me=me: act(me))  # type: ignore[misc]
+        world.run()
+    return [answers[me] for me in range(len(vectors))]
+
+
+def real_circle(vectors: list[Any], rule: str = "weimean", **options: Any) -> list[tuple[Any, Any, int]]:
+    """The same with sockets, in threads."""
     count = len(vectors)
     keys = [new_keys() for _ in range(count)]
     where = [f"127.0.0.1:{port}" for port in free_ports(count)]
 
     def act(me: int) -> tuple[Any, Any, int]:
         others = {i: (where[i], keys[i].public) for i in range(count) if i != me}
-        with Peer(vectors[me], others, rule, me=me, address=where[me], keys=keys[me], run=4, **options) as peer:
+        own: dict[str, Any] = {"me": me, "address": where[me], "keys": keys[me], "run": 4, "patience": TOGETHER}
+        with Peer(vectors[me], others, rule, **own, **options) as peer:
             first = peer.exchange(vectors[me])
             return first, peer.exchange(first), peer.round
 
@@ -35,16 +57,31 @@ def circle(vectors: list[Any], rule: str = "weimean", **options: Any) -> list[tu
         return list(pool.map(act, range(count)))
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64", "torch"])
-def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind: str) -> None:
-    made = np.random.default_rng(0).normal(size=(4, 30))
-    vectors = torch.tensor(made, dtype=torch.float32) if kind == "torch" else made.astype(kind)
-    answers = circle(list(vectors), "ios", f=1)
+def agree(vectors: Any, answers: list[tuple[Any, Any, int]]) -> None:
+    """Whether answers are what `aggregate` makes of the vectors, in their type."""
     for me, (first, second, number) in enumerate(answers):
         assert type(first) is type(vectors[me]) and first.dtype == vectors[me].dtype
         expected = aggregate("ios", vectors[me], [vectors[i] for i in range(4) if i != me], f=1)
         assert np.allclose(np.asarray(first), np.asarray(expected), atol=1e-6)
         assert np.isfinite(np.asarray(second)).all() and number == 2
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "torch"])
+def test_exchange_returns_what_aggregate_does_in_the_callers_type(kind: str) -> None:
+    vectors: Any = np.random.default_rng(0).normal(size=(4, 30))
+    if kind == "torch":
+        import torch
+
+        vectors = torch.tensor(vectors, dtype=torch.float32)
+    else:
+        vectors = vectors.astype(kind)
+    agree(vectors, circle(list(vectors), "ios", f=1))
+
+
+@pytest.mark.real
+def test_real_peers_exchange_as_virtual_ones_do() -> None:
+    vectors = np.random.default_rng(0).normal(size=(4, 30)).astype(np.float32)
+    agree(vectors, real_circle(list(vectors), "ios", f=1))
 
 
 def test_rounded_vectors_come_close() -> None:
@@ -54,6 +91,7 @@ def test_rounded_vectors_come_close() -> None:
         assert max(np.abs(first - made.mean(axis=0)).max() for first, *_ in answers) < worst
 
 
+@pytest.mark.real
 def test_a_peer_that_does_not_come_is_silence() -> None:
     keys, where = new_keys(), [f"127.0.0.1:{port}" for port in free_ports(2)]
     patience = Patience(timeout=0.1, start=0.1)
@@ -71,6 +109,7 @@ def lonely(**options: Any) -> Peer:
     return Peer(np.ones(3), **{**usual, **options})
 
 
+@pytest.mark.real
 def test_mistakes_are_named() -> None:
     other = {1: ("127.0.0.1:1", new_keys().public)}
     with pytest.raises(ConfigError, match="own id"):
@@ -96,12 +135,14 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         new_keys()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("seconds", "saved"), [(1e-9, [1, 2, 3, 3]), (1e6, [3])])
 def test_checkpoints_are_seconds_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, saved: list[int]
 ) -> None:
     """And one is written at the end, whatever the time."""
-    file = make_network(tmp_path, 1, edges=[], rule="nocomm", problem="quadratic", rounds=3, checkpoint_seconds=seconds)
+    spec: dict[str, Any] = {"edges": [], "rule": "nocomm", "problem": "quadratic", "checkpoint_seconds": seconds}
+    file = make_network(tmp_path, 1, real=True, rounds=3, **spec)
     node = Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path / "out")
     rounds: list[int] = []
     former = node.save

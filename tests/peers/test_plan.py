@@ -192,7 +192,7 @@ def raw(key: str, value: Any) -> dict[str, Any]:
 def plan(run: dict[str, Any], folder: Path) -> NetworkFile:
     where, public = addresses("127.0.0.1:7000", PEERS), load_public(folder / "keys")
     file = plan_network(
-        run, Network.from_spec(run["network"]), where, public, folder, timeouts={**PATIENT, "linger": 0.1}
+        run, Network.from_spec(run["network"]), where, public, folder, timeouts={**PATIENT, "linger": 1.0}
     )
     return load_network(save_network(file, folder / "network.yaml"))
 

@@ -63,12 +63,10 @@ def sketch_of(vector: np.ndarray) -> np.ndarray:
 @pytest.fixture
 def peer() -> Iterator[Peer]:
     """Peer 0 with three neighbours, of which one may lie."""
-    others = {3: ("127.0.0.1:3", new_keys().public), 4: ("127.0.0.1:4", new_keys().public)}
-    made = Peer(
-        np.zeros(40), others, "ios", me=0, address="127.0.0.1:*", keys=new_keys(), f=1, run=5, channel=SKETCH, rounds=9
-    )
-    yield made
-    made.close()
+    others = {neighbour: ("", new_keys().public) for neighbour in (3, 4)}
+    own: dict[str, Any] = {"me": 0, "address": "", "keys": new_keys()}
+    with VirtualWorld() as world:
+        yield Peer(np.zeros(40), others, "ios", **own, f=1, run=5, channel=SKETCH, rounds=9, world=world)
 
 
 def spoilt(frame: bytearray, place: int, value: bytes) -> bytes:
@@ -100,13 +98,11 @@ def test_hostile_frames_are_refused_and_counted(peer: Peer, frame: bytes, reason
 
 
 def test_a_peer_without_sketches_refuses_them_as_another_channel() -> None:
-    plain = Peer(np.zeros(40), {3: ("127.0.0.1:3", new_keys().public)}, "mean", me=0, address="127.0.0.1:*",
-                 keys=new_keys(), f=0, run=5)  # fmt: skip
-    try:
+    other, own = {3: ("", new_keys().public)}, new_keys()
+    with VirtualWorld() as world:
+        plain = Peer(np.zeros(40), other, "mean", me=0, address="", keys=own, f=0, run=5, world=world)
         plain._take(3, bytes(encode_sketch(FORM, np.zeros(8, np.float32), 3, 0)), plain.world.now())
         assert dict(plain.tally.refused[3]) == {"channel": 1}
-    finally:
-        plain.close()
 
 
 def asking() -> Screening:

@@ -6,6 +6,7 @@ other, hence the median at most 3 times; messages of slow honest peers count; ho
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +33,12 @@ HUB: Neighbours = {0: range(1, 7), **{i: [0, *(j for j in range(1, 5) if j != i)
 
 def coin(seed: int, moves: tuple[Any, ...] = (PROMPT, SILENT)) -> Lie:
     """A move for every (liar, victim, round), whoever asks first: the same in every test."""
-    return lambda liar, victim, round: random.Random(hash((seed, liar, victim, round))).choice(moves)
+
+    @functools.cache
+    def move(liar: int, victim: int, round: int) -> Any:
+        return random.Random(hash((seed, liar, victim, round))).choice(moves)
+
+    return move
 
 
 LIES: dict[str, Lie] = {
@@ -51,6 +57,7 @@ LIES: dict[str, Lie] = {
 def steady(spread: float, slow: dict[int, float], seed: int = 0) -> Callable[[int, int], float]:
     """8 ms of work, give or take `spread`; some peers take a multiple of it."""
 
+    @functools.cache
     def work(peer: int, round: int) -> float:
         drawn = random.Random(hash((seed, peer, round))).uniform(1 - spread, 1 + spread)
         return 0.008 * slow.get(peer, 1.0) * drawn

@@ -71,13 +71,13 @@ class Play:
         self.reached = dict.fromkeys(self.honest, 0)
         self.lied: dict[tuple[int, int], int] = {}
         self.promised: dict[tuple[int, int], tuple[float, list[int]]] = {}
+        self.alarms: dict[int, tuple[int, float]] = {}
+        self.longest = 0
         for i in self.honest:
             self._at(self.work(i, 0), lambda now, i=i: self._enter(i, now))  # type: ignore[misc]
-        while self.queue and self.queue[0][0] < seconds:
+        while self.queue and self.queue[0][0] < seconds and self.longest < rounds:
             now, _, act = heapq.heappop(self.queue)
             act(now)
-            if max(len(times) for times in self.ends.values()) >= rounds:
-                break
         return self
 
     def _at(self, when: float, act: Callable[[float], None]) -> None:
@@ -135,7 +135,9 @@ class Play:
                     move = self.lie(liar, i, number)
                     if move in (BRINK, JUST_LATE):
                         self._lie(liar, i, number, deadline + (1e-6 if move == JUST_LATE else -1e-6))
-        self._at(deadline, lambda now: self._again(i, number, now))
+        if self.alarms.get(i) != (number, deadline):
+            self.alarms[i] = number, deadline
+            self._at(deadline, lambda now: self._again(i, number, now))
 
     def _again(self, i: int, number: int, now: float) -> None:
         if self.waiting[i] and self.rounds[i].round == number:
@@ -152,6 +154,7 @@ class Play:
             self.used[i, j] = self.used.get((i, j), 0) + bool(present[place])
         self.waiting[i] = False
         self.ends[i].append(now)
+        self.longest = max(self.longest, len(self.ends[i]))
         if len(self.ends[i]) > 10:
             for j in self.neighbours[i]:
                 if j in self.rounds and len(self.ends[j]) > 10:

@@ -84,5 +84,6 @@ def train(file: NetworkFile, keys: Path, out: Path, disturb: Callable[[Nodes], N
         if disturb is not None:
             disturb(nodes)
         world.run()
+        assert world.time < PATIENT["round"], "somebody has left before all had heard it"
     assert [nodes.latest[peer].peer.round for peer in range(count)] == [file.rounds] * count
     return np.concatenate([nodes.latest[peer].model for peer in range(count)])

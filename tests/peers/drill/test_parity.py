@@ -15,16 +15,22 @@ from tests.peers.drill.simulated import final_models, simulation_of
 from tests.peers.networks import LONG, two_castle
 from tests.peers.worlds import PATIENT, train
 
-ALL = {"shares": 12, "share": {}}
+ALL: dict[str, Any] = {"shares": 12, "share": {}, "dtype": "float64", "timeouts": PATIENT}
 
 
+def little(samples: Path) -> dict[str, Any]:
+    """A problem that takes no time."""
+    return {"name": "softmax", "dataset": str(samples), "batch": 8}
+
+
+@pytest.mark.real
 def test_twelve_processes_equal_the_simulator(tmp_path: Path, nursery: Nursery) -> None:
-    file = two_castle(tmp_path, rounds=60, evaluate_every=30, dtype="float64", timeouts=PATIENT, **ALL)
+    file = two_castle(tmp_path, real=True, rounds=20, evaluate_every=10, **ALL)
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
         assert drill.wait(LONG)
         status = drill.status()
-    assert all(said["silent"] == 0 and said["moved_up"] == 0 and said["round"] == 60 for said in status.values())
+    assert all(said["silent"] == 0 and said["moved_up"] == 0 and said["round"] == 20 for said in status.values())
     simulated = simulation_of(file).run()
     models = final_models(tmp_path / "out", range(12))
     assert np.allclose(models, simulated.models, rtol=1e-9, atol=1e-10)
@@ -33,7 +39,7 @@ def test_twelve_processes_equal_the_simulator(tmp_path: Path, nursery: Nursery) 
 
 
 @pytest.mark.parametrize("rule", ["drsa", "simrew", "ubar", "cc", "bucketing"])
-def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, rule: str) -> None:
+def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, samples: Path, rule: str) -> None:
     known: dict[str, dict[str, Any]] = {"drsa": {"at": "start"}, "bucketing": {"inner": {"name": "ios"}}}
     options = {**known, "cc": {"centre": "memory"}}.get(rule, {})
     file = two_castle(
@@ -41,17 +47,16 @@ def test_rules_with_memory_looks_back_losses_and_draws(tmp_path: Path, rule: str
         rounds=12,
         rule={"name": rule, **options},
         f=1,
-        dtype="float64",
+        problem=little(samples),
         local={"decay": 0.01, "momentum": "heavy-ball"},
-        timeouts=PATIENT,
         **ALL,
     )
     simulated = simulation_of(file).run().models
     assert np.allclose(train(file, tmp_path, tmp_path / "out"), simulated, rtol=1e-8, atol=1e-9)
 
 
-def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path: Path) -> None:
-    file = two_castle(tmp_path, rounds=200, evaluate_every=100, dtype="float64", timeouts=PATIENT, **ALL)
+def test_twelve_peers_equal_the_simulator_after_200_rounds(tmp_path: Path, samples: Path) -> None:
+    file = two_castle(tmp_path, rounds=200, evaluate_every=100, problem=little(samples), **ALL)
     models = train(file, tmp_path, tmp_path / "out")
     assert np.allclose(models, simulation_of(file).run().models, rtol=1e-9, atol=1e-10)
 
@@ -61,13 +66,11 @@ def test_peers_train_a_convolutional_network(tmp_path: Path) -> None:
     problem = {"name": "torch", "module": module, "partition": "one-class", "batch": 4, "test_samples": 200}
     file = two_castle(
         tmp_path,
-        rounds=20,
-        evaluate_every=10,
+        rounds=6,
+        evaluate_every=3,
         problem=problem,
-        dtype="float64",
         step=0.05,
         local={"decay": 0.001, "steps": 2, "clip": 5.0},
-        timeouts=PATIENT,
         **ALL,
     )
     models = train(file, tmp_path, tmp_path / "out")

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from byzmesh.errors import ConfigError, DataError, PeerError
+from byzmesh.peers.drill import chaos as chaos_module
 from byzmesh.peers.drill.chaos import KINDS, Chaos
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.drill.launch import launch
@@ -23,12 +24,30 @@ from byzmesh.peers.node import Node
 from byzmesh.store import open_store
 from byzmesh.sweeps.forensics import honest_cut, suspects
 from byzmesh.training.checkpoint import load_checkpoint
-from tests.peers.networks import LONG, make_network, two_castle
-from tests.processes import alive, command, output, wait_for
+from tests.cli.commands import run
+from tests.peers.networks import LONG, make_network, real_six
+from tests.peers.worlds import PATIENT
+from tests.processes import alive, output, wait_for
+
+
+def records(drill: Drill) -> dict[int, dict[str, Any]]:
+    """What each honest peer evaluated last."""
+    found = {}
+    for peer in drill.honest:
+        path = drill.out / f"peer{peer}.jsonl"
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        found[peer] = json.loads(lines[-1]) if lines else {"round": -1}
+    return found
 
 
 def rounds_of(drill: Drill) -> dict[int, int]:
-    return {peer: said["round"] for peer, said in drill.status().items()}
+    return {peer: record["round"] for peer, record in records(drill).items()}
+
+
+def used(drill: Drill) -> dict[tuple[int, int], int]:
+    """How many messages of each honest peer each other one has used."""
+    edges = [edge for said in drill.status().values() for edge in said.get("edges", [])]
+    return {(sender, reader): count for sender, reader, _, count in edges if sender in drill.honest}
 
 
 def events(out: Path, peer: int, name: str) -> list[dict[str, Any]]:
@@ -41,12 +60,14 @@ def small(folder: Path, **more: Any) -> NetworkFile:
         "edges": [[0, 1], [1, 2], [2, 0]],
         "rule": "weimean",
         "problem": {"name": "quadratic", "dimension": 50},
+        "evaluate_every": 10,
     }
-    return make_network(folder, 3, **{**usual, "checkpoint_seconds": 1e6, "rounds": 1_000_000, **more})
+    return make_network(folder, 3, real=True, **{**usual, "checkpoint_seconds": 1e6, "rounds": 1_000_000, **more})
 
 
+@pytest.mark.real
 def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path: Path, nursery: Nursery) -> None:
-    small(tmp_path)
+    small(tmp_path, timeouts={"round": 0.5})  # who is last waits in vain for those who have left
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:
         drill.start()
         assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > 5)
@@ -65,6 +86,7 @@ def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path: Path, nurse
         assert left["stopped"] and left["round"] == load_checkpoint(tmp_path / "out" / f"peer{peer}.ckpt")[1]["round"]
 
 
+@pytest.mark.real
 def test_a_checkpoint_of_another_run_or_peer_is_refused(tmp_path: Path) -> None:
     file = small(tmp_path, rounds=1, edges=[[1, 2]], timeouts={"linger": 0.1})
     node = Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path / "out")
@@ -77,22 +99,32 @@ def test_a_checkpoint_of_another_run_or_peer_is_refused(tmp_path: Path) -> None:
         Node(file, 0, load_keys(tmp_path / "peer1.key"), out=tmp_path / "out")
 
 
-def test_every_kind_of_chaos_is_survived(tmp_path: Path, nursery: Nursery) -> None:
-    two_castle(
+@pytest.mark.real
+def test_every_kind_of_chaos_is_survived(
+    tmp_path: Path, nursery: Nursery, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second of chaos goes by when some peer has ended another ten rounds."""
+    clock = SimpleNamespace(now=0.0, round=0)
+    monkeypatch.setattr(chaos_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    real_six(
         tmp_path,
+        samples,
         rounds=1_000_000,
         evaluate_every=10,
         checkpoint_seconds=0.05,
         timeouts={"start_grace": 0.5, "round": 1.0},
     )
     with Drill(
-        tmp_path / "network.yaml", tmp_path / "out", byzantine=[7, 9], attack={"name": "isolation"}, nursery=nursery
+        tmp_path / "network.yaml", tmp_path / "out", byzantine=[5], attack={"name": "isolation"}, nursery=nursery
     ) as drill:
         drill.start()
         assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > 20)
         chaos = Chaos(drill, KINDS)
 
         def done() -> bool:
+            newest = max(rounds_of(drill).values())
+            if newest >= clock.round + 10:
+                clock.now, clock.round = clock.now + 1.0, newest
             chaos.tick()
             return len(chaos.events) == len(KINDS) and not chaos.pending
 
@@ -101,36 +133,40 @@ def test_every_kind_of_chaos_is_survived(tmp_path: Path, nursery: Nursery) -> No
         assert drill.running() == drill.honest
         goal = max(rounds_of(drill).values()) + 30
         assert drill.wait(LONG, lambda: min(rounds_of(drill).values()) > goal)
-        assert drill.wait(LONG, lambda: min(said["accuracy"] for said in drill.status().values()) > 0.8)
+        before = used(drill)
+        assert drill.wait(LONG, lambda: all(used(drill)[link] > count + 5 for link, count in before.items()))
+        assert drill.wait(LONG, lambda: min(record["accuracy"] for record in records(drill).values()) > 0.8)
 
 
-def test_launch_stores_its_results_like_a_simulation(tmp_path: Path) -> None:
-    two_castle(tmp_path, rounds=40, evaluate_every=20, timeouts={"start_grace": 0.5}, labels={"case": "drilled"})
+@pytest.mark.real
+def test_launch_stores_its_results_like_a_simulation(tmp_path: Path, samples: Path) -> None:
+    real_six(tmp_path, samples, rounds=20, evaluate_every=10, timeouts=PATIENT, labels={"case": "drilled"})
     seen = []
     result = launch(
         tmp_path / "network.yaml",
         tmp_path / "out",
-        byzantine=[7, 9],
+        byzantine=[5],
         attack={"name": "isolation"},
         store=tmp_path / "runs.db",
         watch=lambda drill: seen.append(drill.status()),
     )
-    assert seen and all(said["round"] == 40 for said in result["workers"].values())
-    assert result["metrics"]["round"].tolist() == [0, 20, 40]
+    assert seen and all(said["round"] == 20 for said in result["workers"].values())
+    assert result["metrics"]["round"].tolist() == [0, 10, 20]
     with open_store(tmp_path / "runs.db") as store:
-        run = store.get(result["key"])
-        assert run.status == "finished" and run.config["attack"]["name"] == "isolation"
-        assert run.config["labels"] == {"case": "drilled"}
-        assert run.final["accuracy"] == result["metrics"]["accuracy"][-1]
-        assert run.final["consensus_error"] > 0
+        stored = store.get(result["key"])
+        assert stored.status == "finished" and stored.config["attack"]["name"] == "isolation"
+        assert stored.config["labels"] == {"case": "drilled"}
+        assert stored.final["accuracy"] == result["metrics"]["accuracy"][-1]
+        assert stored.final["consensus_error"] > 0
         edges = store.edges(result["key"])
-        assert (honest_cut(store, result["key"]) or 1.0) < 0.3
+        cut = honest_cut(store, result["key"])
+        assert cut is not None and cut < 0.3
         assert suspects(store, result["key"]).recall is not None
     where = ("--store", tmp_path / "runs.db")
-    assert command("suspects", result["key"], *where).returncode == 0
-    done = command("report", *where, "--out", tmp_path / "report.html")
-    assert done.returncode == 0, done.stderr
-    lying = np.isin(edges[:, 0], [7, 9])
+    assert run("suspects", result["key"], *where).exit_code == 0
+    done = run("report", *where, "--out", tmp_path / "report.html")
+    assert done.exit_code == 0, done.output
+    lying = edges[:, 0] == 5
     assert edges[lying, 2].sum() > 0.8 * edges[lying, 3].sum()
     assert edges[~lying, 2].sum() < 0.3 * edges[~lying, 3].sum()
 
@@ -140,6 +176,7 @@ def test_unknown_chaos_starts_nothing(tmp_path: Path) -> None:
         launch(tmp_path / "none.yaml", tmp_path / "out", chaos=["kil"])
 
 
+@pytest.mark.real
 def test_nothing_survives_a_launcher_that_was_killed(tmp_path: Path) -> None:
     small(tmp_path)
     code = (

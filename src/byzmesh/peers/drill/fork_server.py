@@ -23,6 +23,7 @@ from typing import Any
 
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ByzmeshError
+from byzmesh.peers.certificates import certificate
 from byzmesh.peers.drill.liars import Coalition
 from byzmesh.peers.identity import Keyring
 from byzmesh.peers.logs import json_log
@@ -112,6 +113,8 @@ def main() -> None:
                 load_plugins(order["plugins"])
                 file = load_network(order["warm"])
                 warm(file, *bind_share(file, file.ids[0]))
+                for entry in file.peers:
+                    certificate(entry.public_key)
                 give_back_mapped_files()
                 answer(warm=True)
             except ByzmeshError as error:
