@@ -18,29 +18,28 @@ the message of the current round again.
 from __future__ import annotations
 
 import contextlib
-import selectors
 import socket
 import struct
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from byzmesh.peers.certificates import certificate, contexts
 from byzmesh.peers.dials import LAST_REDIAL
 from byzmesh.peers.doorkeeper import Doorkeeper
-from byzmesh.peers.frames import Ear, Garbage, Voice, shared_room
+from byzmesh.peers.frames import Ear, Garbage, Room, Voice
 from byzmesh.peers.handshake import Opened
 from byzmesh.peers.identity import Keys
+from byzmesh.peers.readiness import READ, WRITE, readiness
 from byzmesh.peers.tcp import file_limit, listen, set_options
 from byzmesh.peers.transport import AFTER_GARBAGE, QUEUE, Received, Remote
 from byzmesh.peers.wire import EVERYONE
 
 MOST_INBOUND = 1000
 """Connections from outside that may be in a handshake, if the file limit allows more."""
+_DESTINATION = struct.Struct("<H")
 _LINGER = 2.0  # seconds that messages under a former key have
-_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Sockets:
@@ -69,17 +68,20 @@ class Sockets:
         self._messages: list[tuple[int, memoryview]] = []
         self._joined: list[int] = []
         self._opened: deque[Opened] = deque()
-        self._shared = shared_room(size)
+        self._shared = Room()
         self._visits = self._seen = 0
         self._lock = threading.Lock()
         """Held while links are looked after, by the peer or by the doorkeeper for it."""
         listener = listen(address, me)
-        self._selector = selectors.DefaultSelector()
+        self._ready = readiness()
+        self._heard: dict[int, Ear] = {}
+        self._told: dict[int, tuple[int, Voice]] = {}
+        """The links by the numbers of their files: those that are read, and those that are written."""
         self._wake, woken = socket.socketpair()
         self._woken = woken
         for one in (self._wake, woken):
             one.setblocking(False)
-        self._selector.register(woken, _READ, self._adopt)
+        self._ready.register(woken, READ)
         most = max(min(file_limit() // 4, MOST_INBOUND), 2 * len(neighbours) + 16)
         self._door = Doorkeeper(
             listener, contexts(keys, self._names), most, self._let_in, self._serve_for_the_absent, log
@@ -90,7 +92,7 @@ class Sockets:
 
     def fileno(self) -> int:
         """For a caller that waits for several transports at once: readable when `receive` has something to do."""
-        return self._selector.fileno()
+        return self._ready.fileno()
 
     @property
     def guarding(self) -> bool:
@@ -153,10 +155,9 @@ class Sockets:
 
     def send(self, data: bytes | bytearray) -> None:
         """Send a message; its first bytes say who reads it. Never blocks."""
-        (to,) = struct.unpack_from("<H", data)
+        (to,) = _DESTINATION.unpack_from(data)
         with self._lock:
-            readers = list(self._voices) if to == EVERYONE else [to] if to in self._voices else []
-            for reader in readers:
+            for reader in list(self._voices) if to == EVERYONE else [to] if to in self._voices else []:
                 voice = self._voices[reader]
                 waited = len(voice.waiting)
                 try:
@@ -165,7 +166,7 @@ class Sockets:
                     self._end_voice(reader)
                     continue
                 if voice.waiting and not waited:
-                    self._selector.modify(voice.link, _READ | _WRITE, partial(self._tend, reader, voice))
+                    self._ready.modify(voice.link, READ | WRITE)
 
     def receive(self, seconds: float) -> Received:
         """Wait up to `seconds`: (neighbour, bytes) of what arrived, and the neighbours that have just joined."""
@@ -175,15 +176,20 @@ class Sockets:
             messages, joined = self._messages, self._joined
             self._messages, self._joined = [], []
             for neighbour in self._full:
-                ear = self._ears[neighbour]
-                self._selector.register(ear.link, _READ, partial(self._hear, ear, ear.read))
+                self._ready.register(self._ears[neighbour].link, READ)
             self._full.clear()
         self._visits += 1
-        return messages, list(dict.fromkeys(joined))
+        return messages, list(dict.fromkeys(joined)) if joined else joined
 
     def _look(self, seconds: float) -> None:
-        for key, _ in self._selector.select(seconds):
-            key.data()
+        for file, _ in self._ready.poll(seconds):
+            ear = self._heard.get(file)
+            if ear is not None:
+                self._hear(ear, ear.read)
+            elif file in self._told:
+                self._tend(*self._told[file])
+            elif file == self._woken.fileno():
+                self._adopt()
 
     def _serve_for_the_absent(self) -> bool:
         """Look after the links while the peer computes for long; whether it does. Called by the doorkeeper."""
@@ -195,7 +201,7 @@ class Sockets:
             for neighbour, count in Counter(sender for sender, _ in self._messages).items():
                 if count >= self._queue and neighbour not in self._full:
                     self._full.add(neighbour)
-                    self._selector.unregister(self._ears[neighbour].link)
+                    self._ready.unregister(self._ears[neighbour].link)
             if self._messages or self._joined:
                 self._rouse()
         finally:
@@ -232,13 +238,12 @@ class Sockets:
     def _take_voice(self, neighbour: int, opened: Opened) -> None:
         self._end_voice(neighbour)
         voice = self._voices[neighbour] = Voice(opened.link, opened.key, self._queue, self._shared)
-        self._selector.register(opened.link, _READ, partial(self._tend, neighbour, voice))
+        self._told[opened.link.fileno()] = neighbour, voice
+        self._ready.register(opened.link, READ)
         self._joined.append(neighbour)
 
     def _tend(self, neighbour: int, voice: Voice) -> None:
         """A reader hung up, or can be written to again."""
-        if self._voices.get(neighbour) is not voice:
-            return
         try:
             with contextlib.suppress(BlockingIOError):
                 voice.link.recv(1)
@@ -248,25 +253,25 @@ class Sockets:
             self._end_voice(neighbour)
             return
         if not voice.waiting:
-            self._selector.modify(voice.link, _READ, partial(self._tend, neighbour, voice))
+            self._ready.modify(voice.link, READ)
 
     def _end_voice(self, neighbour: int) -> None:
         voice = self._voices.pop(neighbour, None)
         if voice is not None:
-            self._selector.unregister(voice.link)
+            del self._told[voice.link.fileno()]
+            self._ready.unregister(voice.link)
             voice.link.close()
 
     def _take_ear(self, neighbour: int, opened: Opened) -> None:
         self._end_ear(neighbour)
         ear = self._ears[neighbour] = Ear(neighbour, opened.link, opened.key, self._size, opened.begun)
         self._since[neighbour] = time.monotonic()
-        self._selector.register(opened.link, _READ, partial(self._hear, ear, ear.read))
+        self._heard[opened.link.fileno()] = ear
+        self._ready.register(opened.link, READ)
         self._hear(ear, ear.take)
 
     def _hear(self, ear: Ear, read: Callable[[list[tuple[int, memoryview]]], None]) -> None:
         neighbour = ear.neighbour
-        if self._ears.get(neighbour) is not ear:
-            return
         try:
             read(self._messages)
         except Garbage as error:
@@ -285,7 +290,8 @@ class Sockets:
             if neighbour in self._full:
                 self._full.discard(neighbour)
             else:
-                self._selector.unregister(ear.link)
+                self._ready.unregister(ear.link)
+            del self._heard[ear.link.fileno()]
             ear.link.close()
 
     def _flush(self, seconds: float) -> None:
@@ -308,7 +314,7 @@ class Sockets:
             self._end_voice(neighbour)
         for opened in self._opened:
             opened.link.close()
-        self._selector.close()
+        self._ready.close()
         for one in (self._wake, self._woken):
             one.close()
 
