@@ -45,8 +45,8 @@ State = tuple[Array | None, ...]
 """For each stage the (N, D) vectors that receivers made of the last messages; None for stages without memory."""
 
 Reader = tuple[type[np.generic], Callable[[Array, Array], float]]
-"""The type of a payload's numbers (W,), and a kernel (numbers, out (W,)) that writes what they stand for and returns the
-largest absolute value, NaN or infinity if there is one."""
+"""The type of a payload's numbers (W,), and a kernel (numbers, out (W,)) that writes what they stand for and returns
+the largest absolute value, NaN or infinity if there is one."""
 
 
 class Undecodable(ByzmeshError):

@@ -65,7 +65,7 @@ def _to_float16(values: Any, largest: Any, out: Any) -> None:
 
 
 @exact
-def read_float16(bits: Any, out: Any) -> float:
+def read_float16(bits: Any, out: Any) -> Any:
     """out = the numbers of (W,) bits of float16; the largest absolute value, NaN or infinity if there is one."""
     top = _u16(0)
     for i in range(len(bits)):
@@ -75,7 +75,7 @@ def read_float16(bits: Any, out: Any) -> float:
 
 
 @exact
-def read_bfloat16(bits: Any, out: Any) -> float:
+def read_bfloat16(bits: Any, out: Any) -> Any:
     """The same of bfloat16."""
     written, top = out.view(np.uint32), _u16(0)
     for i in range(len(bits)):

@@ -55,8 +55,9 @@ class Aggregation:
     ) -> tuple[Outcome, State]:
         """The outcome and the next state, of its own half step (D,), messages (d, D) and which of them came (d,).
 
-        weight        (1, d + 1) mixing weights as if every message came, own first
-        peak          largest absolute value of the half step; message_peak (d,) those of the messages, if they are known
+        weight  (1, d + 1) mixing weights as if every message came, own first
+        peak    largest absolute value of the half step; message_peak (d,) those of the messages, if they are known
+
         The others are those of `make_inbox`.
         """
         own, peaks = np.ascontiguousarray(half)[None], np.array([peak])

@@ -144,7 +144,7 @@ class Voice:
             self.waiting.append(memoryview(bytes(rest)) if room is self._shared else rest)
 
     def _room_for(self, length: int) -> Room:
-        """A room for a frame of this length: the shared one, or its own, which is made anew if something waits in it."""
+        """Room for a frame of this length: the shared one, or its own, which is made anew if something waits in it."""
         room = self._shared
         if length + LENGTH.size > _SHARED:
             if self.waiting:

@@ -71,7 +71,7 @@ class Links:
         self.screening = None if self.form.channel.screen is None else Screening(self.form, self.neighbours, rounds.f)
         self._one_kind = parts.count == 1 and self.screening is None
         self._kind = bytes([self.form.encoding])
-        """The byte that tells messages from other frames, and whether a message is always one frame and taken at once."""
+        """Whether every message is one frame that counts as it is, and the byte that tells it from other frames."""
         self.sent_bytes = 0
         """Bytes of all messages, to everybody who hears them."""
         self._start = start

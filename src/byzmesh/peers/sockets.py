@@ -18,12 +18,14 @@ the message of the current round again.
 from __future__ import annotations
 
 import contextlib
+import selectors
 import socket
 import struct
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from byzmesh.peers.certificates import certificate, contexts
 from byzmesh.peers.dials import LAST_REDIAL
@@ -31,15 +33,14 @@ from byzmesh.peers.doorkeeper import Doorkeeper
 from byzmesh.peers.frames import Ear, Garbage, Room, Voice
 from byzmesh.peers.handshake import Opened
 from byzmesh.peers.identity import Keys
-from byzmesh.peers.readiness import READ, WRITE, readiness
 from byzmesh.peers.tcp import file_limit, listen, set_options
 from byzmesh.peers.transport import AFTER_GARBAGE, QUEUE, Received, Remote
 from byzmesh.peers.wire import EVERYONE
 
 MOST_INBOUND = 1000
 """Connections from outside that may be in a handshake, if the file limit allows more."""
-_DESTINATION = struct.Struct("<H")
 _LINGER = 2.0  # seconds that messages under a former key have
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Sockets:
@@ -73,15 +74,12 @@ class Sockets:
         self._lock = threading.Lock()
         """Held while links are looked after, by the peer or by the doorkeeper for it."""
         listener = listen(address, me)
-        self._ready = readiness()
-        self._heard: dict[int, Ear] = {}
-        self._told: dict[int, tuple[int, Voice]] = {}
-        """The links by the numbers of their files: those that are read, and those that are written."""
+        self._selector = selectors.DefaultSelector()
         self._wake, woken = socket.socketpair()
         self._woken = woken
         for one in (self._wake, woken):
             one.setblocking(False)
-        self._ready.register(woken, READ)
+        self._selector.register(woken, _READ, self._adopt)
         most = max(min(file_limit() // 4, MOST_INBOUND), 2 * len(neighbours) + 16)
         self._door = Doorkeeper(
             listener, contexts(keys, self._names), most, self._let_in, self._serve_for_the_absent, log
@@ -92,7 +90,7 @@ class Sockets:
 
     def fileno(self) -> int:
         """For a caller that waits for several transports at once: readable when `receive` has something to do."""
-        return self._ready.fileno()
+        return self._selector.fileno()
 
     @property
     def guarding(self) -> bool:
@@ -155,9 +153,10 @@ class Sockets:
 
     def send(self, data: bytes | bytearray) -> None:
         """Send a message; its first bytes say who reads it. Never blocks."""
-        (to,) = _DESTINATION.unpack_from(data)
+        (to,) = struct.unpack_from("<H", data)
         with self._lock:
-            for reader in list(self._voices) if to == EVERYONE else [to] if to in self._voices else []:
+            readers = list(self._voices) if to == EVERYONE else [to] if to in self._voices else []
+            for reader in readers:
                 voice = self._voices[reader]
                 waited = len(voice.waiting)
                 try:
@@ -166,7 +165,7 @@ class Sockets:
                     self._end_voice(reader)
                     continue
                 if voice.waiting and not waited:
-                    self._ready.modify(voice.link, READ | WRITE)
+                    self._selector.modify(voice.link, _READ | _WRITE, partial(self._tend, reader, voice))
 
     def receive(self, seconds: float) -> Received:
         """Wait up to `seconds`: (neighbour, bytes) of what arrived, and the neighbours that have just joined."""
@@ -176,20 +175,15 @@ class Sockets:
             messages, joined = self._messages, self._joined
             self._messages, self._joined = [], []
             for neighbour in self._full:
-                self._ready.register(self._ears[neighbour].link, READ)
+                ear = self._ears[neighbour]
+                self._selector.register(ear.link, _READ, partial(self._hear, ear, ear.read))
             self._full.clear()
         self._visits += 1
-        return messages, list(dict.fromkeys(joined)) if joined else joined
+        return messages, list(dict.fromkeys(joined))
 
     def _look(self, seconds: float) -> None:
-        for file, _ in self._ready.poll(seconds):
-            ear = self._heard.get(file)
-            if ear is not None:
-                self._hear(ear, ear.read)
-            elif file in self._told:
-                self._tend(*self._told[file])
-            elif file == self._woken.fileno():
-                self._adopt()
+        for key, _ in self._selector.select(seconds):
+            key.data()
 
     def _serve_for_the_absent(self) -> bool:
         """Look after the links while the peer computes for long; whether it does. Called by the doorkeeper."""
@@ -201,7 +195,7 @@ class Sockets:
             for neighbour, count in Counter(sender for sender, _ in self._messages).items():
                 if count >= self._queue and neighbour not in self._full:
                     self._full.add(neighbour)
-                    self._ready.unregister(self._ears[neighbour].link)
+                    self._selector.unregister(self._ears[neighbour].link)
             if self._messages or self._joined:
                 self._rouse()
         finally:
@@ -238,12 +232,13 @@ class Sockets:
     def _take_voice(self, neighbour: int, opened: Opened) -> None:
         self._end_voice(neighbour)
         voice = self._voices[neighbour] = Voice(opened.link, opened.key, self._queue, self._shared)
-        self._told[opened.link.fileno()] = neighbour, voice
-        self._ready.register(opened.link, READ)
+        self._selector.register(opened.link, _READ, partial(self._tend, neighbour, voice))
         self._joined.append(neighbour)
 
     def _tend(self, neighbour: int, voice: Voice) -> None:
         """A reader hung up, or can be written to again."""
+        if self._voices.get(neighbour) is not voice:
+            return
         try:
             with contextlib.suppress(BlockingIOError):
                 voice.link.recv(1)
@@ -253,25 +248,25 @@ class Sockets:
             self._end_voice(neighbour)
             return
         if not voice.waiting:
-            self._ready.modify(voice.link, READ)
+            self._selector.modify(voice.link, _READ, partial(self._tend, neighbour, voice))
 
     def _end_voice(self, neighbour: int) -> None:
         voice = self._voices.pop(neighbour, None)
         if voice is not None:
-            del self._told[voice.link.fileno()]
-            self._ready.unregister(voice.link)
+            self._selector.unregister(voice.link)
             voice.link.close()
 
     def _take_ear(self, neighbour: int, opened: Opened) -> None:
         self._end_ear(neighbour)
         ear = self._ears[neighbour] = Ear(neighbour, opened.link, opened.key, self._size, opened.begun)
         self._since[neighbour] = time.monotonic()
-        self._heard[opened.link.fileno()] = ear
-        self._ready.register(opened.link, READ)
+        self._selector.register(opened.link, _READ, partial(self._hear, ear, ear.read))
         self._hear(ear, ear.take)
 
     def _hear(self, ear: Ear, read: Callable[[list[tuple[int, memoryview]]], None]) -> None:
         neighbour = ear.neighbour
+        if self._ears.get(neighbour) is not ear:
+            return
         try:
             read(self._messages)
         except Garbage as error:
@@ -290,8 +285,7 @@ class Sockets:
             if neighbour in self._full:
                 self._full.discard(neighbour)
             else:
-                self._ready.unregister(ear.link)
-            del self._heard[ear.link.fileno()]
+                self._selector.unregister(ear.link)
             ear.link.close()
 
     def _flush(self, seconds: float) -> None:
@@ -314,7 +308,7 @@ class Sockets:
             self._end_voice(neighbour)
         for opened in self._opened:
             opened.link.close()
-        self._ready.close()
+        self._selector.close()
         for one in (self._wake, self._woken):
             one.close()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from byzmesh.peers.aggregation import Aggregation
@@ -47,6 +45,16 @@ def warm(file: NetworkFile, task: Task, row: int) -> None:
     )
     file.made_rule.apply(inbox, state)
     came, aggregation = np.ones(count, bool), Aggregation(file.made_rule, 0)
-    facts: Any = {"weight": weight, "f": f, "round": Round(), "peak": 1.0, "previous": model[0], "loss": local.losses(0)}
-    outcome, _ = aggregation.apply(half[0], messages, came, state, **facts)
+    outcome, _ = aggregation.apply(
+        half[0],
+        messages,
+        came,
+        state,
+        weight=weight,
+        f=f,
+        round=Round(),
+        peak=1.0,
+        previous=model[0],
+        loss=local.losses(0),
+    )
     Tally(range(count)).count(outcome, came)
