@@ -137,8 +137,7 @@ class Links:
                     return
             last, state = self.heard.get(neighbour, (-1, self._start)) if self._remembers else (-1, self._start)
             message = self.form.decode(data, neighbour, self._largest, state)
-            if 0 < self.total <= message.round:
-                raise _beyond(message.round, self.total)
+            self._check_round(message.round)
         except WireError as error:
             if self.tally.refuse(neighbour, error.reason):
                 self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
@@ -163,10 +162,13 @@ class Links:
             return None
         return whole
 
+    def _check_round(self, round: int) -> None:
+        if 0 < self.total <= round:
+            raise WireError("round", f"message is of round {round}, the last is {self.total - 1}")
+
     def _screen(self, screening: Screening, neighbour: int, frame: Frame, now: float) -> None:
         """Take a neighbour's sketch, or send it the message that it asks for."""
-        if 0 < self.total <= frame.round:
-            raise _beyond(frame.round, self.total)
+        self._check_round(frame.round)
         if frame.sketch is not None:
             self.rounds.offer(neighbour, frame.round, frame.sketch, now)
             return
@@ -215,7 +217,3 @@ class Links:
     def suspects(self) -> list[int]:
         """Neighbours that flood, send malformed messages, or are mostly ignored by the rule; the worst first."""
         return self.tally.suspects(self.cut_off.times)
-
-
-def _beyond(round: int, total: int) -> WireError:
-    return WireError("round", f"message is of round {round}, the last is {total - 1}")

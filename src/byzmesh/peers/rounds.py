@@ -181,8 +181,7 @@ class Rounds:
         if round >= self.round and sender not in self._answered and (self._due_in is None or sender in self.due):
             self._answered[sender] = now
             self._awaited.discard(sender)
-            counted_out |= len(self._answered) == self._needed
-        if counted_out:
+        if counted_out or len(self._answered) == self._needed:
             self._set_deadline()
         return verdict
 
