@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -121,6 +122,7 @@ def train(me: int, folder: str, answer: Any) -> None:
             answer.put((per_round(began, file.rounds - WARM), longest))
 
     node.step = step  # type: ignore[method-assign]
+    gc.freeze()  # as `byzmesh peer` does
     node.run()
 
 

@@ -25,7 +25,7 @@ from benchmarks.peers import FORK, WARM, Cost, clocks, compute_cost, peers_cost,
 from byzmesh.networks import Network
 from byzmesh.peers import new_keys
 from byzmesh.peers.certificates import certificate, contexts
-from byzmesh.peers.frames import OVERHEAD, Ear, Voice, shared_room
+from byzmesh.peers.frames import OVERHEAD, Ear, Room, Voice
 from byzmesh.peers.handshake import KEY
 
 MESSAGE = 31_440
@@ -77,7 +77,7 @@ def bare(me: int, kind: str, keys: list[Any], where: list[int], near: list[list[
     ears: list[Any]
     voices: list[Any]
     if kind == "frames":
-        shared = shared_room(MESSAGE)
+        shared = Room()
         ears = [Ear(0, link, bytes(KEY), MESSAGE, b"") for link in raw_ears]
         voices = [Voice(link, bytes(KEY), 8, shared) for link in raw_voices]
     else:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from byzmesh.peers.frames import LENGTH, OVERHEAD, Ear, Garbage, Voice, shared_room
+from byzmesh.peers.frames import LENGTH, OVERHEAD, Ear, Garbage, Room, Voice
 from byzmesh.peers.handshake import KEY
 
 SIZE = 40
@@ -28,7 +28,7 @@ class Tap:
 def sealed(*messages: bytes) -> bytes:
     """The bytes on a link that carries these messages."""
     tap = Tap()
-    voice = Voice(tap, KEY_OF_LINK, 8, shared_room(SIZE))  # type: ignore[arg-type]
+    voice = Voice(tap, KEY_OF_LINK, 8, Room())  # type: ignore[arg-type]
     for message in messages:
         voice.say(message)
     return tap.sent

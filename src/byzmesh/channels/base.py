@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import zlib
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 
 State = tuple[Array | None, ...]
 """For each stage the (N, D) vectors that receivers made of the last messages; None for stages without memory."""
+
+Reader = tuple[type[np.generic], Callable[[Array, Array], float]]
+"""The type of a payload's numbers (W,), and a kernel (numbers, out (W,)) that writes what they stand for and returns
+the largest absolute value, NaN or infinity if there is one."""
 
 
 class Undecodable(ByzmeshError):
@@ -110,6 +114,10 @@ class Stage(ABC):
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
         """Bytes (N, B) and numbers (N, W') -> (N, W); `Undecodable` if no sender makes them."""
         return values
+
+    def reader(self, dtype: np.dtype[Any]) -> Reader | None:
+        """`receive` as one compiled call for a single message, if a number is made of a number; None: there is none."""
+        return None
 
     @property
     def stays(self) -> bool:
@@ -226,6 +234,11 @@ class Channel:
         """A byte from 16 to 255; another channel has the same by a chance of one in 240."""
         made = json.dumps([{"name": stage.name, **stage.options} for stage in self.stages], sort_keys=True)
         return 16 + zlib.crc32(made.encode()) % 240
+
+    @property
+    def reader(self) -> Reader | None:
+        """How to read a payload in one compiled call, if it is that of a single stage which can; else None."""
+        return self.stages[0].reader(self.dtype) if len(self.stages) == 1 else None
 
     @property
     def screen(self) -> Sketch | None:

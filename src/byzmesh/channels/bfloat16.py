@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from byzmesh.channels.base import Context, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.base import Context, Reader, Stage, as_bytes, as_numbers, stages
 from byzmesh.channels.distortion import Distortion
-from byzmesh.channels.halves import from_bfloat16, to_bfloat16
+from byzmesh.channels.halves import from_bfloat16, read_bfloat16, to_bfloat16
 from byzmesh.types import Array
 
 LARGEST = float(np.array([0x7F7F0000], np.uint32).view(np.float32)[0])
@@ -42,3 +43,6 @@ class Bfloat16(Stage):
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
         return from_bfloat16(as_numbers(data, np.uint16), context.room(width))
+
+    def reader(self, dtype: np.dtype[Any]) -> Reader | None:
+        return (np.uint16, read_bfloat16) if dtype == np.float32 else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from byzmesh.channels.base import Context, Stage, as_bytes, as_numbers, stages
+from byzmesh.channels.base import Context, Reader, Stage, as_bytes, as_numbers, stages
 from byzmesh.channels.distortion import Distortion
-from byzmesh.channels.halves import from_float16, to_float16
+from byzmesh.channels.halves import from_float16, read_float16, to_float16
+from byzmesh.simd_halves import HALVES
 from byzmesh.types import Array
 
 LARGEST = 65504.0
@@ -42,3 +44,6 @@ class Float16(Stage):
 
     def receive(self, data: Array, values: Array, width: int, context: Context) -> Array:
         return from_float16(as_numbers(data, np.uint16), context.room(width))
+
+    def reader(self, dtype: np.dtype[Any]) -> Reader | None:
+        return (np.uint16, read_float16) if dtype == np.float32 and HALVES else None

@@ -65,6 +65,27 @@ def _to_float16(values: Any, largest: Any, out: Any) -> None:
 
 
 @exact
+def read_float16(bits: Any, out: Any) -> Any:
+    """out = the numbers of (W,) bits of float16; the largest absolute value, NaN or infinity if there is one."""
+    top = _u16(0)
+    for i in range(len(bits)):
+        out[i] = of_half_bits(bits[i])
+        top = max(top, _u16(bits[i] & _u16(0x7FFF)))
+    return of_half_bits(top)
+
+
+@exact
+def read_bfloat16(bits: Any, out: Any) -> Any:
+    """The same of bfloat16."""
+    written, top = out.view(np.uint32), _u16(0)
+    for i in range(len(bits)):
+        written[i] = _u32(_u32(bits[i]) << _u32(16))
+        top = max(top, _u16(bits[i] & _u16(0x7FFF)))
+    found = _u32(_u32(top) << _u32(16))
+    return found.view(np.float32)
+
+
+@exact
 def _from_float16(bits: Any, out: Any) -> None:
     for n in range(bits.shape[0]):
         read, written = bits[n], out[n]

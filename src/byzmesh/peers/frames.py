@@ -49,7 +49,7 @@ class Ear:
         self.neighbour, self.link, self._largest = neighbour, link, size + TAG
         self.received = 0
         """Bytes of whole frames."""
-        self._decrypt = _cipher(key).decrypt_into
+        self._receive, self._decrypt = link.recv_into, _cipher(key).decrypt_into
         self._view = memoryview(bytearray(max(size + OVERHEAD, CHUNK)))
         self._view[: len(begun)] = begun
         self._filled = len(begun)
@@ -58,7 +58,7 @@ class Ear:
     def read(self, inbox: list[tuple[int, memoryview]]) -> None:
         """Read what arrived into the inbox; `EOFError` or `OSError` if the link ended, `Garbage` if no frame came."""
         try:
-            count = self.link.recv_into(self._view[self._filled :])
+            count = self._receive(self._view[self._filled :] if self._filled else self._view)
         except BlockingIOError:
             return
         if not count:
@@ -92,17 +92,35 @@ class Ear:
                 view[: self._filled] = view[start:filled]
 
 
+class Room:
+    """Memory for one frame after another. Those of a run have one length, so that the views of it are made once."""
+
+    def __init__(self) -> None:
+        self.length = -1
+        self._memory = bytearray()
+
+    def fit(self, length: int) -> None:
+        """Make room for a frame in which so many bytes follow its length."""
+        size = LENGTH.size + length
+        if size > len(self._memory):
+            self._memory = bytearray(size)
+        if length != self.length:
+            self.length, self.frame = length, memoryview(self._memory)[:size]
+            self.content = self.frame[LENGTH.size :]
+            LENGTH.pack_into(self.frame, 0, length)
+
+
 class Voice:
     """The writing end of a link: what the system does not take at once waits in a short queue; beyond it, messages are
     lost."""
 
-    def __init__(self, link: socket.socket, key: bytes, queue: int, shared: bytearray) -> None:
+    def __init__(self, link: socket.socket, key: bytes, queue: int, shared: Room) -> None:
         self.link = link
         self._encrypt = _cipher(key).encrypt_into
         self._queue, self._shared = queue, shared
         self._frames = 0
-        self._room = bytearray()
-        """For frames that are too large for the shared buffer: kept, if nothing of the last one waits."""
+        self._own = Room()
+        """For frames that are too large for the shared room."""
         self.waiting: deque[memoryview] = deque()
         """What is left to write."""
 
@@ -110,26 +128,30 @@ class Voice:
         """Send a message, or queue it, or lose it; `OSError` if the link ended."""
         if len(self.waiting) >= self._queue:
             return
-        length = len(message) + TAG
-        room = self._shared if length + LENGTH.size <= len(self._shared) else self._own_room(length + LENGTH.size)
-        frame = memoryview(room)[: length + LENGTH.size]
-        LENGTH.pack_into(frame, 0, length)
-        self._encrypt(self._frames.to_bytes(_NONCE, "little"), message, None, frame[LENGTH.size :])
+        length, room = len(message) + TAG, self._shared
+        if length != room.length:
+            room = self._room_for(length)
+        self._encrypt(self._frames.to_bytes(_NONCE, "little"), message, None, room.content)
         self._frames += 1
         sent = 0
         if not self.waiting:
             try:
-                sent = self.link.send(frame)
+                sent = self.link.send(room.frame)
             except BlockingIOError:
                 sent = 0
-        if sent < len(frame):
-            rest = frame[sent:]
+        if sent < length + LENGTH.size:
+            rest = room.frame[sent:]
             self.waiting.append(memoryview(bytes(rest)) if room is self._shared else rest)
 
-    def _own_room(self, size: int) -> bytearray:
-        if self.waiting or len(self._room) < size:
-            self._room = bytearray(size)
-        return self._room
+    def _room_for(self, length: int) -> Room:
+        """Room for a frame of this length: the shared one, or its own, which is made anew if something waits in it."""
+        room = self._shared
+        if length + LENGTH.size > _SHARED:
+            if self.waiting:
+                self._own = Room()
+            room = self._own
+        room.fit(length)
+        return room
 
     def write(self) -> None:
         """Write what waits, as far as the system takes it."""
@@ -143,8 +165,3 @@ class Voice:
                 self.waiting[0] = frame[sent:]
                 return
             self.waiting.popleft()
-
-
-def shared_room(size: int) -> bytearray:
-    """The buffer that the links of a peer share; empty if its messages are too large for one."""
-    return bytearray(size + OVERHEAD if size + OVERHEAD <= _SHARED else 0)

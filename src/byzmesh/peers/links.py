@@ -69,6 +69,9 @@ class Links:
         """Round and channel's state of each neighbour's last message, if the channel remembers any."""
         self._remembers = bool(self.form.channel.remembers)
         self.screening = None if self.form.channel.screen is None else Screening(self.form, self.neighbours, rounds.f)
+        self._one_kind = parts.count == 1 and self.screening is None
+        self._kind = bytes([self.form.encoding])
+        """Whether every message is one frame that counts as it is, and the byte that tells it from other frames."""
         self.sent_bytes = 0
         """Bytes of all messages, to everybody who hears them."""
         self._start = start
@@ -85,16 +88,20 @@ class Links:
         self.listened += now - began
         for neighbour, data in messages:
             self._take(neighbour, data, now)
-        for neighbour in self.cut_off.ended(now) if self.cut_off.until else ():
-            self.budget.renew(neighbour, now)
-            if neighbour not in self.blocked:
-                self.transport.connect(neighbour)
+        if self.cut_off.until:
+            self._end_cut_offs(now)
         for neighbour in joined:
             self.listening.add(neighbour)
             if self.membership is not None:
                 self.membership.joined(neighbour)
             self._send_again(neighbour)
         return bool(messages)
+
+    def _end_cut_offs(self, now: float) -> None:
+        for neighbour in self.cut_off.ended(now):
+            self.budget.renew(neighbour, now)
+            if neighbour not in self.blocked:
+                self.transport.connect(neighbour)
 
     def _send_again(self, neighbour: int) -> None:
         """Send a neighbour that has just joined what it reads of the newest messages.
@@ -124,19 +131,10 @@ class Links:
             self._cut(neighbour, "floods")
             return
         try:
-            if self.membership is not None and carries_file(data):
-                self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
-                return
-            if self.screening is not None and is_screening(data):
-                self._screen(self.screening, neighbour, decode_screening(self.form, data, neighbour), now)
-                return
-            if self.parts.count > 1:
-                data = self.parts.add(neighbour, data)
+            if not self._one_kind or data[5:6] != self._kind:
+                data = self._message_of(neighbour, data, now)
                 if data is None:
                     return
-            if self.screening is not None:
-                self.screening.take(neighbour, data, self._largest)
-                return
             last, state = self.heard.get(neighbour, (-1, self._start)) if self._remembers else (-1, self._start)
             message = self.form.decode(data, neighbour, self._largest, state)
             self._check_round(message.round)
@@ -149,6 +147,20 @@ class Links:
         self.rounds.offer(neighbour, message.round, message.vector, now, message.top)
         if self.membership is not None and message.epoch != self.membership.tag:
             self._tell(neighbour, now)
+
+    def _message_of(self, neighbour: int, data: Any, now: float) -> Any:
+        """The message that a frame is, or that it completes; None if it is something else, which is then taken."""
+        if self.membership is not None and carries_file(data):
+            self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
+            return None
+        if self.screening is not None and is_screening(data):
+            self._screen(self.screening, neighbour, decode_screening(self.form, data, neighbour), now)
+            return None
+        whole = self.parts.add(neighbour, data)
+        if whole is not None and self.screening is not None:
+            self.screening.take(neighbour, whole, self._largest)
+            return None
+        return whole
 
     def _check_round(self, round: int) -> None:
         if 0 < self.total <= round:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from byzmesh.channels import channel_stages
 from byzmesh.channels.sizes import PART_BYTES
 from byzmesh.errors import ConfigError, PeerError
+from byzmesh.peers.aggregation import Aggregation
 from byzmesh.peers.channel_key import new_secret, shared_numbers
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
@@ -34,7 +35,7 @@ from byzmesh.round import Round
 from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.aggregate import rule as make_rule
 from byzmesh.rules.base import Outcome, Rule, State
-from byzmesh.rules.inbox import make_inbox, sent_by
+from byzmesh.rules.inbox import sent_by
 from byzmesh.rules.interop import Bridge
 from byzmesh.rules.streamed import apply_streamed, streams
 from byzmesh.types import Array, Floats
@@ -121,7 +122,8 @@ class Peer(Neighbourhood):
         parts = Parts(form, part_bytes)
         super().__init__(me, placed, parts, start, total=rounds, log=log, world=world, membership=membership)
         self.weight = mixing_weights(weights, self.neighbours)
-        self._bound, self._receiver = np.array([f]), np.array([me])
+        self._bound = np.array([f])
+        self._aggregation = Aggregation(self.rule, me)
         self.state: State = None
         """The state of the rule."""
         self.lost: set[int] = set()
@@ -185,25 +187,21 @@ class Peer(Neighbourhood):
         if self.form.channel.stays:
             half = self._vector
             largest = peak(half)
-        present = np.ones((1, len(came) + 1), bool)
-        present[0, 1:] = came
-        inbox = make_inbox(
-            self.rule,
-            half[None, :],
+        tops = self.rounds.tops
+        outcome, self.state = self._aggregation.apply(
+            half,
+            messages,
+            came,
+            self.rule.init(half[None, :]) if self.state is None else self.state,
             weight=self.weight if self.meet is None else self.meet(self.round).weight_over(self.neighbours),
             f=self._bound,
-            receiver=self._receiver,
-            messages=messages,
-            message_peak=np.array(self.rounds.tops) if max(self.rounds.tops, default=0.0) < np.inf else None,
-            present=present,
             round=Round(number=self.round, total=self.total, step_size=step_size, seed=self.seed),
-            previous=None if start is None else start[None, :],
+            peak=largest,
+            message_peak=np.array(tops) if max(tops, default=0.0) < np.inf else None,
+            previous=start,
             loss=losses,
-            peak=np.array([largest]),
         )
-        state = self.rule.init(half[None, :]) if self.state is None else self.state
-        outcome, self.state = self.rule.apply(inbox, state)
-        self.tally.count(outcome, inbox.present[0, 1:])
+        self.tally.count(outcome, came)
         self.round += 1
         return outcome
 
@@ -219,7 +217,7 @@ class Peer(Neighbourhood):
             [new],
             weight=self.weight if self.meet is None else self.meet(self.round).weight_over(self.neighbours),
             f=self._bound,
-            receiver=self._receiver,
+            receiver=np.array([self.me]),
             dtype=own.dtype,
             round=Round(number=self.round, total=self.total, step_size=step_size, seed=self.seed),
             state=self.state,

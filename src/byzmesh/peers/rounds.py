@@ -178,11 +178,10 @@ class Rounds:
             self._needed = self._answers_needed(now)
         verdict = self._place(sender, round, (vector, top))
         self.verdicts[sender][verdict] += 1
-        answers = round >= self.round and sender not in self._answered
-        if answers and (self._due_in is None or sender in self.due):
+        if round >= self.round and sender not in self._answered and (self._due_in is None or sender in self.due):
             self._answered[sender] = now
             self._awaited.discard(sender)
-        if answers or counted_out:
+        if counted_out or len(self._answered) == self._needed:
             self._set_deadline()
         return verdict
 
@@ -330,7 +329,8 @@ def stacked(
     vectors: Sequence[Array | None], dimension: int, dtype: Any = np.float64
 ) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Messages (d, D), zero if missing, and which there are (d,)."""
-    messages = np.empty((len(vectors), dimension), dtype)
-    for slot, vector in enumerate(vectors):
-        messages[slot] = 0.0 if vector is None else vector
-    return messages, np.array([vector is not None for vector in vectors], bool)
+    came = np.array([vector is not None for vector in vectors], bool)
+    silent = np.zeros(dimension, dtype)
+    rows = [silent if vector is None else vector for vector in vectors]
+    messages = np.concatenate(rows, dtype=dtype) if rows else silent[:0]
+    return messages.reshape(len(vectors), dimension), came

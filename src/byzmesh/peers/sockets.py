@@ -30,7 +30,7 @@ from functools import partial
 from byzmesh.peers.certificates import certificate, contexts
 from byzmesh.peers.dials import LAST_REDIAL
 from byzmesh.peers.doorkeeper import Doorkeeper
-from byzmesh.peers.frames import Ear, Garbage, Voice, shared_room
+from byzmesh.peers.frames import Ear, Garbage, Room, Voice
 from byzmesh.peers.handshake import Opened
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.tcp import file_limit, listen, set_options
@@ -69,7 +69,7 @@ class Sockets:
         self._messages: list[tuple[int, memoryview]] = []
         self._joined: list[int] = []
         self._opened: deque[Opened] = deque()
-        self._shared = shared_room(size)
+        self._shared = Room()
         self._visits = self._seen = 0
         self._lock = threading.Lock()
         """Held while links are looked after, by the peer or by the doorkeeper for it."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.compiled import exact
 from byzmesh.rules.base import Outcome
 
 
@@ -39,10 +41,8 @@ class Tally:
 
     def count(self, outcome: Outcome, present: npt.NDArray[np.bool_]) -> None:
         """A round is over: which messages (d,) there were, and what the rule made of them."""
-        self.used += present
-        self.kept += int(outcome.kept[0])
-        if outcome.coefficients is not None:
-            self.ignored += present & (outcome.coefficients[0, 1 : len(present) + 1] == 0.0)
+        self.kept += bool(outcome.kept[0])
+        _count(present, _UNKNOWN if outcome.coefficients is None else outcome.coefficients[0], self.used, self.ignored)
 
     def decline(self, neighbours: Collection[int]) -> None:
         """The messages of these neighbours were not fetched: their sketches are far away."""
@@ -67,3 +67,15 @@ class Tally:
         bad = [self.refused[j].total() + cut_off.get(j, 0) for j in self.neighbours]
         worst = sorted(range(len(bad)), key=lambda slot: (-bad[slot], -share[slot]))
         return [self.neighbours[slot] for slot in worst if bad[slot] or share[slot] > 0.5]
+
+
+_UNKNOWN = np.zeros(0)
+
+
+@exact
+def _count(present: Any, coefficients: Any, used: Any, ignored: Any) -> None:
+    """Count messages (d,) that were used, and those whose coefficient, after that of its own model, is zero."""
+    for slot in range(present.size):
+        used[slot] += present[slot]
+        if present[slot] and slot + 1 < coefficients.size and coefficients[slot + 1] == 0.0:
+            ignored[slot] += 1

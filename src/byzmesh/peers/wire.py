@@ -26,6 +26,7 @@ version, and count them. Version 1 had a checksum where there are zeros now: lin
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -33,12 +34,12 @@ from typing import Any
 import numpy as np
 
 from byzmesh.channels import Channel, Undecodable, frame_bytes
-from byzmesh.channels.base import State
+from byzmesh.channels.base import Reader, State
 from byzmesh.channels.pairs import Pairs
 from byzmesh.checks import choice, whole
 from byzmesh.errors import PeerError
 from byzmesh.peers.channel_key import FORMER, former_name
-from byzmesh.peers.wire_kernels import largest as largest_of
+from byzmesh.peers.wire_kernels import LARGEST
 from byzmesh.types import Array
 
 EVERYONE = 65535
@@ -46,9 +47,9 @@ EVERYONE = 65535
 HEADER = struct.Struct("<H2sBBHQQIIQ")
 VERSION = 2
 _MAGIC = b"bz"
-_BITS: dict[int, np.dtype[Any]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-_MAGNITUDE = {4: np.int32(0x7FFFFFFF), 8: np.int64(0x7FFFFFFFFFFFFFFF)}
-_INTEGER, _FLOAT = {4: struct.Struct("<i"), 8: struct.Struct("<q")}, {4: struct.Struct("<f"), 8: struct.Struct("<d")}
+_AS_CHECKED = struct.Struct("<H4sHQ12sI8s")
+"""The header with those fields together that are the same in every message of a run."""
+_ZEROS = bytes(8)
 FILE = 0
 """Encoding of a network file."""
 NUMBERS = {"float32": 1, "float64": 2}
@@ -198,21 +199,19 @@ class Format:
                  it is to a rule, an outlier, and no rule computes with numbers that a liar made huge
         state    the channel's, after the sender's last message
         """
-        header = HEADER.unpack_from(data) if len(data) == self.size else ()
-        if header[1:5] + header[6:8] + header[9:] != (
-            _MAGIC,
-            VERSION,
-            self.encoding,
-            sender,
-            self.run,
-            self.dimension,
-            0,
-        ):
+        if len(data) != self.size:
             raise self._wrong(data, sender)
-        round, epoch, after = header[5], header[8], self.initial if state is None else state
-        if self._plain is not None:
-            bits = np.frombuffer(data, self._plain, self.dimension, HEADER.size)
-            top, vector = _top(bits), bits.view(self.dtype)
+        _, kind, said, round, of_run, epoch, zeros = _AS_CHECKED.unpack_from(data)
+        if kind != self._kind or said != sender or of_run != self._of_run or zeros != _ZEROS:
+            raise self._wrong(data, sender)
+        after = self.initial if state is None else state
+        if self._reader is not None:
+            numbers, read = self._reader
+            vector: Array = np.empty(self.dimension, self.dtype)
+            top = read(np.frombuffer(data, numbers, self.dimension, HEADER.size), vector)
+        elif not self.channel.stages:
+            vector = np.frombuffer(data, self.dtype, self.dimension, HEADER.size)
+            top = self._top(vector)
         else:
             payload = memoryview(data)[HEADER.size : HEADER.size + self.payload]
             vector, after = self._decoded(payload, after, round, sender)
@@ -224,9 +223,20 @@ class Format:
         return Message(sender, round, vector, epoch=epoch, state=after, top=top)
 
     @cached_property
-    def _plain(self) -> np.dtype[Any] | None:
-        """The bits of a coordinate, if messages are the numbers as they are."""
-        return None if self.channel.stages else _BITS[self.channel.dtype.itemsize]
+    def _kind(self) -> bytes:
+        return HEADER.pack(0, _MAGIC, VERSION, self.encoding, 0, 0, 0, 0, 0, 0)[2:6]
+
+    @cached_property
+    def _of_run(self) -> bytes:
+        return HEADER.pack(0, _MAGIC, VERSION, 0, 0, 0, self.run, self.dimension, 0, 0)[16:28]
+
+    @cached_property
+    def _reader(self) -> Reader | None:
+        return self.channel.reader
+
+    @cached_property
+    def _top(self) -> Callable[[Array], float]:
+        return LARGEST[self.channel.dtype]
 
     def _wrong(self, data: bytes | bytearray | memoryview, sender: int) -> WireError:
         """Why a header is refused."""
@@ -276,15 +286,8 @@ def peak(vector: Array) -> float:
     >>> peak(np.array([1.0, -3.0])), peak(np.array([np.nan, 0.0], np.float32))
     (3.0, inf)
     """
-    top = _top(np.ascontiguousarray(vector).view(_BITS[vector.itemsize]))
+    top = LARGEST[vector.dtype](np.ascontiguousarray(vector))
     return top if top < np.inf else np.inf
-
-
-def _top(bits: Array) -> float:
-    """The largest absolute value of (D,) floats, given as integers; NaN or infinity if there is one."""
-    size = bits.itemsize
-    top: float = _FLOAT[size].unpack(_INTEGER[size].pack(largest_of(bits, _MAGNITUDE[size])))[0]
-    return top
 
 
 def encode_file(text: bytes, run: int, sender: int, destination: int) -> bytes:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from byzmesh.compiled import fast
 
 
-@fast
-def largest(bits: Any, mask: Any) -> Any:
-    """The largest of (D,) numbers as signed integers, under a mask that takes away the sign.
+def _largest(signed: Any, mask: Any, kind: Any) -> Callable[[Any], float]:
+    @fast
+    def largest(vector: Any) -> Any:
+        bits, top = vector.view(signed), signed(0)
+        for place in range(bits.size):
+            value = signed(bits[place] & mask)
+            if value > top:
+                top = value
+        found = signed(top)
+        return found.view(kind)
 
-    They order like absolute values, with infinity and NaN on top.
-    """
-    kind = bits.dtype.type
-    top = kind(0)
-    for place in range(bits.size):
-        value = kind(bits[place] & mask)
-        if value > top:
-            top = value
-    return top
+    return largest
+
+
+LARGEST = {
+    np.dtype(np.float32): _largest(np.int32, np.int32(0x7FFFFFFF), np.float32),
+    np.dtype(np.float64): _largest(np.int64, np.int64(0x7FFFFFFFFFFFFFFF), np.float64),
+}
+"""The largest absolute value of (D,) floats; NaN or infinity if there is one.
+
+Without their sign, the bits of floats order like their absolute values, with infinity and NaN on top.
+"""
