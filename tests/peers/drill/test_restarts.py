@@ -66,6 +66,23 @@ def small(folder: Path, **more: Any) -> NetworkFile:
 
 
 @pytest.mark.real
+def test_a_signal_to_a_process_that_has_just_ended_harms_nobody(nursery: Nursery) -> None:
+    """Its end may not be known yet, and its number may be another program's by then."""
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    try:
+        for pid in (ended.pid, other.pid):
+            nursery.pids["late"] = pid
+            nursery.send("late", signal.SIGKILL)
+        assert other.poll() is None
+    finally:
+        del nursery.pids["late"]
+        other.communicate(b"\n")
+    assert other.returncode == 0
+
+
+@pytest.mark.real
 def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path: Path, nursery: Nursery) -> None:
     small(tmp_path, timeouts={"round": 0.5})  # who is last waits in vain for those who have left
     with Drill(tmp_path / "network.yaml", tmp_path / "out", nursery=nursery) as drill:

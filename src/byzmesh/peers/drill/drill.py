@@ -99,8 +99,8 @@ class Nursery:
     def send(self, name: str, number: signal.Signals) -> None:
         """Send a signal to a process if it is still running."""
         self.poll()
-        if name in self.pids:
-            os.kill(self.pids[name], number)
+        if name in self.pids and self.process.poll() is None:  # without the nursery, none of them runs
+            self._ask({"signal": int(number), "to": self.pids[name]}, "sent")
 
     def close(self) -> None:
         """End this process and all that it started."""
