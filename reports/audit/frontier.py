@@ -113,17 +113,19 @@ def tolerable() -> dict[str, str]:
     }
 
 
-def table(columns: dict[str, str]) -> None:
+def table(columns: dict[str, str], *, prices: bool) -> None:
     found, price = searched(), tolerable()
-    print("|".join(["", " rule ", *(f" worst case, {title} " for title in columns.values()), " of 25 "]) + "|")
     apart = {run["rule"]: f"{float(run['accuracy']):.2f}" for run in read("caution.csv")}
 
     def key(row: str) -> float:
         return -sum(float(np.mean(found[column, row].worst[1])) for column in columns if (column, row) in found)
 
+    heads = ["rule", *(f"worst case, {title}" for title in columns.values()), "of 25"]
+    print(f"\n| {' | '.join(heads + ['f: tolerable', 'apart'] * prices)} |")
     for row in sorted({row for column, row in found if column in columns}, key=key):
         cells = [str(found[column, row]) if (column, row) in found else "" for column in columns]
-        print(f"| {row} | {' | '.join(cells)} | {OF_25.get(row, '')} | {price.get(row, '')} | {apart.get(row, '')} |")
+        cells += [OF_25.get(row, ""), *([price.get(row, ""), apart.get(row, "")] if prices else [])]
+        print(f"| {row} | {' | '.join(cells)} |")
 
 
 def figure() -> None:
@@ -156,6 +158,6 @@ def figure() -> None:
 
 
 if __name__ == "__main__":
-    table(SIXTH)
-    table(FIFTH)
+    table(SIXTH, prices=False)
+    table(FIFTH, prices=True)
     figure()
