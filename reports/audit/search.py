@@ -4,7 +4,7 @@
 
 Several of these may run at once. First every row meets `target` from common; then always the row whose worst case is
 the highest so far meets its next part: the other fixed lies, the audit. Results are CSV files in the folder, one per
-part, with the columns of worst-cases.csv.
+part, with the columns of worst-cases.csv; a new folder begins with the parts that are in that file.
 """
 
 from __future__ import annotations
@@ -143,10 +143,36 @@ def taken(folder: Path, column: str, row: str, part: int) -> bool:
     return True
 
 
+def part_of(run: dict[str, str], audited: bool) -> int:
+    """Which part of its row's search a committed run is of; the last runs of an audit may repeat a fixed lie."""
+    places = [f"{FAMILIES[family].at(family, strength).name} {start}" for family, strength, start in FIXED]
+    name = f"{run['lie']} {run['start']}"
+    if name not in places or int(run["stage"]) != LAST:
+        return AUDIT if audited else sys.exit(f"a run of no part: {run}")
+    return 0 if name == places[0] else 1
+
+
+def begin(folder: Path) -> None:
+    """Make the folder, with the parts that are committed."""
+    folder.mkdir(parents=True)
+    parts: dict[str, list[list[str]]] = defaultdict(list)
+    with (HERE / "worst-cases.csv").open(encoding="utf-8") as file:
+        runs = [run for run in csv.DictReader(file) if run["column"] in COLUMNS]
+    audited = {(run["column"], run["row"]) for run in runs if int(run["stage"]) != LAST}
+    for run in runs:
+        where = run["column"], run["row"]
+        parts[f"{' '.join(where)} {part_of(run, where in audited)}"].append(list(run.values()))
+    for name, lines in parts.items():
+        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(lines)
+        (folder / f"{name}.taken").touch()
+
+
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
     folder, rows = Path(sys.argv[1]), sys.argv[2:] or ROWS
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.exists():
+        begin(folder)
     both = [(column, row) for row in rows for column in COLUMNS]
     for column, row in both:
         if taken(folder, column, row, 0):

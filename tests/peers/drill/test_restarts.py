@@ -25,6 +25,7 @@ from byzmesh.store import open_store
 from byzmesh.sweeps.forensics import honest_cut, suspects
 from byzmesh.training.checkpoint import load_checkpoint
 from tests.cli.commands import run
+from tests.peers.members import next_file, signed_network
 from tests.peers.networks import LONG, make_network, real_six
 from tests.peers.worlds import PATIENT
 from tests.processes import alive, output, wait_for
@@ -191,6 +192,12 @@ def test_launch_stores_its_results_like_a_simulation(tmp_path: Path, samples: Pa
 def test_unknown_chaos_starts_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="chaos must be kill, pause, slow or partition, got 'kil'"):
         launch(tmp_path / "none.yaml", tmp_path / "out", chaos=["kil"])
+
+
+def test_a_drill_does_not_begin_with_a_later_epoch(tmp_path: Path) -> None:
+    next_file(tmp_path, signed_network(tmp_path, 4), 0, "network.yaml", remove=[3])
+    with pytest.raises(PeerError, match=r"network\.yaml is of epoch 1: .* launch the file of epoch 0"):
+        launch(tmp_path / "network.yaml", tmp_path / "out")
 
 
 @pytest.mark.real

@@ -144,6 +144,11 @@ class Drill:
         self.poison = attacks.build(self.attack).poison
         self.out = Path(out).absolute()
         self.out.mkdir(parents=True, exist_ok=True)
+        if self.file.epoch > 0 and not any(self.out.glob("peer*.ckpt")):
+            raise PeerError(
+                f"{self.path.name} is of epoch {self.file.epoch}: each peer would wait for the models of others, and "
+                "nobody has one yet; launch the file of epoch 0, or give the --out of the drill that you resume"
+            )
         self.keys = {entry.id: self._key(entry.id, keys) for entry in self.file.peers}
         self._borrowed = nursery is not None
         self.nursery = nursery or Nursery()
