@@ -1,9 +1,9 @@
-"""The searches of the sixth protocol: for each row and column the six fixed lies and an audit at its full size.
+"""The searches of the seventh protocol: for each row and column ten fixed lies and an audit at its full size.
 
     python reports/audit/search.py FOLDER [ROW ...]
 
-Several of these may run at once. First every row meets `target` from common; then always the row whose worst case is
-the highest so far meets its next part: the other fixed lies, the audit. Results are CSV files in the folder, one per
+Several of these may run at once. First every row meets the first two lies; then always the row whose worst case is the
+highest so far meets its next part: the other fixed lies, the audit. Results are CSV files in the folder, one per
 part, with the columns of worst-cases.csv; a new folder begins with the parts that are in that file.
 """
 
@@ -23,48 +23,46 @@ from byzmesh.studies.audit.halving import QUIET, Budget, Search, Trial
 from byzmesh.studies.audit.lies import FAMILIES
 
 HERE = Path(__file__).parent
-COLUMNS = ("regular-dirichlet", "small-world-shards")
+COLUMNS = ("circulant-dirichlet", "hypercube-shards")
 ROUNDS = 400
 FIXED = (
     ("target", 500, "common"),
+    ("riding, ascent", 1.0, "common"),
     ("box", 1.0, "common"),
+    ("ascent", 10, "common"),
     ("pull-back, start", None, "common"),
     ("target", 500, "zero"),
+    ("riding, ascent", 1.0, "zero"),
+    ("ascent", 10, "zero"),
     ("target", 500, "normal"),
     ("box", 1.0, "zero"),
 )
+FIRST = 2
+"""How many of them every row meets before any row meets the others."""
 AUDIT = 2
-"""The last part of a search; part 0 is the first fixed lie, part 1 the others."""
+"""The last part of a search; part 0 is the first fixed lies, part 1 the others."""
 MOMENTUM = ", momentum 0.99"
 AROUND = {name: {"name": name, "inner": "CooMed"} for name in ("NNM", "ARC", "bucketing")}
-BY_COORDINATE = ["TriMean", "CooMed", "MeaMed"]
-OF_THE_PAPER = ["IOS", "FABA", "CC", "SCC", "GeoMed", "Krum", "WeiMean"]
-LATER = [
-    "Leash",
-    "Reprieve",
-    "Tether",
-    "SMEA",
-    "CAF",
-    "MDA",
-    "MultiKrum",
-    "NNA",
-    "LazyIOS",
-    "CS+",
-    "GTS",
-    "ClippedGossip",
-    "RTC",
-]
-MORE = ["BALANCE", "ARC", "bucketing", "WeightedTriMean", "WeightedCooMed", "ByRDiE", "UBAR", "Bulyan"]
-SLOW = ["DRSA", "Phocas", "NNM", "Zeno", "SimRew"]
 ROWS = [
-    *(name + MOMENTUM for name in BY_COORDINATE),
-    *BY_COORDINATE,
-    *OF_THE_PAPER,
-    *LATER,
-    *(name + MOMENTUM for name in ("IOS", "Reprieve", "Leash", "GeoMed", "CC")),
-    *MORE,
-    *SLOW,
+    *(rule + more for rule in ("TriMean", "CooMed", "Leash", "MeaMed") for more in ("", MOMENTUM)),
+    *("IOS", "CC", "DRSA", "GeoMed", "FABA", "SCC", "WeiMean", "Krum"),
+    *("Reprieve", "IOS" + MOMENTUM, "CC" + MOMENTUM, "Tether", "CS+", "SimRew", "ByRDiE"),
+    *(
+        "SMEA",
+        "CAF",
+        "MDA",
+        "MultiKrum",
+        "NNA",
+        "LazyIOS",
+        "GTS",
+        "ClippedGossip",
+        "RTC",
+        "BALANCE",
+        "GeoMed" + MOMENTUM,
+    ),
+    *("UBAR", "Zeno", "bucketing", "ARC", "NNM", "Bulyan", "Phocas", "WeightedTriMean", "WeightedCooMed"),
 ]
+"""The rules that coordinates decide and Leash, the paper's, the library's later rules, and last the slow ones."""
 
 
 def config_of(column: str, row: str) -> tuple[dict[str, Any], Any]:
@@ -111,7 +109,7 @@ def run(folder: Path, column: str, row: str, part: int) -> None:
         found = (
             audited(written, row, rule, store)
             if part == AUDIT
-            else fixed_lies(written, row, rule, store, FIXED[:1] if part == 0 else FIXED[1:])
+            else fixed_lies(written, row, rule, store, FIXED[:FIRST] if part == 0 else FIXED[FIRST:])
         )
     except Exception as error:  # a rule that cannot run here: said, and the next one
         (folder / f"{name}.failed").write_text(f"{type(error).__name__}: {error}\n")
@@ -149,7 +147,7 @@ def part_of(run: dict[str, str], audited: bool) -> int:
     name = f"{run['lie']} {run['start']}"
     if name not in places or int(run["stage"]) != LAST:
         return AUDIT if audited else sys.exit(f"a run of no part: {run}")
-    return 0 if name == places[0] else 1
+    return 0 if name in places[:FIRST] else 1
 
 
 def begin(folder: Path) -> None:

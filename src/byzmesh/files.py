@@ -50,7 +50,7 @@ def replacing(path: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             temporary.unlink()
         raise
     if durable:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 @contextmanager
@@ -144,8 +144,8 @@ def folder(path: str | Path, *, option: str = "--out") -> Path:
     return path
 
 
-def _sync_folder(path: Path) -> None:
-    """Make the renaming itself durable if the system can (not on Windows)."""
+def sync_folder(path: Path) -> None:
+    """Make a renaming durable if the system can (not on Windows)."""
     if os.name == "posix":
         handle = os.open(path, os.O_RDONLY)
         try:

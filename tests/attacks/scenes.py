@@ -154,5 +154,10 @@ def frozen_models(world: World, dimension: int, seed: int = 0, dtype: type = np.
 
 def view_of(world: World, models: np.ndarray, round: int = 0, seed: int = 0) -> View:
     now = Round(number=round, seed=seed)
-    scene = replace(scene_of(world), wrong_model=lambda rounds: np.full(models.shape[1], -2.0))
+    wide = models.shape[1]
+    scene = replace(
+        scene_of(world),
+        wrong_model=lambda rounds: np.full(wide, -2.0),
+        gradient=lambda model: model - np.arange(wide),
+    )
     return View(models=models, scene=scene, round=now, respond=mean_of_inbox(world, models))

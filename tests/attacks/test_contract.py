@@ -99,7 +99,7 @@ def test_names_and_aliases() -> None:
         "none", "gaussian", "sign-flipping", "isolation", "sample-duplicating", "ALIE", "IPM", "dissensus", "zero",
         "nan", "infinity", "huge", "silent", "label-flipping", "mimic", "same-value", "stale", "min-max", "min-sum",
         "spectral-heterogeneity", "adaptive", "backdoor", "reflection", "pull-back", "threshold-riding", "target",
-        "late", "alternating", "one-victim", "mixed", "feigned-sleep", "trigger-phrase", "box",
+        "late", "alternating", "one-victim", "mixed", "feigned-sleep", "trigger-phrase", "box", "ascent",
     }  # fmt: skip
     assert set(attacks.names()) == known
     for alias, name in [("duplicate", "sample-duplicating"), ("little", "ALIE"), ("foe", "IPM"), ("alie", "ALIE")]:

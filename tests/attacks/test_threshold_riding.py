@@ -10,6 +10,7 @@ import pytest
 
 import byzmesh as bm
 from byzmesh.attacks import View, attack
+from byzmesh.attacks.adaptive import CANDIDATES
 from byzmesh.attacks.search import honest_average
 from byzmesh.attacks.threshold_riding import LENGTHS
 from byzmesh.errors import ConfigError
@@ -25,7 +26,7 @@ def scene_with_target(rule: str, spec: Any) -> tuple[View, Any, np.ndarray, np.n
     random = np.random.default_rng(5)
     network = bm.network("paper/er-12")
     view = against(rule, network, random.normal(size=(len(network.honest), 8)))
-    view = replace(view, scene=replace(view.scene, wrong_model=lambda rounds: WRONG))
+    view = replace(view, scene=replace(view.scene, wrong_model=lambda rounds: WRONG, gradient=lambda model: WRONG))
     made = attack(spec)
     forged, _ = made.forge(view, made.init(view.scene))
     assert view.respond is not None
@@ -33,7 +34,7 @@ def scene_with_target(rule: str, spec: Any) -> tuple[View, Any, np.ndarray, np.n
 
 
 @pytest.mark.parametrize("rule", ["IOS", "TriMean", "SCC", "CS+"])
-@pytest.mark.parametrize("direction", ["ALIE", "negative"])
+@pytest.mark.parametrize("direction", ["ALIE", "negative", "ascent"])
 def test_no_other_length_moves_a_victim_farther(rule: str, direction: str) -> None:
     view, _, lies, after = scene_with_target(rule, {"name": "threshold-riding", "direction": direction})
     centre, spread = honest_average(view)
@@ -104,7 +105,9 @@ def test_the_wrong_model_is_wrong_and_needs_data() -> None:
     with pytest.raises(ConfigError, match="attacks target and box train a wrong model"):
         bm.forge("target", bm.network("paper/two-castle"), np.zeros((10, 3)))
     run = prepare(problem={"name": "softmax"}, network="paper/two-castle", attack="target", rounds=1)
-    assert bm.attack("adaptive").init(scene_of(bm.network("paper/two-castle")))[-1] is None, "it can do without"
+    parts = bm.attack("adaptive").init(scene_of(bm.network("paper/two-castle")))[1:]
+    needing = [make().needs_data for make in CANDIDATES]
+    assert [part is None for part in parts] == needing and sum(needing) == 4, "it can do without"
     wrong = run.attack_state
     assert run.task.evaluate(np.asarray(wrong)[None])["accuracy"][0] < 0.1
 

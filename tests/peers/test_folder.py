@@ -12,11 +12,13 @@ import pytest
 
 from byzmesh.errors import DataError, NotWritten, PeerError
 from byzmesh.peers import folder as folders
+from byzmesh.peers.export import peer_model
 from byzmesh.peers.folder import Folder
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.node import Node
 from byzmesh.peers.peer import no_log
+from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import make_network
 from tests.processes import command
 
@@ -26,6 +28,10 @@ PROBLEM = {"name": "quadratic", "dimension": 5000}
 def alone(folder: Path, rounds: int = 5) -> NetworkFile:
     spec: dict[str, Any] = {"edges": [], "rule": "nocomm", "problem": PROBLEM, "checkpoint_seconds": 1e-9}
     return make_network(folder, 1, real=True, rounds=rounds, **spec)
+
+
+def full(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def node(file: NetworkFile, folder: Path, **options: Any) -> Node:
@@ -56,6 +62,28 @@ def test_a_damaged_checkpoint_has_an_older_copy(tmp_path: Path) -> None:
     folder.close()
 
 
+def test_a_checkpoint_that_cannot_be_written_costs_none_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a full disk nor damage leaves less than one whole checkpoint, and `export` finds it."""
+    folder = Folder(tmp_path, 0, no_log)
+    folder.save({"model": np.zeros((1, 2))}, {"round": 0})
+    folder.save({"model": np.ones((1, 2))}, {"round": 1})
+    with monkeypatch.context() as disk:
+        disk.setattr(folders, "save_checkpoint", full)
+        folder.save({"model": np.ones((1, 2))}, {"round": 2})
+    assert not folder.written
+    assert [load_checkpoint(path)[1]["round"] for path in (folder.checkpoint, folder.previous)] == [1, 0]
+    folder.checkpoint.write_bytes(b"BYZMESH1 and no more")
+    found = folder.load()
+    assert found is not None and found[1]["round"] == 0
+    with pytest.raises(DataError, match="peer 0 is of an older version"):  # whole, if without all that a model needs
+        peer_model(tmp_path)
+    folder.save({"model": np.ones((1, 2))}, {"round": 3})
+    assert [load_checkpoint(path)[1]["round"] for path in (folder.checkpoint, folder.previous)] == [3, 0]
+    folder.close()
+
+
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     names = [".peer0.ckpt-0123456789ab", ".peer0.status.json-0123456789ab", ".peer0.previous-77"]
     for name in [*names, ".peer1.ckpt-0123456789ab", "peer0.jsonl"]:
@@ -70,9 +98,6 @@ def test_a_full_disk_does_not_stop_training_and_is_told_at_the_end(
 ) -> None:
     said: list[tuple[str, dict[str, Any]]] = []
     peer = node(alone(tmp_path), tmp_path, log=lambda event, **facts: said.append((event, facts)))
-
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(folders, "save_checkpoint", full)
     with pytest.raises(NotWritten, match="not on disk") as failure:

@@ -71,7 +71,7 @@ def plain_loops(given: dict[str, Any], rounds: int) -> np.ndarray:
             metropolis=tables[1],
             fiedler=simulation.scene.fiedler,
         )
-        scene = replace(scene, wrong_model=simulation.wrong_model)
+        scene = replace(scene, wrong_model=simulation.wrong_model, gradient=simulation.task.full_gradient)
         forged: Any = None
         if k == 0 or (process and not isinstance(state, np.ndarray | int | float)):
             state = attack.init(scene)

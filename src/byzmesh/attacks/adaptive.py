@@ -17,7 +17,9 @@ import math
 from collections.abc import Callable
 
 from byzmesh.attacks import directions
+from byzmesh.attacks.ascent import ascent
 from byzmesh.attacks.base import Attack, Forged, Scene, State, View, attacks
+from byzmesh.attacks.box import box
 from byzmesh.attacks.pull_back import pull_back
 from byzmesh.attacks.search import best_of, worst_lies
 from byzmesh.attacks.spread import alie
@@ -43,6 +45,10 @@ CANDIDATES: tuple[Callable[[], Attack], ...] = (
     lambda: threshold_riding(direction="negative"),
     pull_back,
     target,
+    lambda: threshold_riding(direction="ascent"),
+    ascent,
+    box,
+    lambda: threshold_riding(direction="fiedler"),
 )
 
 

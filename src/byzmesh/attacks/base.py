@@ -32,6 +32,11 @@ def no_wrong_model(rounds: int) -> Any:
     raise ConfigError("attacks target and box train a wrong model on the problem's data; run them in a simulation")
 
 
+def no_gradient(model: Any) -> Any:
+    """`Scene.gradient` where there is no data."""
+    raise ConfigError("an ascent takes the gradient of the honest workers' loss; run it in a simulation")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """The graph as liars know it. Rows are positions in the (N, D) array of honest models; ids are node numbers.
@@ -50,6 +55,7 @@ class Scene:
                 victims use
     fiedler     callable -> (N,) Fiedler vector of the honest graph (computed on demand)
     wrong_model callable: rounds -> (D,) a model that learned flipped labels for so long
+    gradient    callable: model (D,) -> (D,) gradient of the average of the honest workers' whole losses
     """
 
     honest: Integers
@@ -67,11 +73,12 @@ class Scene:
     metropolis_lie: Floats
     fiedler: Callable[[], Floats]
     wrong_model: Callable[[int], Any] = no_wrong_model
+    gradient: Callable[[Any], Any] = no_gradient
 
     @property
     def has_data(self) -> bool:
         """Whether the liars have training data."""
-        return self.wrong_model is not no_wrong_model
+        return self.wrong_model is not no_wrong_model and self.gradient is not no_gradient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +217,7 @@ class Attack:
     needs_response: bool = False
     """Whether `View.respond` must be given."""
     needs_data: bool = False
-    """Whether `Scene.wrong_model` must be there."""
+    """Whether `Scene.wrong_model` and `Scene.gradient` must be there."""
     horizon: int = 0
     """`View.foresee` is given in every round that is a multiple of this; 0: never."""
 

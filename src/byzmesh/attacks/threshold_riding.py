@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from byzmesh.attacks.ascent import uphill
 from byzmesh.attacks.averages import sign_flipping
 from byzmesh.attacks.base import Attack, Forged, Scene, State, View, attacks
 from byzmesh.attacks.search import Choose, Damage, worst_lies
@@ -26,6 +27,7 @@ DIRECTIONS: dict[str, Callable[[], Attack]] = {
     "ALIE-minus": lambda: alie(z=-1.0),
     "negative": sign_flipping,
     "fiedler": spectral_heterogeneity,
+    "ascent": uphill,
 }
 RATIO, HALVINGS = math.sqrt(2.0), 4
 LENGTHS: Floats = 0.125 * RATIO ** np.arange(15.0)
@@ -39,7 +41,8 @@ def threshold_riding(direction: str = "ALIE", reach: float = 1.0) -> Attack:
     """In a direction, the farthest lie that the rule in use still takes, for each victim.
 
     direction  ALIE: along the spread of the victim's honest neighbours, ALIE-minus: against it, negative: through the
-               origin as sign-flipping, fiedler: along the slowest mode of the honest graph
+               origin as sign-flipping, fiedler: along the slowest mode of the honest graph, ascent: up the honest
+               workers' loss (`ascent.py`; needs data)
     reach      multiple of the length found; below 1 stays clear of the threshold
 
     Needs the rule (`View.respond`), which a simulation provides.
@@ -60,7 +63,9 @@ def threshold_riding(direction: str = "ALIE", reach: float = 1.0) -> Attack:
         return worst_lies("threshold-riding", view, [told], farthest(reach), goal=0), state
 
     options = {"direction": direction, "reach": reach}
-    return Attack("threshold-riding", forge, init=init, options=options, needs_response=True)
+    return Attack(
+        "threshold-riding", forge, init=init, options=options, needs_response=True, needs_data=along.needs_data
+    )
 
 
 def farthest(reach: float = 1.0) -> Choose:

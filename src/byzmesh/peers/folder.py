@@ -11,19 +11,41 @@ A write that fails is logged and training goes on; `written` says whether the ne
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from byzmesh.errors import ByzmeshError, DataError, NotWritten, PeerError
-from byzmesh.files import write
+from byzmesh.files import sync_folder, write
 from byzmesh.peers.logs import Log
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
+
+Checkpoint = tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]
+"""(arrays, metadata)"""
+
+
+def checkpoints_of(folder: Path, peer: int) -> tuple[Path, Path]:
+    """The newest checkpoint of a peer and the one before."""
+    return folder / f"peer{peer}.ckpt", folder / f"peer{peer}.previous.ckpt"
+
+
+def newest_checkpoint(folder: Path, peer: int, damaged: Callable[[Path, DataError], None]) -> Checkpoint | None:
+    """The newest checkpoint that is whole; None if there is none, the first `DataError` if all are damaged."""
+    damage: DataError | None = None
+    for path in checkpoints_of(folder, peer):
+        if path.exists():
+            try:
+                return load_checkpoint(path)
+            except DataError as error:
+                damaged(path, error)
+                damage = damage or error
+    if damage is not None:
+        raise damage
+    return None
 
 
 class Folder:
@@ -31,8 +53,9 @@ class Folder:
 
     def __init__(self, path: str | Path, me: int, log: Log) -> None:
         self.path, self.me, self._log = Path(path), me, log
-        self.checkpoint = self.path / f"peer{me}.ckpt"
-        self.previous = self.path / f"peer{me}.previous.ckpt"
+        self.checkpoint, self.previous = checkpoints_of(self.path, me)
+        self._whole = True
+        """Whether the newest checkpoint, if there is one, could be read or was written by this process."""
         self.written = True
         """Whether the last checkpoint could be written."""
         self._lock: int | None = None
@@ -66,33 +89,31 @@ class Folder:
             self._lock = None
 
     def save(self, arrays: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
-        """Write the checkpoint; the former one stays as the previous one."""
+        """Write the checkpoint; the former one, if it is whole, stays as the previous one.
+
+        The new one is on disk before either of the others is touched. Between the two renamings there is only the
+        previous one, which `newest_checkpoint` then takes.
+        """
         try:
-            if self.checkpoint.exists():
-                link = self.path / f".peer{self.me}.previous-{os.getpid()}"
-                with contextlib.suppress(FileNotFoundError):
-                    link.unlink()
-                os.link(self.checkpoint, link)
-                os.replace(link, self.previous)
-            save_checkpoint(self.checkpoint, arrays, metadata)
-            self.written = True
+            new = self.path / f"peer{self.me}.new.ckpt"
+            save_checkpoint(new, arrays, metadata)
+            if self._whole and self.checkpoint.exists():
+                os.replace(self.checkpoint, self.previous)
+            os.replace(new, self.checkpoint)
+            sync_folder(self.path)
+            self.written = self._whole = True
         except OSError as error:
             self.written = False
             self._log("not written", path=str(self.checkpoint), error=error.strerror)
 
-    def load(self) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]] | None:
+    def load(self) -> Checkpoint | None:
         """(arrays, metadata) of the newest checkpoint that is whole; None if there never was one."""
-        damage: DataError | None = None
-        for path in (self.checkpoint, self.previous):
-            if path.exists():
-                try:
-                    return load_checkpoint(path)
-                except DataError as error:
-                    self._log("damaged", path=str(path), text=str(error))
-                    damage = damage or error
-        if damage is not None:
-            raise damage
-        return None
+
+        def damaged(path: Path, error: DataError) -> None:
+            self._whole &= path != self.checkpoint
+            self._log("damaged", path=str(path), text=str(error))
+
+        return newest_checkpoint(self.path, self.me, damaged)
 
     def append(self, line: str) -> None:
         """Add a line to the evaluations."""

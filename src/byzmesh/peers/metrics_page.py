@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -57,6 +58,15 @@ def metrics_text(numbers: Iterable[Number]) -> str:
     return str(generate_latest(registry).decode())
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away before it has its answer is no news."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 class Page:
     """Serves the pages until closed. `numbers` gives the metrics, `trouble` what is wrong, None if nothing is."""
 
@@ -87,10 +97,9 @@ class Page:
                 return
 
         try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+            self._server = _Server(("127.0.0.1", port), Handler)
         except OSError as error:
             raise PeerError(f"cannot serve metrics at port {port}: {error.strerror}; choose another port") from error
-        self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, name="byzmesh-page", daemon=True).start()
 

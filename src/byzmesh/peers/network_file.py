@@ -184,12 +184,14 @@ class NetworkFile(TrainingConfig):
         return made
 
     def network_spec(self, byzantine: Sequence[int] = ()) -> dict[str, Any]:
-        """The graph as in the config of a run, with these liars."""
+        """The graph as in the config of a run, with these liars; ids that are not 0, 1, ... are the nodes' names."""
         graph = self.network
         spec = {"label": self.name, "edges": graph.links.edges().tolist(), "n": graph.n, "weights": self.weights}
         if graph.directed:
             spec["directed"] = True
-        return {**spec, "byzantine": list(byzantine)}
+        if self.ids != list(range(graph.n)):
+            spec["names"] = list(map(str, self.ids))
+        return {**spec, "byzantine": [self.node(peer) for peer in byzantine]}
 
     def node(self, peer: int) -> int:
         """The position of a peer, which is its node in `network`."""

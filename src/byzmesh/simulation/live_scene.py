@@ -22,12 +22,13 @@ class Stage:
 
     network      with its liars
     acting       the network of the workers that aggregate: everybody, if the liars follow the protocol
-    wrong_model  see `Scene`
+    wrong_model, gradient  see `Scene`
     """
 
     network: Network
     acting: Network
     wrong_model: Callable[[int], Any]
+    gradient: Callable[[Any], Any]
 
     @cached_property
     def row(self) -> Integers:
@@ -80,6 +81,7 @@ def round_scene(
         metropolis_lie=numbers[3],
         fiedler=stage.fiedler,
         wrong_model=stage.wrong_model,
+        gradient=stage.gradient,
     )
 
 

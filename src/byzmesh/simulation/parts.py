@@ -126,10 +126,11 @@ class Parts(RunState):
             self.bound = bound
         self.setting = Setting(network=self.network, rule=self.rule, bound=bound)
         self.exchange = Exchange(acting)
-        self.scene = replace(scene_of(self.network), wrong_model=self.wrong_model)
+        gradient = self.task.full_gradient
+        self.scene = replace(scene_of(self.network), wrong_model=self.wrong_model, gradient=gradient)
         self.live = None
         if self.process:
-            stage = Stage(self.network, acting, self.wrong_model)
+            stage = Stage(self.network, acting, self.wrong_model, gradient)
             self.live = Live(self.process, stage, self.rule, self.f, self.rounds, self.seed)
         self.local_round = LocalRound(self.task, self.task_row, self.schedule, self.local, self.seed)
         check_channel(self.channel, self.process, self.rule.sends, self.network.directed)

@@ -71,7 +71,7 @@ def launch(
         seconds = time.time() - began
         result = {**collect(drill), "events": trouble.events, "seconds": seconds, "key": None}
         if store is not None:
-            result["key"] = _store(store, drill, result, list(chaos), began)
+            result["key"] = store_result(store, drill, result, list(chaos), began)
         return result
 
 
@@ -110,19 +110,28 @@ def collect(drill: Drill) -> dict[str, Any]:
     return {"metrics": metrics, "workers": drill.status()}
 
 
-def _store(path: str | Path, drill: Drill, result: Mapping[str, Any], chaos: list[str], began: float) -> str:
+def store_result(path: str | Path, drill: Drill, result: Mapping[str, Any], chaos: list[str], began: float) -> str:
+    """Put a drill into a store, as a run on the network of its first epoch; its key."""
     left_out = {"peers", "timeouts", "plugins", "checkpoint_seconds", "nonce", "topology", "edges", "weights"}
     content = drill.file.model_dump(mode="json", exclude=left_out)
+    bounds = drill.file.f
     config = {
         "kind": "drill",
         **{name: value for name, value in content.items() if value not in (None, {})},
         "problem": anchor_problem(drill.file.problem, drill.file.folder),
         "network": drill.file.network_spec(drill.byzantine),
+        "f": {str(drill.file.node(peer)): f for peer, f in bounds.items()} if isinstance(bounds, dict) else bounds,
         "attack": drill.attack if drill.byzantine else {"name": "none"},
         "chaos": chaos,
         "started": round(began, 3),  # a drill does not follow from its config: each is a run of its own
     }
-    edges = [edge for status in result["workers"].values() for edge in status.get("edges", [])]
+    node = {peer: place for place, peer in enumerate(drill.file.ids)}
+    edges = [
+        [node[sender], node[reader], cut, came]
+        for status in result["workers"].values()
+        for sender, reader, cut, came in status.get("edges", [])
+        if sender in node  # not of a peer that joined since
+    ]
     with open_store(path) as store:
         key = store.plan(config)
         store.claim(key, this_process())
