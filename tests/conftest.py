@@ -56,6 +56,7 @@ UNTRACED = (
     "studies/test_everything",
     "studies/test_soundness",
     "test_bit_for_bit",
+    "test_tracing.py::test_what_is_listed",
     "theory/search/test_climb",
     "theory/test_theorems_hold",
 )
@@ -63,6 +64,14 @@ UNTRACED = (
 coverage counts what the other tests run."""
 TRACED_CASES = 12
 """Of a test with many cases the first dozen are traced."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In a worker of pytest-xdist, pytest-cov starts as it does without workers, and later once more as a worker. What
+    the second does not trace, the first would."""
+    plugin = config.pluginmanager.get_plugin("_cov")
+    if hasattr(config, "workerinput") and plugin is not None and plugin.cov_controller is not None:
+        plugin.cov_controller.cov.stop()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

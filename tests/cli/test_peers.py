@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from byzmesh.errors import ConfigError, NoLiars
 from byzmesh.peers.network_file import load_network
 from tests.cli.commands import run
 from tests.peers.networks import free_ports, make_network
+from tests.processes import command
 
 
 def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
@@ -43,7 +45,13 @@ def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
         run("peers", *words, "--keys", tmp_path / "keys", "--set", "attack=gaussian", "--out", tmp_path / "other.yaml")
     done = run("peers", "launch", path, "--local", "--out", tmp_path / "out", "--store", tmp_path / "s.db")
     assert done.exit_code == 0, done.output
-    assert "stored as" in done.output and "moved up" in done.output
+    assert "moved up" in done.output
+    stored = re.search(r"stored as (\w+)", done.output)
+    assert stored is not None
+    where = ("--store", tmp_path / "s.db")
+    assert run("suspects", stored[1], *where).exit_code == 0
+    done = run("report", *where, "--out", tmp_path / "report.html")
+    assert done.exit_code == 0, done.output
 
 
 def test_a_plan_says_how_to_drill_the_attack_that_it_leaves_out(tmp_path: Path) -> None:
@@ -79,6 +87,16 @@ def test_one_peer_by_its_command_ends_on_sigterm(tmp_path: Path) -> None:
         rest = process.stderr.read()
     assert process.returncode == 0 and '"left"' in rest
     assert (tmp_path / "out" / "peer0.ckpt").exists()
+
+
+def test_a_disk_without_room_for_anything(tmp_path: Path) -> None:
+    """One line on stderr at the end, its own exit code, no traceback."""
+    alone: dict[str, Any] = {"edges": [], "rule": "nocomm", "problem": {"name": "quadratic", "dimension": 5000}}
+    make_network(tmp_path, 1, real=True, rounds=5, checkpoint_seconds=1e-9, **alone)
+    words = ["peer", tmp_path / "network.yaml", "--id", 0, "--key", tmp_path / "peer0.key"]
+    done = command(*words, "--out", tmp_path / "out", file_size=8000)
+    assert done.returncode == 5 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: peer 0 trained to round 5")
 
 
 def test_the_table_has_a_column_per_metric_that_was_asked_for() -> None:

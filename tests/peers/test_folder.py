@@ -20,7 +20,6 @@ from byzmesh.peers.node import Node
 from byzmesh.peers.peer import no_log
 from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.networks import make_network
-from tests.processes import command
 
 PROBLEM = {"name": "quadratic", "dimension": 5000}
 
@@ -109,16 +108,6 @@ def test_a_full_disk_does_not_stop_training_and_is_told_at_the_end(
     again.folder.written = False
     again.run()  # the disk has room again
     assert again.folder.written
-
-
-@pytest.mark.real
-def test_a_disk_without_room_for_anything(tmp_path: Path) -> None:
-    """The whole command: one line on stderr at the end, its own exit code, no traceback."""
-    alone(tmp_path)
-    words = ["peer", tmp_path / "network.yaml", "--id", 0, "--key", tmp_path / "peer0.key"]
-    done = command(*words, "--out", tmp_path / "out", file_size=8000)
-    assert done.returncode == 5 and "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("error: peer 0 trained to round 5")
 
 
 def test_an_unwritable_folder_is_an_error_of_its_own(tmp_path: Path) -> None:

@@ -42,11 +42,11 @@ def test_workers_alike_share_a_game() -> None:
     assert len(games_of(net, to_own(net), net.bounds("max"))) == 2  # one lying neighbour or two
 
 
-def test_theorem_3_is_never_contradicted_on_1000_networks() -> None:
+def test_theorem_3_is_never_contradicted_on_300_networks() -> None:
     draw = np.random.default_rng(20)
     tried = 0
     largest = 0.0
-    while tried < 1000:
+    while tried < 300:  # before the 150th, both rules have met their bounds exactly
         n = int(draw.integers(5, 10))
         links = np.triu(draw.random((n, n)) < draw.uniform(0.5, 1.0), 1)
         links |= links.T
