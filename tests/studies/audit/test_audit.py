@@ -15,7 +15,8 @@ import yaml
 
 import byzmesh as bm
 from byzmesh.attacks.base import attacks
-from byzmesh.errors import ConfigError, NoLiars
+from byzmesh.errors import ConfigError, InfeasibleBound, NoLiars
+from byzmesh.rules.base import rules
 from byzmesh.studies.audit import halving, lies
 from byzmesh.studies.audit.audit import FRESH, Audit, _verdict
 from byzmesh.studies.audit.fault_bound import ASKED
@@ -199,6 +200,70 @@ def test_mistakes() -> None:
         bm.audit({**CONFIG, "network": {"name": "ring", "n": 5}})
     with pytest.raises(ConfigError, match="runs must be a whole number of at least 1, got 0"):
         bm.audit(CONFIG, runs=0)
+    with pytest.raises(ConfigError, match="at_least must be a finite number, got nan"):
+        bm.audit(CONFIG, at_least=float("nan"))
+    with pytest.raises(ConfigError, match="a start of an audit must be zero, common or normal, got 'nil'"):
+        bm.audit(CONFIG, starts=["zero", "nil"])
+    ring = {**CONFIG, "network": {"name": "ring", "n": 5, "byzantine": [4]}}
+    with pytest.raises(
+        InfeasibleBound, match="rule TriMean at worker 0 with 2 neighbours: the largest feasible f is 0"
+    ):
+        bm.audit({**ring, "f": 1}, rules=["weimean", "trimean"])
+    with pytest.raises(ConfigError, match=r"b must be a weight of at least 0 and below 1, .* got 1.5"):
+        bm.audit({**CONFIG, "b": 1.5})
+    with pytest.raises(ConfigError, match="unknown attack 'sine-flipping': did you mean 'sign-flipping'"):
+        bm.audit({**CONFIG, "attack": "sine-flipping"})
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_rule_that_diverges_by_itself_has_a_worst_case(tmp_path: Path) -> None:
+    """Infinite without liars and with them: nothing is lost, and no more time would help."""
+    found = bm.audit({**CONFIG, "step": 50.0}, runs=3, seeds=2, store=tmp_path / "runs.db", workers=0, at_least=1e9)
+    worst = found["WeiMean"].worst
+    assert worst is not None and worst.final and worst.mean == np.inf and worst.trial.damage == 0.0
+    assert not found.holds and "minutes" not in str(found) and "nan" not in str(found)
+    page = found.write(tmp_path / "out")[-1].read_text()
+    assert "it diverges if nobody lies, too" in page and "minutes" not in page
+
+
+def test_a_lie_is_judged_even_if_nobody_lying_fails_or_diverges() -> None:
+    def trial(value: float, status: str = "finished", metric: str = "loss") -> halving.Trial:
+        known: dict[str, Any] = {"rule": "IOS", "start": "zero", "seed": 0, "rounds": 9, "key": "", "config": {}}
+        return halving.Trial(lie=halving.LOUD, stage=1, value=value, status=status, metric=metric, **known)
+
+    endless, failed = trial(np.inf, "diverged"), trial(np.nan, "failed")
+    assert halving._judged(endless, endless).lost > halving._judged(trial(3.0), endless).lost
+    assert halving._judged(trial(3.0), failed).lost > halving._judged(trial(2.0), failed).lost
+    assert halving._judged(trial(20.0, metric="accuracy"), failed).lost == 0.8
+    assert np.isnan(halving._judged(trial(3.0), failed).damage) and np.isnan(halving._judged(trial(3.0), None).lost)
+
+
+@pytest.mark.parametrize("only_liars", [False, True])
+def test_that_all_runs_failed_is_said_and_is_no_success(
+    only_liars: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule that raises in its first round, or as soon as somebody lies: no minutes would help."""
+    with rules.temporary():
+
+        @bm.register_rule("broken")
+        def broken() -> bm.Rule:
+            """Raises."""
+
+            def apply(inbox: bm.Inbox, state: Any) -> Any:
+                if only_liars and inbox.index.shape[1] < 6:
+                    return bm.Outcome(models=inbox.pool.own.copy(), kept=np.ones(len(inbox.index), bool)), state
+                raise RuntimeError("out of order")
+
+            return bm.Rule("broken", apply)
+
+        monkeypatch.setattr(lies, "FAMILIES", {"sign-flipping": lies.FAMILIES["sign-flipping"]})
+        config = {**CONFIG, "rule": "broken", "rounds": 20}
+        found = bm.audit(config, runs=3, starts=["zero"], store=tmp_path / "runs.db", workers=0)
+        assert found["broken"].worst is None and not found.holds
+        number, which = (2, " with liars") if only_liars else (3, "")
+        assert f"all {number} runs{which} failed: " in str(found) and "out of order" in str(found)
+        page = found.write(tmp_path / "out")[-1].read_text()
+        assert f"broken: all {number} runs{which} failed: " in page and "minutes" not in page
 
 
 def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> None:
@@ -212,7 +277,7 @@ def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> Non
     tried = [trial("strong", 1, 0.9), trial("weak", 1, 0.1), trial("strong", 2, 0.8), trial("new", 2, 0.2)]
     assert [one.lie.name for one in halving.ranked(tried, "IOS")] == ["strong", "new", "weak"]
     quiet = [replace(trial("", stage, 0.0), lie=halving.QUIET, value=10.0 * stage) for stage in (1, 2, 3)]
-    found = _verdict("IOS", [], cast(halving.Search, SimpleNamespace(trials=[*tried, *quiet])))
+    found = _verdict("IOS", [], cast(halving.Search, SimpleNamespace(trials=[*tried, *quiet], failures={})))
     assert found.quiet == {"zero": 20.0}, "without liars after as many rounds as the lie that is told"
 
 

@@ -30,6 +30,7 @@ from byzmesh.studies.audit.tables import (
     unavoidable_text,
     verdict_grid,
     verdict_text,
+    without_case,
 )
 from byzmesh.studies.audit.unavoidable import THEOREM
 
@@ -123,7 +124,7 @@ def html_report(audit: Audit, store: Store) -> Report:
             Section(
                 name=f"rule-{number}",
                 title=verdict.rule,
-                text=(_again(verdict),) if case is not None else ("The time was over before the first lie.",),
+                text=(_again(verdict),) if case is not None else (f"{without_case(verdict)}.",),
                 grids=tuple(grid for grid in (last, trust_grid(audit, case), tried_grid(verdict)) if grid),
                 charts=() if chart is None else (chart,),
                 heatmaps={} if found is None else {"worst case": found},

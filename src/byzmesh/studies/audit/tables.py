@@ -25,7 +25,7 @@ def verdict_grid(audit: Audit) -> Grid:
     for verdict in audit.verdicts:
         case = verdict.worst
         if case is None:
-            rows.append((verdict.rule, (GridCell("nothing tried"), EMPTY, EMPTY, EMPTY, EMPTY)))
+            rows.append((verdict.rule, (GridCell(without_case(verdict)), EMPTY, EMPTY, EMPTY, EMPTY)))
             continue
         quiet = verdict.quiet.get(case.trial.start, math.nan)
         tone = "" if audit.at_least is None else "same" if _meets(audit, case) else "far-below"
@@ -33,7 +33,7 @@ def verdict_grid(audit: Audit) -> Grid:
             GridCell(f"{case.mean:.2f}", _seeds(case), value=case.mean, tone=tone),
             GridCell(case.trial.lie.name, _options(case.trial)),
             GridCell(case.trial.start or "as configured"),
-            GridCell(f"{quiet:.2f}", value=quiet),
+            EMPTY if math.isnan(quiet) else GridCell(f"{quiet:.2f}", value=quiet),
             GridCell(f"{sum(t.lie is not QUIET for t in verdict.trials)}"),
         )
         rows.append((verdict.rule, cells))
@@ -183,20 +183,30 @@ def verdict_text(verdict: Verdict) -> str:
     """The verdict on a rule in a sentence."""
     case = verdict.worst
     if case is None:
-        return f"{verdict.rule}: the time was over before the first lie; give it more minutes."
+        return f"{verdict.rule}: {without_case(verdict)}."
     unit = "%" if case.trial.metric == "accuracy" else ""
     start = f" from the start {case.trial.start}" if case.trial.start else ""
     quiet = verdict.quiet.get(case.trial.start, math.nan)
     reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies"
+    reached = "; it diverges if nobody lies, too" if quiet == math.inf else reached
     limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: no time for the last stage."
     lie = f"{case.trial.lie.name}{start}{reached}"
     return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {lie}.{limit}"
 
 
+def without_case(verdict: Verdict) -> str:
+    """Why a rule has no worst case."""
+    if verdict.failures:
+        which = " with liars" if verdict.trials else ""
+        return f"all {len(verdict.failures)} runs{which} failed: {verdict.failures[0]}"
+    return "nothing tried: the time was over before the first lie; give it more minutes"
+
+
 def _seeds(case: Case) -> str:
     if not case.final:
         return f"search only: one seed, {case.trial.rounds:,} rounds"
-    return "one seed" if len(case.values) == 1 else f"± {case.half:.2f}, {len(case.values)} seeds"
+    interval = "" if math.isnan(case.half) else f"± {case.half:.2f}, "
+    return "one seed" if len(case.values) == 1 else f"{interval}{len(case.values)} seeds"
 
 
 def _options(trial: Trial) -> str:
