@@ -165,6 +165,36 @@ def test_what_f_costs_is_measured_with_and_without_the_lie(tmp_path: Path, monke
     assert "What f costs" in str(found) and found.to_dict()["rules"][0]["bounds"][1]["f"] == "tolerable"
 
 
+def test_who_was_trusted_is_said_of_rules_that_cut_nobody_and_of_those_by_coordinate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silence about the plain mean would look as if it had trusted nobody: it trusted the liar in every round."""
+    monkeypatch.setattr(lies, "FAMILIES", {"sign-flipping": lies.FAMILIES["sign-flipping"]})
+    config = {**CONFIG, "rounds": 20}
+    known: dict[str, Any] = {"runs": 1, "seeds": 1, "finals": 1, "starts": ["zero"], "workers": 0}
+    found = bm.audit(config, rules=["WeiMean", "IOS", "TriMean"], store=tmp_path / "runs.db", **known)
+    mean, cutting, trimmed = found.to_dict()["rules"]
+    everybody = [
+        {"worker": worker, "liars": {5: 1.0}, "least_trusted_honest": {worker == 0: 1.0}} for worker in range(5)
+    ]
+    assert mean["trust"] == everybody and not mean["by_coordinate"]
+    assert len(cutting["trust"]) == 5 and all(
+        min(line["least_trusted_honest"].values()) < 1.0 for line in cutting["trust"]
+    )
+    assert trimmed["trust"] == [] and trimmed["by_coordinate"]
+    sections = found.write(tmp_path / "out")[-1].read_text().split("<section")
+    of_mean, of_trimmed = (next(part for part in sections if f"<h2>{name}<" in part) for name in ("WeiMean", "TriMean"))
+    assert "5 in 100%" in of_mean and "each coordinate separately" not in of_mean
+    assert "each coordinate separately" in of_trimmed and "in 100%" not in of_trimmed
+
+
+def test_who_said_nothing_was_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lies, "FAMILIES", {"silent": lies.FAMILIES["silent"]})
+    known: dict[str, Any] = {"runs": 1, "seeds": 1, "finals": 1, "starts": ["zero"], "workers": 0}
+    found = bm.audit({**CONFIG, "rounds": 20}, store=tmp_path / "runs.db", **known)
+    assert [line["liars"] for line in found.to_dict()["rules"][0]["trust"]] == [{}] * 5
+
+
 def test_every_family_before_any_twice() -> None:
     names = [lie.family for lie in every_lie()]
     first = len(lies.FAMILIES)

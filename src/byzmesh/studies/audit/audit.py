@@ -56,6 +56,11 @@ class Case:
         """Over the seeds."""
         return float(np.mean(self.values))
 
+    @property
+    def by_coordinate(self) -> bool:
+        """Whether the rule takes no message as a whole, so that there is nobody it trusts."""
+        return rule_registry.build(self.trial.config["rule"]).coordinatewise
+
     def meets(self, wanted: float) -> bool:
         """Whether the mean is as good as wanted."""
         return self.mean >= wanted if self.trial.metric == "accuracy" else self.mean <= wanted

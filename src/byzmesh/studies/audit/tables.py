@@ -115,17 +115,18 @@ def strength_chart(verdict: Verdict) -> Chart | None:
 
 
 def trusted(audit: Audit, case: Case | None) -> list[dict[str, Any]]:
-    """In the worst case's first run, by receiver: how often each liar was trusted, and the honest sender least so."""
+    """In the worst case's first run, by receiver: how often each liar was trusted, and the honest sender least so.
+
+    Empty for rules that take no message as a whole; who sent nothing is left out.
+    """
     if case is None:
         return []
     with open_store(audit.store, readonly=True) as opened:
         edges = opened.edges(case.keys[0])
-    if not len(edges) or not edges[:, 2].any():
-        return []
     lying = set(case.trial.config["network"]["byzantine"])
     told = []
     for receiver in sorted(set(edges[:, 1].tolist())):
-        share = {int(s): round(1.0 - cut / max(came, 1), 4) for s, r, cut, came in edges.tolist() if r == receiver}
+        share = {int(s): round(1.0 - cut / came, 4) for s, r, cut, came in edges.tolist() if r == receiver and came}
         honest = {sender: value for sender, value in share.items() if sender not in lying and sender != receiver}
         least = min(honest, key=lambda sender: honest[sender], default=None)
         told.append(
@@ -161,8 +162,17 @@ def trust_grid(audit: Audit, case: Case | None) -> Grid | None:
         corner="receiver",
         columns=("lying neighbours", "least trusted honest neighbour"),
         rows=rows,
-        note="In which share of the rounds their messages were taken.",
+        note="In which share of the rounds their messages were taken, wholly or in part.",
     )
+
+
+def trust_text(audit: Audit, case: Case) -> str:
+    """What there is to say about trust where `trusted` has no table; else nothing."""
+    if trusted(audit, case):
+        return ""
+    if case.by_coordinate:
+        return "Who was trusted: the rule works on each coordinate separately; it takes or cuts no message as a whole."
+    return "Who was trusted: the rule does not say whose messages it took."
 
 
 def unavoidable_text(audit: Audit, store: Store | None = None) -> str:
