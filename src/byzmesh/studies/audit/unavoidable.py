@@ -77,7 +77,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.networks import Network
-from byzmesh.networks.fault_bounds import by_weight
+from byzmesh.networks.fault_bounds import by_weight, unlimited
 from byzmesh.problems.base import problems
 from byzmesh.theory.gossip import spectrum
 
@@ -191,7 +191,7 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         else:
             step /= 4.0
     square = ((gradients - gradients.mean(axis=0)) ** 2).sum(axis=1)
-    seen, bounds = spectrum(network), by_weight("tolerable", network.layout, lambda neighbours: neighbours)
+    seen, bounds = spectrum(network), by_weight("tolerable", network.layout, unlimited)
     return Unavoidable(
         honest=len(network.honest),
         liars=len(network.byzantine),
