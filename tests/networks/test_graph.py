@@ -264,9 +264,7 @@ def test_where_weights_leave_no_defence_it_is_said() -> None:
     """One line that names the workers, few of them: who reads f: tolerable or b feels safe."""
     ring, chain = network("ring", n=6, byzantine=[2]), network("chain", n=4)
     none, half = (lambda neighbours: 0), (lambda neighbours: neighbours // 2)
-    said = (
-        r"f tolerable is 0, and every lie is taken, at workers 0, 1, 3, 4, \.\.\. \(5 of 5\); give them more neighbours"
-    )
+    said = r"f tolerable is 0, and every lie is taken, at workers 0, 1, 3, 4, \.\.\. \(5 of 5\); give them more"
     with pytest.warns(WeakBound, match=said):
         assert ring.bounds("tolerable", half).tolist() == [0] * 5
     with pytest.warns(WeakBound, match=r"b lets more .* resists fewer, at workers 0, 1, 3, 4, .* or give a smaller b"):

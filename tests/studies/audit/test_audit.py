@@ -18,7 +18,7 @@ from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, InfeasibleBound, NoLiars
 from byzmesh.rules.base import rules
 from byzmesh.studies.audit import halving, lies
-from byzmesh.studies.audit.audit import FRESH, Audit, _verdict
+from byzmesh.studies.audit.audit import FRESH, SHORT, Audit, _verdict
 from byzmesh.studies.audit.fault_bound import ASKED
 from byzmesh.studies.audit.lies import Family, every_lie
 from byzmesh.sweeps.build import build
@@ -201,6 +201,21 @@ def test_every_family_before_any_twice() -> None:
     assert len(set(names[:first])) == first and len(names) > 2 * first
     for lie in every_lie():
         assert attacks.canonical(dict(lie.attack))["name"] == attacks.build(dict(lie.attack)).name
+
+
+def test_every_family_meets_every_start_at_the_default_budget_and_all_families_come_first() -> None:
+    lies_told, starts = list(every_lie()), ("zero", "common", "normal")
+    order = halving.in_order(lies_told, starts)
+    assert len(order) == len({(lie.name, start) for lie, start in order}) == 3 * len(lies_told), "each once"
+    count = len(lies.FAMILIES)
+    assert {lie.family for lie, _ in order[:count]} == set(lies.FAMILIES), "before any second start"
+    assert {start for _, start in order[:count]} == set(starts), "the starts in turn"
+    at_default = order[: round(halving.SHARES[0] * SHORT)]
+    assert {(lie.family, start) for lie, start in at_default} == {(name, s) for name in lies.FAMILIES for s in starts}
+    further = order[3 * count :][: len(lies_told) - count]
+    assert len({lie.name for lie, _ in further}) == len(further), "each of the further strengths once, "
+    assert len(dict(places := {(lie.family, start) for lie, start in further})) == len(places), "from one start, "
+    assert {start for _, start in places} == set(starts), "not the same for all"
 
 
 def test_the_likeliest_lie_is_tried_first_and_nobody_lying_before_each_start(

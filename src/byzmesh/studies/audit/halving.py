@@ -1,7 +1,8 @@
 """Successive halving: many lies for a few rounds, the harmful ones and their like for more, the worst for all.
 
     stage    runs (of a budget of `runs` per rule)    rounds        what
-    1        6/10                                     1/8           every family of lies from every start
+    1        6/10                                     1/8           every family once, then from every start, then
+                                                                    its further strengths, from one start
     2        3/10                                     1/4           the worst quarter of them, and lies like these
     3        1/10                                     1/2           the worst of stage 2
     last     finalists x seeds                        all           the worst of stage 3, with seeds not used before
@@ -233,13 +234,7 @@ def _in_turn(candidates: Mapping[str, Sequence[tuple[Lie, str]]]) -> list[tuple[
 def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
     """The first three stages: for every rule its most harmful trials, at most `count`, no family twice at one start."""
     number = search.budget.runs
-    lies, count_of_starts = [*search.own_lies(), *every_lie()], len(search.starts)
-    # every family once before any of them meets a second start
-    everything = [
-        (lie, search.starts[(place + lap) % count_of_starts])
-        for lap in range(count_of_starts)
-        for place, lie in enumerate(lies)
-    ]
+    everything = in_order([*search.own_lies(), *every_lie()], search.starts)
     first = sorted(everything[: max(1, round(SHARES[0] * number))], key=lambda one: one[0].family != LIKELIEST)
     chosen = dict.fromkeys(search.rules, first)
     worst: dict[str, list[Trial]] = {}
@@ -254,6 +249,23 @@ def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
         rounds = search.rounds // ROUNDS[stage]
         chosen = {rule: _next(found, room, rounds, grow=stage == 1) for rule, found in worst.items()}
     return {rule: _different(found)[:count] for rule, found in worst.items()}
+
+
+def in_order(lies: Sequence[Lie], starts: Sequence[str]) -> list[tuple[Lie, str]]:
+    """What the first stage tries, as much of it as the budget allows: (lie, start).
+
+    Every family once, the starts in turn; then its first strength from the other starts; then its further strengths
+    from one start, so that they can be compared; then these from the other starts.
+    """
+    first = {lie.family: lie for lie in reversed(lies)}
+    turn = {family: place for place, family in enumerate(dict.fromkeys(lie.family for lie in lies))}
+    return [
+        (lie, starts[(turn[lie.family] + lap) % len(starts)])
+        for leading in (True, False)
+        for lap in range(len(starts))
+        for lie in lies
+        if (first[lie.family] is lie) == leading
+    ]
 
 
 def ranked(trials: Sequence[Trial], rule: str) -> list[Trial]:
