@@ -14,7 +14,7 @@
         ├── Isolated                 it heard nobody for too long (exit code 4)
         └── NotWritten               its state cannot be written to disk (exit code 5)
 
-Every message is one line: which argument, which bound, what was given, what to do.
+Every message is one line: which argument, which bound, what was given, what to do. `WeakBound` is a warning.
 """
 
 from __future__ import annotations
@@ -117,6 +117,10 @@ class NotWritten(PeerError):
     """A peer's state cannot be written to disk."""
 
     exit_code = 5
+
+
+class WeakBound(UserWarning):
+    """The rule can run with this bound on the lying neighbours, but does not resist that many lies."""
 
 
 def brief(value: Any) -> str:

@@ -44,6 +44,15 @@ def test_when_and_to_whom(inner: Any) -> None:
         assert lying(one, number) == [n == chosen for _, n in world.pairs()]
 
 
+@pytest.mark.parametrize("name", ["late", "alternating", "one-victim", "mixed"])
+def test_what_an_attack_needs_it_needs_at_any_time(name: str) -> None:
+    """A wrong model to aim at, and the rule's response."""
+    needed = [(made.needs_data, made.needs_response) for made in (attack(name, inner=one) for one in ("target", "box"))]
+    assert needed == [(True, True), (True, False)]
+    assert not attack(name, inner="zero").needs_data
+    assert attack("mixed", inner="zero", other="box").needs_data
+
+
 def test_what_acts_on_data_cannot_be_timed() -> None:
     with pytest.raises(ConfigError, match="attack late: label-flipping acts on training data"):
         attack("late", inner="label-flipping")

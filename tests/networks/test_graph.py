@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import networkx
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byzmesh.errors import ConfigError
+from byzmesh.errors import ConfigError, WeakBound
 from byzmesh.networks import Network, network
 
 PAW = [(0, 1), (1, 2), (2, 0), (2, 3)]
@@ -257,6 +258,24 @@ def test_tolerable_leaves_a_neighbour() -> None:
     bounds = arms.bounds("tolerable")
     assert bounds[arms.degree == 1].tolist() == [0] * 6  # an arm's only neighbour weighs 1/7
     assert (bounds[arms.degree > 1] > 0).all()
+
+
+def test_where_weights_leave_no_defence_it_is_said() -> None:
+    """One line that names the workers, few of them: who reads f: tolerable or b feels safe."""
+    ring, chain = network("ring", n=6, byzantine=[2]), network("chain", n=4)
+    none, half = (lambda neighbours: 0), (lambda neighbours: neighbours // 2)
+    said = r"f tolerable is 0, and every lie is taken, at workers 0, 1, 3, 4, \.\.\. \(5 of 5\); give them more"
+    with pytest.warns(WeakBound, match=said):
+        assert ring.bounds("tolerable", half).tolist() == [0] * 5
+    with pytest.warns(WeakBound, match=r"b lets more .* resists fewer, at workers 0, 1, 3, 4, .* or give a smaller b"):
+        assert ring.bounds({"weight": 0.34}, none).tolist() == [0] * 5
+    with pytest.warns(WeakBound, match=r"at workers 0, 3 \(2 of 4\)"):
+        assert chain.bounds({"weight": 0.34}, half).tolist() == [0, 1, 1, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ring.bounds({"weight": 0.34}, half).tolist() == [1] * 5, "the weights decide"
+        assert ring.bounds({"weight": 0.2}, none).tolist() == [0] * 5, "no neighbour weighs so little"
+        ring.bounds("tolerable"), ring.bounds({"weight": 0.34}, lambda neighbours: 1 << 30)  # no rule, or one without f
 
 
 @pytest.mark.parametrize(("b", "expected"), [(0.0, 0), (0.1, 0), (0.125, 1), (0.375, 3), (0.99, 6)])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import byzmesh as bm
-from byzmesh.rules.aggregate import WeakBound, check_feasible
+from byzmesh.errors import WeakBound
+from byzmesh.rules.aggregate import check_feasible
 from byzmesh.rules.base import Rule, rules
 from tests.rules.contract import inbox_of, run
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import byzmesh as bm
 from byzmesh.config.schema import resolve
+from byzmesh.rules.base import rules
 
 
 def test_guarded_is_the_default_but_for_rule_and_momentum() -> None:
@@ -13,6 +15,13 @@ def test_guarded_is_the_default_but_for_rule_and_momentum() -> None:
     assert {key for key in usual if usual[key] != guarded[key]} == {"rule", "local"}
     assert guarded["rule"]["name"] == "TriMean"
     assert guarded["local"] == {"decay": 0.01, "momentum": "exponential", "beta": 0.99}
+
+
+def test_a_config_without_a_rule_gets_the_recommended_one() -> None:
+    recommended = rules.canonical(dict(bm.RECOMMENDED_RULE))
+    assert resolve({"network": "paper/two-castle"})["rule"] == recommended
+    known = {"problem": {"name": "quadratic", "dimension": 2}, "network": {"name": "ring", "n": 5}, "rounds": 1}
+    assert bm.simulate(**known).config["rule"] == recommended
 
 
 def test_what_a_config_says_goes_before_its_profile() -> None:

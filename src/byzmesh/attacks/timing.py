@@ -97,6 +97,7 @@ def mixed(inner: Any = "sign-flipping", other: Any = "ALIE") -> Attack:
         init=init,
         options={"inner": _spec(parts[0]), "other": _spec(parts[1])},
         needs_response=any(part.needs_response for part in parts),
+        needs_data=any(part.needs_data for part in parts),
         horizon=math.gcd(*horizons) if horizons else 0,
     )
 
@@ -120,6 +121,7 @@ def _sometimes(name: str, inner: Any, options: dict[str, Any], lies: Lies) -> At
         init=init,
         options={"inner": _spec(attack), **options},
         needs_response=attack.needs_response,
+        needs_data=attack.needs_data,
         horizon=attack.horizon,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from byzmesh.errors import ConfigError
 from byzmesh.networks.adjacency import checked_node
-from byzmesh.networks.fault_bounds import by_weight, resolve_bounds, weight_bounds
+from byzmesh.networks.fault_bounds import by_weight, resolve_bounds, unlimited, weight_bounds
 from byzmesh.networks.layout import Layout, inbox_layout
 from byzmesh.networks.links import Links, check_dense
 from byzmesh.sparse import frozen, row_sums
@@ -187,7 +187,7 @@ class Facts:
         node = checked_node(worker, self.n)
         return self.link_weight[self.links.start[node] : self.links.start[node + 1]]
 
-    def bounds(self, f: Any, largest: Callable[[int], int] = lambda neighbours: neighbours) -> Integers:
+    def bounds(self, f: Any, largest: Callable[[int], int] = unlimited) -> Integers:
         """(N,) the bound on lying neighbours per honest worker; `f` as in `networks/fault_bounds.py`.
 
         largest  neighbours -> the largest f that the rule allows: it limits a bound that follows from the weights

@@ -5,25 +5,36 @@
     f: tolerable                      the largest f that a worker's weights allow, h < 1/3 (Theorem 3)
     b: 0.25                           the lies weigh at most this; written f: {weight: 0.25} in a canonical config
 
-The last two follow from the weights. They count at most d - 1 of d neighbours, and no more than the rule allows.
+The last two follow from the weights. They count at most d - 1 of d neighbours, and no more than the rule allows: where
+that is less than the weights say, or nothing is tolerable, a `WeakBound` warns.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from byzmesh.checks import is_number, is_whole
-from byzmesh.errors import ConfigError, nearest
+from byzmesh.errors import ConfigError, WeakBound, nearest
 from byzmesh.heaviest import THIRD, most_below, most_within
 from byzmesh.networks.layout import Layout
-from byzmesh.types import Floats, Integers
+from byzmesh.types import Booleans, Floats, Integers
 
 WORDS = ("exact", "max", "tolerable")
 WEIGHT = "weight"
 """The key of a bound on the weight of the lies."""
+
+
+FEW = 4
+"""Most workers that a warning names."""
+
+
+def unlimited(neighbours: int) -> int:
+    """`largest` of no rule in particular, and of those that do not use f: more than there are neighbours."""
+    return neighbours + 1
 
 
 def weight_bounds(f: Any, workers: int) -> Floats | None:
@@ -46,7 +57,7 @@ def weight_bounds(f: Any, workers: int) -> Floats | None:
 def by_weight(f: Any, layout: Layout, largest: Callable[[int], int]) -> Integers | None:
     """(N,) the bounds that follow from the weights; None if `f` does not ask for them.
 
-    largest  neighbours -> the largest f that the rule allows
+    largest  neighbours -> the largest f that the rule allows; more than there are if it does not use f
 
     >>> from byzmesh.networks import network
     >>> layout = network("complete", n=7).layout
@@ -62,8 +73,24 @@ def by_weight(f: Any, layout: Layout, largest: Callable[[int], int]) -> Integers
     else:
         return None
     counts, place = np.unique(degree, return_inverse=True)
-    allowed = np.array([max(0, min(count - 1, largest(count))) for count in counts.tolist()], np.int64)[place]
+    by_rule = np.array([largest(count) for count in counts.tolist()], np.int64)[place]
+    allowed = np.maximum(np.minimum(degree - 1, by_rule), 0)
+    uses_f = by_rule <= degree
+    if bound is not None:
+        why = "b lets more neighbours lie than the rule allows, and it resists fewer"
+        _warn(why, "a smaller b", uses_f & (most > allowed), layout.receiver)
+    else:
+        why = "f tolerable is 0, and every lie is taken"
+        _warn(why, "f as a number", uses_f & (np.minimum(most, allowed) == 0), layout.receiver)
     return np.minimum(most, allowed)
+
+
+def _warn(why: str, instead: str, where: Booleans, workers: Integers) -> None:
+    weak = workers[where].tolist()
+    if weak:
+        named = f"worker{'s' * (len(weak) > 1)} {', '.join(map(str, weak[:FEW]))}{', ...' if len(weak) > FEW else ''}"
+        way_out = f"give them more neighbours, take another rule, or give {instead}"
+        warnings.warn(WeakBound(f"{why}, at {named} ({len(weak)} of {len(workers)}); {way_out}"), stacklevel=4)
 
 
 def resolve_bounds(f: Any, honest: Integers, lying_neighbours: Integers, n: int) -> Integers:

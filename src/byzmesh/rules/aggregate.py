@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byzmesh.checks import fraction, whole
-from byzmesh.errors import ConfigError, InfeasibleBound
+from byzmesh.errors import ConfigError, InfeasibleBound, WeakBound
 from byzmesh.heaviest import most_within
 from byzmesh.round import FIRST, Round
 from byzmesh.rules.alone import aggregate_at_once, equal_weights, named_rule, prepared_alone
@@ -45,10 +45,6 @@ def rule(spec: str | Rule | Mapping[str, Any] | Callable[..., Any], /, **options
 
 
 make_rule = rule  # `rule` is also the name of arguments below
-
-
-class WeakBound(UserWarning):
-    """The rule can run with this bound on the lying neighbours, but does not resist that many lies."""
 
 
 def check_feasible(
@@ -283,7 +279,16 @@ def _bound(rule: Rule, f: int | None, b: float | None, weight: Floats) -> tuple[
         raise ConfigError("give f, how many received vectors are lies, or b, how much they weigh: one of the two")
     room, neighbours = np.array([fraction("b", b, one=False)]), weight.shape[1] - 1
     most = most_within(weight[:, 1:], np.array([neighbours]), room)
-    return np.minimum(most, max(0, min(neighbours - 1, rule.largest_f(neighbours)))), room
+    allowed = max(0, min(neighbours - 1, rule.largest_f(neighbours)))
+    if rule.uses_f and most[0] > allowed:
+        warnings.warn(
+            WeakBound(
+                f"b = {b:g} lets {most[0]} of {neighbours} received vectors lie, rule {rule.name} resists no more than "
+                f"{allowed}; take another rule, or give a smaller b"
+            ),
+            stacklevel=3,
+        )
+    return np.minimum(most, allowed), room
 
 
 def _losses(loss: Callable[[Any], float], bridge: Bridge) -> Callable[[Any], Floats]:

@@ -22,6 +22,7 @@ from byzmesh.checks import is_number, whole
 from byzmesh.errors import ConfigError
 from byzmesh.heaviest import ROUNDING, most_within
 from byzmesh.networks import Network
+from byzmesh.networks.fault_bounds import unlimited
 from byzmesh.rules import contraction
 from byzmesh.rules.base import Rule
 from byzmesh.theory.contraction import Proof, evaluated, heaviest, neighbourhoods
@@ -192,7 +193,7 @@ def ask(
     f: Any = None,
     total: int | None = None,
     b: Any = None,
-    largest: Callable[[int], int] = lambda neighbours: neighbours,
+    largest: Callable[[int], int] = unlimited,
 ) -> Question:
     """The question for these arguments.
 

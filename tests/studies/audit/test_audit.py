@@ -15,9 +15,10 @@ import yaml
 
 import byzmesh as bm
 from byzmesh.attacks.base import attacks
-from byzmesh.errors import ConfigError, NoLiars
+from byzmesh.errors import ConfigError, InfeasibleBound, NoLiars
+from byzmesh.rules.base import rules
 from byzmesh.studies.audit import halving, lies
-from byzmesh.studies.audit.audit import FRESH, Audit, _verdict
+from byzmesh.studies.audit.audit import FRESH, SHORT, Audit, _verdict
 from byzmesh.studies.audit.fault_bound import ASKED
 from byzmesh.studies.audit.lies import Family, every_lie
 from byzmesh.sweeps.build import build
@@ -164,12 +165,57 @@ def test_what_f_costs_is_measured_with_and_without_the_lie(tmp_path: Path, monke
     assert "What f costs" in str(found) and found.to_dict()["rules"][0]["bounds"][1]["f"] == "tolerable"
 
 
+def test_who_was_trusted_is_said_of_rules_that_cut_nobody_and_of_those_by_coordinate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silence about the plain mean would look as if it had trusted nobody: it trusted the liar in every round."""
+    monkeypatch.setattr(lies, "FAMILIES", {"sign-flipping": lies.FAMILIES["sign-flipping"]})
+    config = {**CONFIG, "rounds": 20}
+    known: dict[str, Any] = {"runs": 1, "seeds": 1, "finals": 1, "starts": ["zero"], "workers": 0}
+    found = bm.audit(config, rules=["WeiMean", "IOS", "TriMean"], store=tmp_path / "runs.db", **known)
+    mean, cutting, trimmed = found.to_dict()["rules"]
+    everybody = [
+        {"worker": worker, "liars": {5: 1.0}, "least_trusted_honest": {worker == 0: 1.0}} for worker in range(5)
+    ]
+    assert mean["trust"] == everybody and not mean["by_coordinate"]
+    assert len(cutting["trust"]) == 5 and all(
+        min(line["least_trusted_honest"].values()) < 1.0 for line in cutting["trust"]
+    )
+    assert trimmed["trust"] == [] and trimmed["by_coordinate"]
+    sections = found.write(tmp_path / "out")[-1].read_text().split("<section")
+    of_mean, of_trimmed = (next(part for part in sections if f"<h2>{name}<" in part) for name in ("WeiMean", "TriMean"))
+    assert "5 in 100%" in of_mean and "each coordinate separately" not in of_mean
+    assert "each coordinate separately" in of_trimmed and "in 100%" not in of_trimmed
+
+
+def test_who_said_nothing_was_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lies, "FAMILIES", {"silent": lies.FAMILIES["silent"]})
+    known: dict[str, Any] = {"runs": 1, "seeds": 1, "finals": 1, "starts": ["zero"], "workers": 0}
+    found = bm.audit({**CONFIG, "rounds": 20}, store=tmp_path / "runs.db", **known)
+    assert [line["liars"] for line in found.to_dict()["rules"][0]["trust"]] == [{}] * 5
+
+
 def test_every_family_before_any_twice() -> None:
     names = [lie.family for lie in every_lie()]
     first = len(lies.FAMILIES)
     assert len(set(names[:first])) == first and len(names) > 2 * first
     for lie in every_lie():
         assert attacks.canonical(dict(lie.attack))["name"] == attacks.build(dict(lie.attack)).name
+
+
+def test_every_family_meets_every_start_at_the_default_budget_and_all_families_come_first() -> None:
+    lies_told, starts = list(every_lie()), ("zero", "common", "normal")
+    order = halving.in_order(lies_told, starts)
+    assert len(order) == len({(lie.name, start) for lie, start in order}) == 3 * len(lies_told), "each once"
+    count = len(lies.FAMILIES)
+    assert {lie.family for lie, _ in order[:count]} == set(lies.FAMILIES), "before any second start"
+    assert {start for _, start in order[:count]} == set(starts), "the starts in turn"
+    at_default = order[: round(halving.SHARES[0] * SHORT)]
+    assert {(lie.family, start) for lie, start in at_default} == {(name, s) for name in lies.FAMILIES for s in starts}
+    further = order[3 * count :][: len(lies_told) - count]
+    assert len({lie.name for lie, _ in further}) == len(further), "each of the further strengths once, "
+    assert len(dict(places := {(lie.family, start) for lie, start in further})) == len(places), "from one start, "
+    assert {start for _, start in places} == set(starts), "not the same for all"
 
 
 def test_the_likeliest_lie_is_tried_first_and_nobody_lying_before_each_start(
@@ -199,6 +245,70 @@ def test_mistakes() -> None:
         bm.audit({**CONFIG, "network": {"name": "ring", "n": 5}})
     with pytest.raises(ConfigError, match="runs must be a whole number of at least 1, got 0"):
         bm.audit(CONFIG, runs=0)
+    with pytest.raises(ConfigError, match="at_least must be a finite number, got nan"):
+        bm.audit(CONFIG, at_least=float("nan"))
+    with pytest.raises(ConfigError, match="a start of an audit must be zero, common or normal, got 'nil'"):
+        bm.audit(CONFIG, starts=["zero", "nil"])
+    ring = {**CONFIG, "network": {"name": "ring", "n": 5, "byzantine": [4]}}
+    with pytest.raises(
+        InfeasibleBound, match="rule TriMean at worker 0 with 2 neighbours: the largest feasible f is 0"
+    ):
+        bm.audit({**ring, "f": 1}, rules=["weimean", "trimean"])
+    with pytest.raises(ConfigError, match=r"b must be a weight of at least 0 and below 1, .* got 1.5"):
+        bm.audit({**CONFIG, "b": 1.5})
+    with pytest.raises(ConfigError, match="unknown attack 'sine-flipping': did you mean 'sign-flipping'"):
+        bm.audit({**CONFIG, "attack": "sine-flipping"})
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_rule_that_diverges_by_itself_has_a_worst_case(tmp_path: Path) -> None:
+    """Infinite without liars and with them: nothing is lost, and no more time would help."""
+    found = bm.audit({**CONFIG, "step": 50.0}, runs=3, seeds=2, store=tmp_path / "runs.db", workers=0, at_least=1e9)
+    worst = found["WeiMean"].worst
+    assert worst is not None and worst.final and worst.mean == np.inf and worst.trial.damage == 0.0
+    assert not found.holds and "minutes" not in str(found) and "nan" not in str(found)
+    page = found.write(tmp_path / "out")[-1].read_text()
+    assert "it diverges if nobody lies, too" in page and "minutes" not in page
+
+
+def test_a_lie_is_judged_even_if_nobody_lying_fails_or_diverges() -> None:
+    def trial(value: float, status: str = "finished", metric: str = "loss") -> halving.Trial:
+        known: dict[str, Any] = {"rule": "IOS", "start": "zero", "seed": 0, "rounds": 9, "key": "", "config": {}}
+        return halving.Trial(lie=halving.LOUD, stage=1, value=value, status=status, metric=metric, **known)
+
+    endless, failed = trial(np.inf, "diverged"), trial(np.nan, "failed")
+    assert halving._judged(endless, endless).lost > halving._judged(trial(3.0), endless).lost
+    assert halving._judged(trial(3.0), failed).lost > halving._judged(trial(2.0), failed).lost
+    assert halving._judged(trial(20.0, metric="accuracy"), failed).lost == 0.8
+    assert np.isnan(halving._judged(trial(3.0), failed).damage) and np.isnan(halving._judged(trial(3.0), None).lost)
+
+
+@pytest.mark.parametrize("only_liars", [False, True])
+def test_that_all_runs_failed_is_said_and_is_no_success(
+    only_liars: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule that raises in its first round, or as soon as somebody lies: no minutes would help."""
+    with rules.temporary():
+
+        @bm.register_rule("broken")
+        def broken() -> bm.Rule:
+            """Raises."""
+
+            def apply(inbox: bm.Inbox, state: Any) -> Any:
+                if only_liars and inbox.index.shape[1] < 6:
+                    return bm.Outcome(models=inbox.pool.own.copy(), kept=np.ones(len(inbox.index), bool)), state
+                raise RuntimeError("out of order")
+
+            return bm.Rule("broken", apply)
+
+        monkeypatch.setattr(lies, "FAMILIES", {"sign-flipping": lies.FAMILIES["sign-flipping"]})
+        config = {**CONFIG, "rule": "broken", "rounds": 20}
+        found = bm.audit(config, runs=3, starts=["zero"], store=tmp_path / "runs.db", workers=0)
+        assert found["broken"].worst is None and not found.holds
+        number, which = (2, " with liars") if only_liars else (3, "")
+        assert f"all {number} runs{which} failed: " in str(found) and "out of order" in str(found)
+        page = found.write(tmp_path / "out")[-1].read_text()
+        assert f"broken: all {number} runs{which} failed: " in page and "minutes" not in page
 
 
 def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> None:
@@ -212,7 +322,7 @@ def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> Non
     tried = [trial("strong", 1, 0.9), trial("weak", 1, 0.1), trial("strong", 2, 0.8), trial("new", 2, 0.2)]
     assert [one.lie.name for one in halving.ranked(tried, "IOS")] == ["strong", "new", "weak"]
     quiet = [replace(trial("", stage, 0.0), lie=halving.QUIET, value=10.0 * stage) for stage in (1, 2, 3)]
-    found = _verdict("IOS", [], cast(halving.Search, SimpleNamespace(trials=[*tried, *quiet])))
+    found = _verdict("IOS", [], cast(halving.Search, SimpleNamespace(trials=[*tried, *quiet], failures={})))
     assert found.quiet == {"zero": 20.0}, "without liars after as many rounds as the lie that is told"
 
 

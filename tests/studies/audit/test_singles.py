@@ -19,30 +19,32 @@ SEEN = [e.name for e in bm.list_rules() if not rules.build(e.name).needs_loss an
 BY_DISTANCE = [name for name in SEEN if rules.build(name).coefficients is not None]
 
 
-def taken(rule: Any, *, far: float, lie: float, f: int = 2, turned: bool = False) -> np.ndarray:
+def taken(rule: Any, *, far: float, lie: float, f: int = 2, turned: bool = False, origin: float = 3.0) -> np.ndarray:
     """(10,) what is taken of each neighbour, the liars last, on average over who sits where.
 
-    Everybody is at a coordinate of its own, `far` from where all began, the liars `lie` times as far.
+    Everybody is at a coordinate of its own, `far` from where all began, the liars `lie` times as far; all began at a
+    random point, `origin` from zero in each coordinate or so.
     """
     size = 1 + HONEST + LIES
     basis = np.eye(2 * size)
     if turned:
         basis, _ = np.linalg.qr(np.random.default_rng(1).normal(size=basis.shape))
     length = far * np.where(np.arange(size) <= HONEST, 1.0, lie)
-    points = length[:, None] * basis[:size]
+    centre = origin * np.random.default_rng(2).normal(size=2 * size)
+    points = centre + length[:, None] * basis[:size]
     total = np.zeros(size)
     for shift in range(size - 1):
         order = 1 + np.roll(np.arange(size - 1), shift)
         at = Round(number=50, total=100, step_size=0.1, seed=shift)
-        out = bm.aggregate(rule, points[0], points[order], f=f, round=at, previous=np.zeros(2 * size))
-        total += basis[:size] @ out / length
+        out = bm.aggregate(rule, points[0], points[order], f=f, round=at, previous=centre.copy())
+        total += basis[:size] @ (out - centre) / length
     return np.asarray(total[1:] / (size - 1))
 
 
-@pytest.mark.parametrize(("far", "f"), [(0.01, 2), (1.0, 0), (30.0, 2)])
+@pytest.mark.parametrize(("far", "f", "origin"), [(0.01, 2, 0.0), (0.01, 2, 3.0), (1.0, 0, 3.0), (30.0, 2, 3.0)])
 @pytest.mark.parametrize("name", SEEN)
-def test_a_lie_is_taken_as_a_single_worker_is(name: str, far: float, f: int) -> None:
-    share = taken(name, far=far, lie=1.0, f=f)
+def test_a_lie_is_taken_as_a_single_worker_is(name: str, far: float, f: int, origin: float) -> None:
+    share = taken(name, far=far, lie=1.0, f=f, origin=origin)
     assert share[HONEST:].mean() == pytest.approx(share[:HONEST].mean(), abs=1e-9)
 
 
@@ -63,7 +65,18 @@ def test_a_rule_that_knows_coordinates_is_not_meant() -> None:
 
     def knows(own: Any, received: Any, weights: Any, f: int) -> Any:
         known = np.where(np.arange(own.size) <= HONEST, 1.0, 0.0)
-        return known * (own + received.sum(axis=0)) / (1 + len(received))
+        return own + known * (received - own).mean(axis=0)
 
     share = taken(bm.rule(knows), far=1.0, lie=1.0)
-    assert share[HONEST:].max() == 0.0 and share[:HONEST].min() > 0.05
+    assert share[HONEST:].max() < 1e-9 and share[:HONEST].min() > 0.05
+
+
+def test_a_rule_that_does_not_commute_with_translations_is_not_meant() -> None:
+    """It commutes with exchanging coordinates, and knows them all the same by their values where all began."""
+
+    def knows(own: Any, received: Any, weights: Any, f: int) -> Any:
+        inbox = np.vstack([own[None], received])
+        return np.where(np.abs(own) > 3.0, np.median(inbox, axis=0), inbox.mean(axis=0))
+
+    alike, apart = (taken(bm.rule(knows), far=1e-3, lie=1.0, origin=origin) for origin in (0.0, 3.0))
+    assert np.ptp(alike) < 1e-9 and np.ptp(apart) > 0.05

@@ -7,6 +7,7 @@ means themselves, which the interval does not cover.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.checks import positive, whole
+from byzmesh.checks import choice, finite, positive, whole
 from byzmesh.config.overrides import read_config
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, NoLiars
@@ -55,20 +56,25 @@ class Case:
         """Over the seeds."""
         return float(np.mean(self.values))
 
+    @property
+    def by_coordinate(self) -> bool:
+        """Whether the rule takes no message as a whole, so that there is nobody it trusts."""
+        return rule_registry.build(self.trial.config["rule"]).coordinatewise
+
     def meets(self, wanted: float) -> bool:
         """Whether the mean is as good as wanted."""
         return self.mean >= wanted if self.trial.metric == "accuracy" else self.mean <= wanted
 
     @property
     def half(self) -> float:
-        """Half the width of the 95% interval (Student); NaN for one seed.
+        """Half the width of the 95% interval (Student); NaN for one seed, or if a run diverged to an infinite loss.
 
         >>> from byzmesh.studies.audit.halving import QUIET
         >>> one = Trial(rule="IOS", lie=QUIET, start="zero", seed=0, rounds=9, stage=4, key="", config={})
         >>> round(Case(trial=one, values=(1.0, 3.0), keys=()).half, 2)
         12.71
         """
-        return estimate(self.values)[1]
+        return estimate(self.values)[1] if np.isfinite(self.values).all() else math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +82,10 @@ class Verdict:
     """What the audit found about a rule.
 
     cases   the finalists over fresh seeds, the worst first; if the time did not allow for them, the most harmful run of
-            the search; empty if nothing was tried
+            the search; empty if nothing was tried, or all runs failed
     quiet   start -> value without liars after as many rounds as the worst case has, or after fewer
-    trials  every run of the search
+    trials  every run of the search that has a result
+    failures  the runs that failed, and why
     bounds  (whether the worst lie is told, f) -> value of one run; empty if the rule takes no f (fault_bound.py)
     """
 
@@ -86,6 +93,7 @@ class Verdict:
     cases: tuple[Case, ...]
     quiet: Mapping[str, float]
     trials: tuple[Trial, ...] = field(repr=False)
+    failures: tuple[str, ...] = field(default=(), repr=False)
     bounds: Mapping[tuple[bool, str | int], float] = field(default_factory=dict)
 
     @property
@@ -104,8 +112,6 @@ class Audit:
     store: Path
     interrupted: bool = False
     at_least: float | None = None
-    failures: tuple[str, ...] = ()
-    """Runs that failed, and why: lies that do not go with the problem, say."""
 
     def __getitem__(self, rule: str) -> Verdict:
         """The verdict on a rule, by its name."""
@@ -113,11 +119,16 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether no rule's worst case is below `at_least`; a rule without a last stage does not hold."""
-        if self.at_least is None:
-            return True
+        """Whether every rule has a worst case; with `at_least`, one of the last stage that is not below it."""
         cases = [verdict.worst for verdict in self.verdicts]
-        return all(case is not None and case.final and case.meets(self.at_least) for case in cases)
+        return all(
+            case is not None and (self.at_least is None or (case.final and case.meets(self.at_least))) for case in cases
+        )
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Runs that failed, and why: lies that do not go with the problem, say."""
+        return tuple(f"{verdict.rule}, {why}" for verdict in self.verdicts for why in verdict.failures)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -177,6 +188,8 @@ def audit(
     whole("runs", runs, 1)
     whole("seeds", seeds, 1)
     whole("finals", finals, 1)
+    if at_least is not None:
+        finite("at_least", at_least)
     if minutes is not None:
         positive("minutes", minutes)
     written = read_config(config) if isinstance(config, str | Path) else dict(config)
@@ -188,6 +201,8 @@ def audit(
     known = plain["problem"].get("init")
     if known is None and starts:
         raise ConfigError(f"problem {plain['problem']['name']} has one start; leave starts out")
+    for start in starts:
+        choice("a start of an audit", start, INITS)
     search = Search(
         written=written,
         rules=_named(rules or [written.get("rule", plain["rule"])]),
@@ -198,6 +213,7 @@ def audit(
         compute={"workers": workers, "dask": dask},
         show=show,
     )
+    search.check()
     if minutes is not None and dask is None:
         search.warm_up()
     chosen = finalists(search, finals)
@@ -224,7 +240,6 @@ def audit(
         store=Path(store),
         interrupted=search.interrupted,
         at_least=at_least,
-        failures=tuple(search.failures),
     )
 
 
@@ -258,4 +273,5 @@ def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
     mine = tuple(trial for trial in search.trials if trial.rule == rule)
     stage = cases[0].trial.stage if cases else LAST
     quiet = {t.start: t.value for t in mine if t.lie is QUIET and t.stage <= stage}
-    return Verdict(rule=rule, cases=tuple(cases), quiet=quiet, trials=mine)
+    failures = tuple(search.failures.get(rule, ()))
+    return Verdict(rule=rule, cases=tuple(cases), quiet=quiet, trials=mine, failures=failures)

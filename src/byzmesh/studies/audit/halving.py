@@ -1,7 +1,8 @@
 """Successive halving: many lies for a few rounds, the harmful ones and their like for more, the worst for all.
 
     stage    runs (of a budget of `runs` per rule)    rounds        what
-    1        6/10                                     1/8           every family of lies from every start
+    1        6/10                                     1/8           every family once, then from every start, then
+                                                                    its further strengths, from one start
     2        3/10                                     1/4           the worst quarter of them, and lies like these
     3        1/10                                     1/2           the worst of stage 2
     last     finalists x seeds                        all           the worst of stage 3, with seeds not used before
@@ -47,6 +48,10 @@ WARMING = ("target", "riding, negative", "ALIE", "sign-flipping")
 LIKELIEST = "target"
 """The family that was the worst for most rules: tried first, because the time may be over at any moment."""
 QUIET = Lie(family="nobody lies", strength=None, attack={"name": "none"})
+LOUD = Lie(family="sign-flipping", strength=None, attack={"name": "sign-flipping"})
+"""A lie that goes with every problem."""
+PERFECT = {"accuracy": 100.0, "loss": 0.0}
+"""What a lie is held against if the run without liars fails (it may have too few neighbours for f)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +59,8 @@ class Trial:
     """A run of an audit.
 
     value    accuracy in percent, or the loss of a problem without accuracy; NaN if the run has no result
-    damage   by how much it is worse than the run without liars from the same start after as many rounds
+    damage   by how much it is worse than the run without liars from the same start after as many rounds; NaN if there
+             is none
     lost     the damage as a part of what that run reaches
     """
 
@@ -104,13 +110,27 @@ class Search:
     compute: Mapping[str, Any] = field(default_factory=dict)
     show: Show = lambda backlog, record: None
     interrupted: bool = False
-    failures: list[str] = field(default_factory=list)
+    failures: dict[str, list[str]] = field(default_factory=dict)
+    """By rule: the runs that failed, and why."""
     trials: list[Trial] = field(default_factory=list)
+
+    def own_lies(self) -> list[Lie]:
+        """The config's attack, if it has one."""
+        own = self.written.get("attack", "none")
+        asked = dict(own) if isinstance(own, Mapping) else {"name": own}
+        return [] if own == "none" else [Lie(family=f"the config's {asked['name']}", strength=None, attack=asked)]
+
+    def check(self) -> None:
+        """Raise what is wrong with the config, with one of the rules there or with its attack, before anything runs."""
+        for rule in self.rules:
+            build(self.cell(rule, LOUD, self.starts[0], 0, 1, (), None).config)
+            for lie in self.own_lies():
+                self.cell(rule, lie, self.starts[0], 0, 1, (), None)
 
     def cell(
         self, rule: str, lie: Lie, start: str, seed: int, rounds: int, measure: Sequence[str], f: str | int | None
-    ) -> Cell | None:
-        """The run; None if the config does not go with the lie (a backdoor without images, say)."""
+    ) -> Cell:
+        """The run; `ByzmeshError` if the config does not go with the lie (a backdoor without images, say)."""
         raw: dict[str, Any] = {**self.written, "rule": self.rules[rule], "attack": dict(lie.attack), "seed": seed}
         if start:
             assign(raw, "problem.init", start)
@@ -119,10 +139,7 @@ class Search:
             raw = {name: value for name, value in raw.items() if name != "b"} | {"f": f}
         if measure:
             raw["measure"] = [*raw.get("measure", []), *measure]
-        try:
-            return make_cell(resolve(raw, self.folder), reader=self._reader)
-        except ByzmeshError:
-            return None
+        return make_cell(resolve(raw, self.folder), reader=self._reader)
 
     def __post_init__(self) -> None:
         self._reader = CodeReader()
@@ -130,10 +147,8 @@ class Search:
     def warm_up(self) -> None:
         """Two rounds under some lies, not stored, and then the clock: compiling for the first time takes a minute."""
         for rule, family in itertools.product(self.rules, WARMING):
-            cell = self.cell(rule, FAMILIES[family].at(family, None), self.starts[0], 0, 2, (), None)
-            if cell is not None:
-                with suppress(ByzmeshError):  # the search says what fails, and why
-                    build(cell.config).run()
+            with suppress(ByzmeshError):  # the search says what fails, and why
+                build(self.cell(rule, FAMILIES[family].at(family, None), self.starts[0], 0, 2, (), None).config).run()
         self.budget.began = time.monotonic()
 
     def run(self, asked: Sequence[Trial], until: float) -> list[Trial]:
@@ -158,10 +173,12 @@ class Search:
         with open_store(self.store, readonly=True) as opened:
             found = [_result(trial, opened) for trial in asked]
             failed = [(trial, opened.get(trial.key).failure or "") for trial in found if trial.status == "failed"]
-        self.failures += [f"{t.rule}, {t.lie.name}: {why.strip().splitlines()[-1]}" for t, why in failed if why.strip()]
-        quiet = {(t.rule, t.start, t.rounds, t.seed, t.f): t.value for t in found if t.lie is QUIET}
+        for trial, why in failed:
+            last = (why.strip() or "unknown").splitlines()[-1]
+            self.failures.setdefault(trial.rule, []).append(f"{trial.lie.name}: {last}")
+        quiet = {(t.rule, t.start, t.rounds, t.seed, t.f): t for t in found if t.lie is QUIET}
         ended = [trial for trial in found if trial.status in ENDED]
-        return [_judged(t, quiet.get((t.rule, t.start, t.rounds, t.seed, t.f), math.nan)) for t in ended]
+        return [_judged(t, quiet.get((t.rule, t.start, t.rounds, t.seed, t.f))) for t in ended]
 
     def stage(self, number: int, candidates: Mapping[str, Sequence[tuple[Lie, str]]], until: float) -> list[Trial]:
         """Run a stage: for every rule its (lie, start), and before the first one from a start nobody lying."""
@@ -191,8 +208,9 @@ class Search:
         f: str | int | None = None,
     ) -> Trial | None:
         """A trial to run; None if there is no such run."""
-        cell = self.cell(rule, lie, start, seed, rounds, measure, f)
-        if cell is None:
+        try:
+            cell = self.cell(rule, lie, start, seed, rounds, measure, f)
+        except ByzmeshError:
             return None
         return Trial(
             rule=rule,
@@ -216,16 +234,7 @@ def _in_turn(candidates: Mapping[str, Sequence[tuple[Lie, str]]]) -> list[tuple[
 def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
     """The first three stages: for every rule its most harmful trials, at most `count`, no family twice at one start."""
     number = search.budget.runs
-    own = search.written.get("attack", "none")
-    asked = _mapping(own)
-    given = [] if own == "none" else [Lie(family=f"the config's {asked['name']}", strength=None, attack=asked)]
-    lies, count_of_starts = [*given, *every_lie()], len(search.starts)
-    # every family once before any of them meets a second start
-    everything = [
-        (lie, search.starts[(place + lap) % count_of_starts])
-        for lap in range(count_of_starts)
-        for place, lie in enumerate(lies)
-    ]
+    everything = in_order([*search.own_lies(), *every_lie()], search.starts)
     first = sorted(everything[: max(1, round(SHARES[0] * number))], key=lambda one: one[0].family != LIKELIEST)
     chosen = dict.fromkeys(search.rules, first)
     worst: dict[str, list[Trial]] = {}
@@ -240,6 +249,23 @@ def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
         rounds = search.rounds // ROUNDS[stage]
         chosen = {rule: _next(found, room, rounds, grow=stage == 1) for rule, found in worst.items()}
     return {rule: _different(found)[:count] for rule, found in worst.items()}
+
+
+def in_order(lies: Sequence[Lie], starts: Sequence[str]) -> list[tuple[Lie, str]]:
+    """What the first stage tries, as much of it as the budget allows: (lie, start).
+
+    Every family once, the starts in turn; then its first strength from the other starts; then its further strengths
+    from one start, so that they can be compared; then these from the other starts.
+    """
+    first = {lie.family: lie for lie in reversed(lies)}
+    turn = {family: place for place, family in enumerate(dict.fromkeys(lie.family for lie in lies))}
+    return [
+        (lie, starts[(turn[lie.family] + lap) % len(starts)])
+        for leading in (True, False)
+        for lap in range(len(starts))
+        for lie in lies
+        if (first[lie.family] is lie) == leading
+    ]
 
 
 def ranked(trials: Sequence[Trial], rule: str) -> list[Trial]:
@@ -293,10 +319,13 @@ def _result(trial: Trial, opened: Store) -> Trial:
     return replace(trial, value=value, metric=metric, status=record.status, seconds=seconds)
 
 
-def _judged(trial: Trial, quiet: float) -> Trial:
-    damage = quiet - trial.value if trial.metric == "accuracy" else trial.value - quiet
-    return replace(trial, damage=damage, lost=damage / max(abs(quiet), 1e-12))
-
-
-def _mapping(spec: Any) -> dict[str, Any]:
-    return dict(spec) if isinstance(spec, Mapping) else {"name": spec}
+def _judged(trial: Trial, quiet: Trial | None) -> Trial:
+    if quiet is None:
+        return trial
+    if quiet.value == math.inf:  # nobody lying diverges, too: there is nothing to lose
+        same = trial.value == quiet.value
+        return replace(trial, damage=0.0 if same else -math.inf, lost=0.0 if same else -1.0)
+    failed = quiet.status == "failed"
+    reached = PERFECT[trial.metric] if failed else quiet.value
+    damage = reached - trial.value if trial.metric == "accuracy" else trial.value - reached
+    return replace(trial, damage=math.nan if failed else damage, lost=damage / max(abs(reached), 1e-12))

@@ -26,10 +26,12 @@ from byzmesh.studies.audit.tables import (
     strength_chart,
     tried_grid,
     trust_grid,
+    trust_text,
     trusted,
     unavoidable_text,
     verdict_grid,
     verdict_text,
+    without_case,
 )
 from byzmesh.studies.audit.unavoidable import THEOREM
 
@@ -75,6 +77,7 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
             for case in verdict.cases
         ],
         "trust": trusted(audit, verdict.worst),
+        "by_coordinate": verdict.worst is not None and verdict.worst.by_coordinate,
         "bounds": [{"lie": lying, "f": f, "value": _finite(value)} for (lying, f), value in verdict.bounds.items()],
         "trials": [
             {
@@ -123,7 +126,9 @@ def html_report(audit: Audit, store: Store) -> Report:
             Section(
                 name=f"rule-{number}",
                 title=verdict.rule,
-                text=(_again(verdict),) if case is not None else ("The time was over before the first lie.",),
+                text=tuple(filter(None, (_again(verdict), trust_text(audit, case))))
+                if case is not None
+                else (f"{without_case(verdict)}.",),
                 grids=tuple(grid for grid in (last, trust_grid(audit, case), tried_grid(verdict)) if grid),
                 charts=() if chart is None else (chart,),
                 heatmaps={} if found is None else {"worst case": found},

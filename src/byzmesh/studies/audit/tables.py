@@ -25,7 +25,7 @@ def verdict_grid(audit: Audit) -> Grid:
     for verdict in audit.verdicts:
         case = verdict.worst
         if case is None:
-            rows.append((verdict.rule, (GridCell("nothing tried"), EMPTY, EMPTY, EMPTY, EMPTY)))
+            rows.append((verdict.rule, (GridCell(without_case(verdict)), EMPTY, EMPTY, EMPTY, EMPTY)))
             continue
         quiet = verdict.quiet.get(case.trial.start, math.nan)
         tone = "" if audit.at_least is None else "same" if _meets(audit, case) else "far-below"
@@ -33,7 +33,7 @@ def verdict_grid(audit: Audit) -> Grid:
             GridCell(f"{case.mean:.2f}", _seeds(case), value=case.mean, tone=tone),
             GridCell(case.trial.lie.name, _options(case.trial)),
             GridCell(case.trial.start or "as configured"),
-            GridCell(f"{quiet:.2f}", value=quiet),
+            EMPTY if math.isnan(quiet) else GridCell(f"{quiet:.2f}", value=quiet),
             GridCell(f"{sum(t.lie is not QUIET for t in verdict.trials)}"),
         )
         rows.append((verdict.rule, cells))
@@ -115,17 +115,18 @@ def strength_chart(verdict: Verdict) -> Chart | None:
 
 
 def trusted(audit: Audit, case: Case | None) -> list[dict[str, Any]]:
-    """In the worst case's first run, by receiver: how often each liar was trusted, and the honest sender least so."""
+    """In the worst case's first run, by receiver: how often each liar was trusted, and the honest sender least so.
+
+    Empty for rules that take no message as a whole; who sent nothing is left out.
+    """
     if case is None:
         return []
     with open_store(audit.store, readonly=True) as opened:
         edges = opened.edges(case.keys[0])
-    if not len(edges) or not edges[:, 2].any():
-        return []
     lying = set(case.trial.config["network"]["byzantine"])
     told = []
     for receiver in sorted(set(edges[:, 1].tolist())):
-        share = {int(s): round(1.0 - cut / max(came, 1), 4) for s, r, cut, came in edges.tolist() if r == receiver}
+        share = {int(s): round(1.0 - cut / came, 4) for s, r, cut, came in edges.tolist() if r == receiver and came}
         honest = {sender: value for sender, value in share.items() if sender not in lying and sender != receiver}
         least = min(honest, key=lambda sender: honest[sender], default=None)
         told.append(
@@ -161,8 +162,17 @@ def trust_grid(audit: Audit, case: Case | None) -> Grid | None:
         corner="receiver",
         columns=("lying neighbours", "least trusted honest neighbour"),
         rows=rows,
-        note="In which share of the rounds their messages were taken.",
+        note="In which share of the rounds their messages were taken, wholly or in part.",
     )
+
+
+def trust_text(audit: Audit, case: Case) -> str:
+    """What there is to say about trust where `trusted` has no table; else nothing."""
+    if trusted(audit, case):
+        return ""
+    if case.by_coordinate:
+        return "Who was trusted: the rule works on each coordinate separately; it takes or cuts no message as a whole."
+    return "Who was trusted: the rule does not say whose messages it took."
 
 
 def unavoidable_text(audit: Audit, store: Store | None = None) -> str:
@@ -183,20 +193,30 @@ def verdict_text(verdict: Verdict) -> str:
     """The verdict on a rule in a sentence."""
     case = verdict.worst
     if case is None:
-        return f"{verdict.rule}: the time was over before the first lie; give it more minutes."
+        return f"{verdict.rule}: {without_case(verdict)}."
     unit = "%" if case.trial.metric == "accuracy" else ""
     start = f" from the start {case.trial.start}" if case.trial.start else ""
     quiet = verdict.quiet.get(case.trial.start, math.nan)
     reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies"
+    reached = "; it diverges if nobody lies, too" if quiet == math.inf else reached
     limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: no time for the last stage."
     lie = f"{case.trial.lie.name}{start}{reached}"
     return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {lie}.{limit}"
 
 
+def without_case(verdict: Verdict) -> str:
+    """Why a rule has no worst case."""
+    if verdict.failures:
+        which = " with liars" if verdict.trials else ""
+        return f"all {len(verdict.failures)} runs{which} failed: {verdict.failures[0]}"
+    return "nothing tried: the time was over before the first lie; give it more minutes"
+
+
 def _seeds(case: Case) -> str:
     if not case.final:
         return f"search only: one seed, {case.trial.rounds:,} rounds"
-    return "one seed" if len(case.values) == 1 else f"± {case.half:.2f}, {len(case.values)} seeds"
+    interval = "" if math.isnan(case.half) else f"± {case.half:.2f}, "
+    return "one seed" if len(case.values) == 1 else f"{interval}{len(case.values)} seeds"
 
 
 def _options(trial: Trial) -> str:

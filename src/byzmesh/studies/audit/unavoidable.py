@@ -1,26 +1,37 @@
-"""How much is unavoidable: what no rule can rule out, whatever it does.
+"""How much is unavoidable: what no rule can rule out that is told one bound on the lies for all workers.
 
 Theorem (the lower bound of Allouah et al., "Robust distributed learning: tight error bounds and breakdown point under
 data heterogeneity", NeurIPS 2023, without their second constant; the idea is in Karimireddy et al., ICLR 2022). Let N
-honest workers and B < N liars be given. No algorithm, on any graph and knowing B, guarantees
+honest workers and B < N liars be given. No algorithm that is told the graph and B guarantees every honest worker an x
+with
 
-    ||grad f(x)||^2 < (1/4) B / (N - B) zeta^2        for all losses with (1/N) sum_n ||grad f_n - grad f||^2 <= zeta^2.
+    ||grad f(x)||^2 < (1/4) B / (N - B) zeta^2        for all losses with (1/N) sum_n ||grad f_n - grad f||^2 <= zeta^2
+
+(in expectation, if the algorithm draws at random).
 
 Proof. Let B workers have the losses |x - a|^2 / 2 and all N others, liars included, |x|^2 / 2, and send what that calls
-for. Either the last B lie: the honest mean of the minima is a B / N; or the first B lie: it is 0. Nobody can tell these
-apart, the algorithm returns the same x, and in one of the cases ||grad f(x)|| >= |a| B / (2 N). In the first case
-zeta^2 = |a|^2 (B / N) (1 - B / N).                                                                                  []
+for. Either the last B lie: the honest mean of the minima is a B / N; or the first B lie: it is 0. The N - B workers who
+are honest in both worlds cannot tell these apart and return the same x, so that in one of them ||grad f(x)|| >=
+|a| B / (2 N); if x is random, the expected squares of both add up to (|a| B / N)^2 / 2 or more. In the first world
+zeta^2 = |a|^2 (B / N) (1 - B / N), in the second 0.                                                                 []
+
+What the algorithm is told must be true of both worlds. B is, and so is one bound f for all workers if there are B
+honest workers who might lie within it: of whom nobody has more than f as neighbours (f = B always has them; f: max has
+them on every graph of reports/audit and of the paper). `f: exact`, each worker's own number of lying neighbours, may
+tell the worlds apart, and then none of this is said. If ten workers hear each other, and two liars are heard by worker
+0 only, the other nine are told that nobody lies to them; if all believe these nine, nothing is lost.
 
 It is about the worst losses of that heterogeneity, not about yours: a rule may do better on your data, but a rule that
 always does better on such data does not exist. zeta is measured after some steps of gradient descent, which is where
 it matters (it need not be the largest); delta_out, the paper's, is the largest deviation of one worker there.
 
-The same idea in units of accuracy, for classifiers and whatever the losses: no algorithm guarantees that every honest
-worker's model labels more than 1 - B / (2 N) of the honest workers' data rightly, if all have equally much. Proof. Let
-the last B have the inputs of the first B, each with another label. In two worlds everybody follows the algorithm on
-this data; either the last B are the liars or the first. The N - B workers that are honest in both cannot tell, so they
-predict the same, and of every contested input and its two labels at most one is right: over both worlds at most half of
-the contested B / N. (If B >= N, N - 1 of the liars suffice for this.)                                               []
+The same idea in units of accuracy, for classifiers and whatever the losses: if nothing is known of the data, no
+algorithm that is told as much as above guarantees that every honest worker's model labels more than 1 - B / (2 N) of
+the honest workers' data rightly (on average, if it draws at random), if all have equally much. Proof. Let the last B
+have the inputs of the first B, each with another label. In two worlds everybody follows the algorithm on this data;
+either the last B are the liars or the first. The N - B workers that are honest in both cannot tell, so they predict the
+same, and of every contested input and its two labels at most one is right: over both worlds at most half of the
+contested B / N. (If B >= N, N - 1 of the liars suffice for this.)                                                   []
 
 This one does not grow with how much data differ, and so it is what to hold a low accuracy against: below it, that the
 loss of accuracy had to be is not shown.
@@ -33,16 +44,17 @@ others have the same data. If *nobody* lies, a rule that is exact among likes ma
 exist. Proof. In another world U are liars who follow the algorithm on this data. The others cannot tell, and there they
 must end so.                                                                                                         []
 
-So no rule is both resilient with f and, whatever the data, near the plain mean if nobody lies: classes that only U have
-are lost, |U| of the N workers' data. Between likes with noise in their gradients U moves nobody by more than rho times
+So no rule is both resilient with f and, on all data, near the plain mean if nobody lies: classes that only U have are
+lost, |U| of the N workers' data. Between likes with noise in their gradients U moves nobody by more than rho times
 that noise in a round. How much is lost where all differ from each other is not said by this, and measured.
 
 Nor can a rule take in what single workers alone have and leave lies out. Let a rule see its inbox only (no memory, no
-data), not depend on the neighbours' order, and commute with exchanging coordinates: rules by distance and rules by
-coordinate both do. Let everybody's message be t away from one point c, each along a coordinate of its own, which is how
-workers differ who each have a class that nobody else has; the liars have coordinates that no honest worker has. Then
-the output has the same share q of every neighbour, the liars included. Proof. Exchange the coordinates of a liar and of
-an honest neighbour: the inbox is the same but for its order, so both have the same coordinate of the output.        []
+data), not depend on the neighbours' order, and commute with translations and with exchanging coordinates: rules by
+distance and rules by coordinate both do. Let everybody's message be t away from one point c, each along a coordinate of
+its own, which is how workers differ who each have a class that nobody else has; the liars have coordinates that no
+honest worker has. Then the output has the same share q of every neighbour, the liars included. Proof. Let c be zero, by
+a translation. Exchange the coordinates of a liar and of an honest neighbour: the inbox is the same but for its order,
+so both have the same coordinate of the output.                                                                      []
 
 If ties are broken by order it holds on average over who lies, and a liar who comes a little nearer wins them. For rules
 by distance coordinates may be turned: a lie of that length is taken in *any* direction across the honest ones. So q is
@@ -65,7 +77,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.networks import Network
-from byzmesh.networks.fault_bounds import by_weight
+from byzmesh.networks.fault_bounds import by_weight, unlimited
 from byzmesh.problems.base import problems
 from byzmesh.theory.gossip import spectrum
 
@@ -76,7 +88,7 @@ DESCENT = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Unavoidable:
-    """What no rule can rule out.
+    """What no rule can rule out that is told one bound f for all workers.
 
     gradient   lower bound on the squared gradient norm, (1/4) B / (N - B) zeta^2; infinite for B >= N
     zeta       root mean square deviation of the honest workers' gradients
@@ -85,6 +97,7 @@ class Unavoidable:
     mu_2       algebraic connectivity of the honest graph; NaN if the weights are not symmetric
     initial    squared gradient norm of the untrained model: zero, or the problem's only start
     tolerable  the smallest f_n under `f: tolerable`: so many workers may be ignored if nobody lies
+    classifies  whether there are labels to be right about
     """
 
     honest: int
@@ -95,6 +108,7 @@ class Unavoidable:
     mu_2: float
     initial: float
     tolerable: int = 0
+    classifies: bool = True
 
     @property
     def gradient(self) -> float:
@@ -107,12 +121,14 @@ class Unavoidable:
 
     @property
     def accuracy(self) -> float:
-        """100 (1 - B / (2 N)): the most accuracy in percent that a rule can guarantee to every worker.
+        """100 (1 - B / (2 N)): the most accuracy in percent, on the honest workers' data, that a rule can guarantee.
+
+        NaN without labels.
 
         >>> Unavoidable(honest=10, liars=2, zeta=2.0, delta_out=3.0, b=0.1, mu_2=0.7, initial=1.0).accuracy
         90.0
         """
-        return 100.0 * (1.0 - min(self.liars, self.honest - 1) / (2.0 * self.honest))
+        return 100.0 * (1.0 - min(self.liars, self.honest - 1) / (2.0 * self.honest)) if self.classifies else math.nan
 
     @property
     def hopeless(self) -> bool:
@@ -121,14 +137,22 @@ class Unavoidable:
 
     def __str__(self) -> str:
         lines = [
-            f"Unavoidable ({THEOREM}): with {self.liars} liars among {self.honest} honest workers whose gradients "
-            f"differ as here (zeta {self.zeta:.3g}, delta_out {self.delta_out:.3g}), no rule can guarantee a squared "
-            f"gradient norm below {self.gradient:.3g}.",
+            f"Unavoidable ({THEOREM}): with {self.liars} liars beside {self.honest} honest workers whose gradients "
+            f"differ as here (zeta {self.zeta:.3g}, delta_out {self.delta_out:.3g}), no rule that is told one bound f "
+            f"for all workers can guarantee a squared gradient norm below {self.gradient:.3g} on all losses that "
+            "differ as much.",
             f"The untrained model has {self.initial:.3g}"
-            + (", already below that: no guarantee is better than not training." if self.hopeless else "."),
-            f"No rule can guarantee a classifier of more than {self.accuracy:.1f}% accuracy to every worker, whatever "
-            "the data: liars may have the inputs of as many honest workers with other labels.",
+            + (", already below that: no such guarantee is better than not training." if self.hopeless else "."),
         ]
+        if self.classifies:
+            lines.append(
+                "If nothing is known of the data, no such rule can guarantee every worker a classifier that is right "
+                f"on more than {self.accuracy:.1f}% of the honest workers' data: liars may have the inputs of as many "
+                "honest workers with other labels."
+            )
+        lines.append(
+            "For a rule that is told more, each worker's own number of liars (f: exact), nothing of this is proved."
+        )
         if self.tolerable:
             part = self.tolerable / self.honest
             lines.append(
@@ -167,7 +191,7 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         else:
             step /= 4.0
     square = ((gradients - gradients.mean(axis=0)) ** 2).sum(axis=1)
-    seen, bounds = spectrum(network), by_weight("tolerable", network.layout, lambda neighbours: neighbours)
+    seen, bounds = spectrum(network), by_weight("tolerable", network.layout, unlimited)
     return Unavoidable(
         honest=len(network.honest),
         liars=len(network.byzantine),
@@ -177,6 +201,7 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         mu_2=math.nan if seen is None else seen.mu_2,
         initial=initial,
         tolerable=0 if bounds is None else int(bounds.min()),
+        classifies="accuracy" in task.evaluate(model[None].astype(task.dtype)),
     )
 
 
