@@ -108,7 +108,7 @@ class PeerError(ByzmeshError):
 
 
 class Isolated(PeerError):
-    """A peer heard none of its neighbours for too long."""
+    """A peer heard none of its neighbours for too long, or only as many as may lie."""
 
     exit_code = 4
 

@@ -198,6 +198,34 @@ def test_two_runs_of_one_config_do_not_understand_each_other(tmp_path: Any) -> N
     assert len({file.run, first.run, second.run}) == 3
 
 
+@pytest.mark.parametrize(
+    ("links", "dies"),
+    [({0: [1], 1: [0]}, None), ({0: [1, 3], 1: [0, 2], 2: [1, 3], 3: [2, 0]}, 3)],
+    ids=["two peers", "one of a ring of four dies"],
+)
+def test_quick_rounds_among_few_neighbours_are_no_flood(links: dict[int, list[int]], dies: int | None) -> None:
+    """Nobody lies. With f = 1 nobody has, or keeps, a second neighbour that vouches for the rounds of the first."""
+    peers: dict[int, Peer] = {}
+    patience = Patience(timeout=1.0, start=2.0, start_grace=0.1)
+    with VirtualWorld(link=lambda *_: 0.002) as world:
+
+        def act(me: int) -> None:
+            others = {i: ("", KEYS.public) for i in links[me]}
+            peer = peers[me] = Peer(
+                np.ones(2), others, "weimean", me=me, address="", keys=KEYS, f=1, world=world, patience=patience
+            )
+            while True:
+                world.sleep(0.001)
+                peer.exchange(np.array([1.0, me]))
+
+        running = {me: world.start(lambda me=me: act(me)) for me in links}  # type: ignore[misc]
+        if dies is not None:
+            world.at(0.5, running[dies].kill)
+        world.run(6.0)
+    alive = [peer for me, peer in peers.items() if me != dies]
+    assert all(peer.round > 600 and not peer.cut_off.times for peer in alive)
+
+
 def test_an_honest_neighbour_never_runs_out_of_budget() -> None:
     """Row 2: one message per round, and four more to a peer that reconnects in every round, in no time."""
     budget = Budget([1], now=0.0)
