@@ -11,7 +11,7 @@
     ├── ChangedCode                  the code or data are not those that a run was planned with
     ├── StoreError                   the store cannot be read or written
     └── PeerError                    a peer cannot start or continue
-        ├── Isolated                 it heard nobody for too long (exit code 4)
+        ├── Isolated                 it heard nobody, or too few, for too long (exit code 4)
         └── NotWritten               its state cannot be written to disk (exit code 5)
 
 Every message is one line: which argument, which bound, what was given, what to do.

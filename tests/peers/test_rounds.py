@@ -112,6 +112,23 @@ def test_liars_that_claim_to_be_far_ahead_are_not_waited_for() -> None:
     assert rounds.ready(10.0)
 
 
+def test_liars_that_claimed_a_far_round_and_went_silent_do_not_stand_for_honest_neighbours() -> None:
+    """They have answered for ever, and are not heard; two others are dead. Four honest answers are d - 3 f."""
+    rounds = running(10, f=2)
+    for liar in (8, 9):
+        rounds.offer(liar, 1 << 40, V, 0.0)
+    for turn in range(1, 30):
+        number = begin(rounds, 1.0 * turn)
+        for neighbour in range(6):
+            rounds.offer(neighbour, number, V, 1.0 * turn)
+        rounds.gather(1)
+    number = begin(rounds, 30.0)
+    for neighbour in range(4):
+        assert rounds.deadline == 35.0
+        rounds.offer(neighbour, number, V, 30.1)
+    assert rounds.deadline == pytest.approx(30.1 + 1 / 3)
+
+
 def test_one_dead_neighbour_costs_a_peer_without_tolerance_one_timeout() -> None:
     rounds = running(3, f=0, apart=0.1)
     now, waits = 0.1, []

@@ -84,7 +84,7 @@ class Play:
     """When each peer sent its first message of each round or a later one."""
     left_out: int = 0
     """Honest messages that came within a third of a usual round after enough answers, from an expected neighbour, and
-    did not count in their round. Enough are d - 2 f, or all but f of those heard lately if these are fewer."""
+    did not count in their round. Enough are d - 2 f, or all but f of those who answered or were heard lately."""
 
     def run(self, rounds: int = 200, seconds: float = 600.0) -> Play:
         """Until the first peer has ended that many rounds."""
@@ -128,7 +128,8 @@ class Play:
         self.rounds[i].begin(number, now)
         self.began[i] += [now] * (number + 1 - len(self.began[i]))
         limit = max(self.patience.timeout, 3 * self.rounds[i].usual)
-        self.lately[i] = {j for j in self.neighbours[i] if now - self.heard[i, j] < limit}
+        seen = self.rounds[i].seen
+        self.lately[i] = {j for j in seen if now - self.heard[i, j] < limit or seen[j] >= number}
         self.waiting[i] = True
         self.sent[i] += 1
         for j in self.neighbours[i]:
@@ -206,7 +207,7 @@ class Play:
     def skew(self, leave_out: Iterable[int] = ()) -> float:
         """The largest difference between the times at which two of the others sent a message of the same round."""
         times = [began[20:] for i, began in self.began.items() if i not in leave_out]
-        return max(max(row) - min(row) for row in zip(*times))
+        return max((max(row) - min(row) for row in zip(*times)), default=0.0)
 
     def lengths(self, skip: int = 20) -> np.ndarray[Any, Any]:
         """Seconds of all rounds of all honest peers after the start."""

@@ -5,18 +5,21 @@ one. A round ends
 
     as soon as all expected neighbours have answered, or
     a grace period after all but 2 f have answered (f may lie and f may be slow), or
+    after all but f of those that were heard lately or have answered, if these are fewer, or
     at the timeout.
 
 At least f + 1 must have answered, one honest neighbour among them, or the round lasts until the timeout: liars alone
-cannot hurry a peer. Neighbours not heard for long are counted out, and those that missed three rounds in a row are not
-expected, until they are back. So silence, garbage and dead neighbours soon cost nothing.
+cannot hurry a peer (see `borne` for few neighbours). Those that missed three rounds in a row are not expected until
+they are back. So nobody waits long for silence, garbage and dead neighbours.
 
-The grace period is a third of the peer's usual round, the smaller of mean and median over the last `WINDOW` ones.
+The grace period is a third of the peer's usual round, the smaller of mean and median over the last `WINDOW` ones, by
+round number.
 Because this factor is below one, waits that cause waits add up to a geometric series: liars make the mean round at most
 1 / (1 - 1/3) = 1.5 times as long (docs/peers.md has the proof).
 
-A message that comes too late counts in the round in which it arrives, once, unless there is a newer one of the same
-neighbour: whoever is too slow for the others' rounds still takes part with every message it sends.
+Of a neighbour that sent nothing of this round, the newest message that came too late counts; if there is none, the
+oldest that came early. So whoever sent something new takes part, however many rounds it is ahead or behind, and nothing
+counts twice.
 
 A peer that fell behind moves up to the (f + 1)-th largest round among the newest messages of its neighbours: at least
 one honest neighbour has reached it, so f liars can neither drag the peer ahead nor hold it back. Honest neighbours are
@@ -261,7 +264,10 @@ class Rounds:
 
     def _answers_needed(self, now: float) -> int | None:
         """After how many answers the grace period starts; None if so few speak that all of them may lie."""
-        lively = len(self.due) if self.all_lively(now) else sum(self.lively(neighbour, now) for neighbour in self.due)
+        # whoever claimed a far round and went silent has answered, and must not make fewer answers enough besides
+        lively = len(self.due)
+        if not self.all_lively(now):
+            lively = sum(self.seen[neighbour] >= self.round or self.lively(neighbour, now) for neighbour in self.due)
         if lively <= self._bears:
             return None
         spared = self._bears if self._starting else 2 * self._bears
