@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from byzmesh.errors import ConfigError
 from byzmesh.peers.budget import BURST, Budget
 from byzmesh.peers.patience import Patience
-from byzmesh.peers.rounds import SILENT_AFTER, Rounds
+from byzmesh.peers.rounds import SILENT_AFTER, WINDOW, Rounds
 
 V = np.zeros(1)
 QUICK = Patience(timeout=5.0, start=30.0, grace=0.01, start_grace=1.0)
@@ -199,6 +199,16 @@ def test_rounds_passed_over_while_waiting_share_the_time() -> None:
     rounds.gather(1)
     begin(rounds, 12.0)
     assert list(rounds.lengths)[-5:] == [0.4] * 5
+
+
+def test_moving_up_by_a_million_million_rounds_takes_no_memory() -> None:
+    """With f = 0 a single neighbour can say so."""
+    rounds = running(3, f=0)
+    begin(rounds, 10.0)
+    rounds.begin(1 << 40, 10.5)
+    rounds.gather(1)
+    begin(rounds, 11.0)
+    assert len(rounds.lengths) == len(rounds._skipped) == WINDOW
 
 
 def test_a_lonely_peer_waits_for_the_timeout_every_round() -> None:

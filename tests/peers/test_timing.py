@@ -196,7 +196,11 @@ def test_a_shorter_grace_period_leaves_messages_out(monkeypatch: pytest.MonkeyPa
 def test_every_round_of_either_counts_however_far_apart_two_honest_neighbours_are(lie: str) -> None:
     """Liars that were merely silent cut the two sides of the ring from each other: 13 of 278 messages counted."""
     neighbours, f, liars = NETWORKS["ring"]
-    play = Play(neighbours, f, liars, lie=LIES[lie], work=steady(0.1, ARC)).run(200)
+    work = steady(0.1, ARC)
+    play = Play(neighbours, f, liars, lie=LIES[lie], work=work).run(200)
+    for side in (range(7), range(8, 15)):  # each is a set H of the proof
+        others = frozenset(neighbours) - frozenset(side)
+        assert stretch(play, others, reference(neighbours, work, others))[0] <= MEAN * SLACK
     for quick, slow in ((6, 8), (0, 14)):
         made = min(len(play.ends[quick]), len(play.ends[slow]))
         assert min(play.used[slow, quick], play.used[quick, slow]) >= 0.95 * made
