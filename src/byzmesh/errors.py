@@ -11,7 +11,7 @@
     ├── ChangedCode                  the code or data are not those that a run was planned with
     ├── StoreError                   the store cannot be read or written
     └── PeerError                    a peer cannot start or continue
-        ├── Isolated                 it heard nobody for too long (exit code 4)
+        ├── Isolated                 it heard nobody, or too few, for too long (exit code 4)
         └── NotWritten               its state cannot be written to disk (exit code 5)
 
 Every message is one line: which argument, which bound, what was given, what to do. `WeakBound` is a warning.
@@ -108,7 +108,7 @@ class PeerError(ByzmeshError):
 
 
 class Isolated(PeerError):
-    """A peer heard none of its neighbours for too long."""
+    """A peer heard none of its neighbours for too long, or only as many as may lie."""
 
     exit_code = 4
 

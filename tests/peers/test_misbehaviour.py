@@ -198,6 +198,58 @@ def test_two_runs_of_one_config_do_not_understand_each_other(tmp_path: Any) -> N
     assert len({file.run, first.run, second.run}) == 3
 
 
+@pytest.mark.parametrize(
+    ("links", "dies"),
+    [({0: [1], 1: [0]}, None), ({0: [1, 3], 1: [0, 2], 2: [1, 3], 3: [2, 0]}, 3)],
+    ids=["two peers", "one of a ring of four dies"],
+)
+def test_quick_rounds_among_few_neighbours_are_no_flood(links: dict[int, list[int]], dies: int | None) -> None:
+    """Nobody lies. With f = 1 nobody has, or keeps, a second neighbour that vouches for the rounds of the first."""
+    peers: dict[int, Peer] = {}
+    patience = Patience(timeout=1.0, start=2.0, start_grace=0.1)
+    with VirtualWorld(link=lambda *_: 0.002) as world:
+
+        def act(me: int) -> None:
+            others = dict.fromkeys(links[me], ("", KEYS.public))
+            peer = peers[me] = Peer(
+                np.ones(2), others, "weimean", me=me, address="", keys=KEYS, f=1, world=world, patience=patience
+            )
+            while True:
+                world.sleep(0.001)
+                peer.exchange(np.array([1.0, me]))
+
+        running = {me: world.start(lambda me=me: act(me)) for me in links}  # type: ignore[misc]
+        if dies is not None:
+            world.at(0.5, running[dies].kill)
+        world.run(6.0)
+    alive = [peer for me, peer in peers.items() if me != dies]
+    assert all(peer.round > 600 and not peer.cut_off.times for peer in alive)
+
+
+def test_silent_liars_do_not_cut_the_sides_of_a_ring_apart() -> None:
+    """Row 13: one side works 1.5 times as long; 14 of 327 messages of the quick side counted on the slow one."""
+    peers: dict[int, Peer] = {}
+    patience = Patience(start_grace=0.1)
+    with VirtualWorld(link=lambda *_: 0.001) as world:
+
+        def act(me: int) -> None:
+            others = {(me + step) % 16: ("", KEYS.public) for step in (-2, -1, 1, 2)}
+            peer = peers[me] = Peer(
+                np.ones(1), others, "weimean", me=me, address="", keys=KEYS, f=1, world=world, patience=patience
+            )
+            while True:
+                world.sleep(0.08 if me < 8 else 0.12)
+                peer.exchange(np.ones(1))
+
+        for me in set(range(16)) - {0, 8}:
+            world.start(lambda me=me: act(me))  # type: ignore[misc]
+        world.run(8.0)
+    quick, slow = peers[7], peers[9]
+    assert quick.round > 1.3 * slow.round > 50
+    assert slow.tally.used[slow.neighbours.index(7)] >= 0.95 * slow.round
+    assert quick.tally.used[quick.neighbours.index(9)] >= 0.95 * slow.round
+
+
 def test_an_honest_neighbour_never_runs_out_of_budget() -> None:
     """Row 2: one message per round, and four more to a peer that reconnects in every round, in no time."""
     budget = Budget([1], now=0.0)

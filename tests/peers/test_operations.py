@@ -16,8 +16,9 @@ from byzmesh.peers.export import peer_model
 from byzmesh.peers.identity import load_keys
 from byzmesh.peers.node import Node
 from byzmesh.peers.virtual import VirtualWorld
+from byzmesh.peers.wire import Format
 from byzmesh.training.checkpoint import load_checkpoint, save_checkpoint
-from tests.peers.networks import LONG, four
+from tests.peers.networks import LONG, four, make_network
 from tests.peers.worlds import Nodes, train
 from tests.processes import command
 
@@ -88,6 +89,54 @@ def test_a_peer_that_comes_back_after_the_others_left_does_not_train_alone(tmp_p
     assert failure.value.exit_code == 4 and saved > 0
     kept = load_checkpoint(tmp_path / "out" / "peer3.ckpt")[1]["round"]
     assert saved <= kept <= saved + 3  # of what it trains alone, no more than three timeouts are kept
+
+
+@pytest.mark.parametrize("rounds", [400, 100_000])
+def test_a_peer_beside_one_that_may_lie_does_not_train_alone_either(tmp_path: Path, rounds: int) -> None:
+    """Row 9 with one liar left: it answered every round, and the checkpoint went from round 174 to the last."""
+    file = four(tmp_path, rounds=rounds, timeouts={"round": 0.05, "start": 0.1, "linger": 0.1, "alone": 5.0})
+    form = Format(file.run, 5, file.dtype)
+    with VirtualWorld(link=slow_link) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out")
+
+        def lie() -> None:
+            transport = world.open(3, "", load_keys(tmp_path / "peer3.key"), file.remotes(3), form.size, print)
+            while True:
+                for sender, data in transport.receive(1.0)[0]:
+                    transport.send(form.encode(np.full(5, 3.0), 3, form.decode(data, sender).round, sender))
+
+        world.start(lie)
+        for peer in range(3):
+            nodes.start(peer)
+        world.run(2.0)
+        for peer in range(3):
+            nodes.kill(peer)
+        saved = load_checkpoint(tmp_path / "out" / "peer0.ckpt")[1]["round"]
+        nodes.start(0)
+        with pytest.raises(Isolated, match="heard 1 of its 3 neighbours, which may lie,") as failure:
+            world.run(60.0)
+    assert failure.value.exit_code == 4 and saved > 0
+    assert saved <= load_checkpoint(tmp_path / "out" / "peer0.ckpt")[1]["round"] <= saved + 4
+
+
+def test_one_of_two_neighbours_is_company(tmp_path: Path) -> None:
+    """With so few, f = 1 cannot mean that one is not enough: two peers can train, and the rest of a ring of four."""
+    ring = make_network(
+        tmp_path,
+        4,
+        edges=[[0, 1], [1, 2], [2, 3], [3, 0]],
+        f=1,
+        rule="weimean",
+        problem="quadratic",
+        rounds=300,
+        timeouts={"round": 0.1, "start": 0.2, "start_grace": 0.05, "linger": 0.1, "alone": 2.0},
+    )
+    with VirtualWorld(link=slow_link) as world:
+        nodes = Nodes(world, ring, tmp_path, tmp_path / "out")
+        for peer in (0, 1, 2):
+            nodes.start(peer)
+        world.run(done=lambda: len(nodes.running) == 3 and all(process.ended for process in nodes.running.values()))
+    assert {load_checkpoint(tmp_path / "out" / f"peer{peer}.ckpt")[1]["round"] for peer in (0, 1, 2)} == {300}
 
 
 def test_a_model_comes_out_of_a_running_peer(tmp_path: Path, samples: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from byzmesh.errors import ConfigError
 from byzmesh.peers.budget import BURST, Budget
 from byzmesh.peers.patience import Patience
-from byzmesh.peers.rounds import SILENT_AFTER, Rounds
+from byzmesh.peers.rounds import SILENT_AFTER, WINDOW, Rounds
 
 V = np.zeros(1)
 QUICK = Patience(timeout=5.0, start=30.0, grace=0.01, start_grace=1.0)
@@ -112,6 +112,23 @@ def test_liars_that_claim_to_be_far_ahead_are_not_waited_for() -> None:
     assert rounds.ready(10.0)
 
 
+def test_liars_that_claimed_a_far_round_and_went_silent_do_not_stand_for_honest_neighbours() -> None:
+    """They have answered for ever, and are not heard; two others are dead. Four honest answers are d - 3 f."""
+    rounds = running(10, f=2)
+    for liar in (8, 9):
+        rounds.offer(liar, 1 << 40, V, 0.0)
+    for turn in range(1, 30):
+        number = begin(rounds, 1.0 * turn)
+        for neighbour in range(6):
+            rounds.offer(neighbour, number, V, 1.0 * turn)
+        rounds.gather(1)
+    number = begin(rounds, 30.0)
+    for neighbour in range(4):
+        assert rounds.deadline == 35.0
+        rounds.offer(neighbour, number, V, 30.1)
+    assert rounds.deadline == pytest.approx(30.1 + 1 / 3)
+
+
 def test_one_dead_neighbour_costs_a_peer_without_tolerance_one_timeout() -> None:
     rounds = running(3, f=0, apart=0.1)
     now, waits = 0.1, []
@@ -127,19 +144,33 @@ def test_one_dead_neighbour_costs_a_peer_without_tolerance_one_timeout() -> None
     assert waits[0] == 5.0 and max(waits[1:3]) < 0.05 and max(waits[3:]) < 0.02
 
 
-def test_liars_alone_cannot_hurry_a_peer() -> None:
+@pytest.mark.parametrize(("neighbours", "f"), [(7, 2), (5, 2), (3, 1)])
+def test_liars_alone_cannot_hurry_a_peer(neighbours: int, f: int) -> None:
     """Row 10 of issue 18: beside f talkative liars a lone honest peer ends one round per timeout."""
-    rounds = Rounds(range(7), 2, QUICK)
+    rounds = Rounds(range(neighbours), f, QUICK)
     now, count = 0.0, 0
     while now < 90.0:
         rounds.begin(count, now)
-        for liar in (0, 1):
+        for liar in range(f):
             rounds.offer(liar, count, V, now)
         assert rounds.deadline >= now + 5.0 and not rounds.ready(rounds.deadline - 0.001)
         now = rounds.deadline
         rounds.gather(1)
         count += 1
     assert count <= 1 + (90 - 30) / 5
+
+
+@pytest.mark.parametrize(("neighbours", "f", "enough"), [(1, 1, 1), (2, 1, 1), (4, 2, 2), (4, 3, 2)])
+def test_with_fewer_than_2_f_plus_1_neighbours_more_than_half_of_them_may_die(
+    neighbours: int, f: int, enough: int
+) -> None:
+    """Waiting then bears fewer liars than f, and liars may hurry a peer: with f + 1 answers nobody could go on."""
+    rounds = running(neighbours, f, apart=0.01)
+    now = 10.0
+    for turn in range(SILENT_AFTER + 2):
+        at_once = play(rounds, now + turn, list(range(enough)))
+    assert at_once
+    assert not play(rounds, now + 10.0, list(range(enough - 1)))
 
 
 def test_a_round_left_behind_counts_as_missed_and_does_not_start_the_time_anew() -> None:
@@ -168,6 +199,16 @@ def test_rounds_passed_over_while_waiting_share_the_time() -> None:
     rounds.gather(1)
     begin(rounds, 12.0)
     assert list(rounds.lengths)[-5:] == [0.4] * 5
+
+
+def test_moving_up_by_a_million_million_rounds_takes_no_memory() -> None:
+    """With f = 0 a single neighbour can say so."""
+    rounds = running(3, f=0)
+    begin(rounds, 10.0)
+    rounds.begin(1 << 40, 10.5)
+    rounds.gather(1)
+    begin(rounds, 11.0)
+    assert len(rounds.lengths) == len(rounds._skipped) == WINDOW
 
 
 def test_a_lonely_peer_waits_for_the_timeout_every_round() -> None:
@@ -210,6 +251,51 @@ def test_early_messages_wait_for_their_round_and_used_ones_are_dropped() -> None
     assert messages[0, 0] == 1.0 and present.tolist() == [True, False]
 
 
+def test_early_messages_of_a_round_never_reached_count_once_the_oldest_first() -> None:
+    rounds = running(3, f=1)
+    number = begin(rounds, 10.0)
+    for ahead_by in (5, 6, 7):  # the two newest are kept
+        assert rounds.offer(0, number + ahead_by, V + ahead_by, 10.0) == "early"
+    counted = []
+    for turn in range(3):
+        messages, present = rounds.gather(1)
+        counted.append(messages[0, 0] if present[0] else None)
+        begin(rounds, 11.0 + turn)
+    assert counted == [6.0, 7.0, None] and rounds.verdicts[0]["silent"] == 1
+    assert rounds.offer(0, number + 6, V, 14.0) == "repeated"
+    assert rounds.offer(0, number + 8, V, 14.0) == "early"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_sent_something_new_counts_and_nothing_counts_twice(seed: int) -> None:
+    """Neighbours ahead, behind, and that jump; each sends rounds that grow, as honest ones do."""
+    draw = random.Random(seed)
+    rounds, number = Rounds(range(4), f=1, patience=QUICK), 0
+    newest, counted = [-1] * 4, [-1] * 4
+    for turn in range(60):
+        rounds.begin(number, float(turn))
+        for j in range(4):
+            for _ in range(draw.choice([0, 1, 1, 2, 6])):
+                newest[j] += draw.choice([1, 1, 1, 2, 9])
+                rounds.offer(j, newest[j], V + newest[j], float(turn))
+        messages, present = rounds.gather(1)
+        for j in range(4):
+            assert present[j] == (newest[j] > counted[j]), (turn, j)
+            if present[j]:
+                assert counted[j] < messages[j, 0] <= newest[j]
+                counted[j] = int(messages[j, 0])
+        number += draw.choice([1, 1, 1, 2, 5])
+
+
+def test_the_grace_period_of_a_peer_that_is_left_behind_is_that_of_the_others() -> None:
+    """It works four rounds long, and moves up by four each time."""
+    rounds = running(5, f=1, apart=0.1)
+    for turn in range(80):
+        rounds.begin(23 + 4 * turn, 0.4 * (turn + 1))
+        rounds.gather(1)
+    assert rounds.usual == pytest.approx(0.4) and rounds.grace == pytest.approx(0.1 / 3)
+
+
 def test_moves_up_only_when_more_than_f_neighbours_are_far_ahead() -> None:
     rounds = running(5, f=2)
     here = begin(rounds, 10.0)
@@ -222,7 +308,7 @@ def test_moves_up_only_when_more_than_f_neighbours_are_far_ahead() -> None:
     assert ahead(rounds) == here + 7
     rounds.begin(here + 7, 10.0)
     messages, present = rounds.gather(1)
-    assert present.tolist() == [False, False, True, False, False] and messages[2, 0] == 5.0
+    assert present.tolist() == [True, True, True, False, False] and messages[2, 0] == 5.0
 
 
 def test_after_moving_up_both_messages_of_a_neighbour_that_is_one_round_further_are_there() -> None:

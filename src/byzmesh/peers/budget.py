@@ -2,7 +2,8 @@
 
 An honest neighbour sends one message per round, and up to four more to a peer that reconnects to it. So the budget
 grows by `PER_ROUND` for each round that the network has certainly made (the (f + 1)-th largest round seen, which liars
-cannot move) and by `PER_SECOND` with time, up to a burst. A neighbour with no budget left is flooding.
+cannot move, or the round that the peer itself has reached, if that is larger: of f neighbours or fewer there is no
+(f + 1)-th) and by `PER_SECOND` with time, up to a burst. A neighbour with no budget left is flooding.
 """
 
 from __future__ import annotations

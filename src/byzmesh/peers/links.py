@@ -127,7 +127,7 @@ class Links:
     def _take(self, neighbour: int, data: Any, now: float) -> None:
         if neighbour in self.cut_off.until or neighbour in self.blocked:
             return
-        if not self.budget.spend(neighbour, self.rounds.trusted, now, self._cost):
+        if not self.budget.spend(neighbour, max(self.rounds.trusted, self.round), now, self._cost):
             self._cut(neighbour, "floods")
             return
         try:

@@ -9,6 +9,7 @@ import numpy as np
 from byzmesh.errors import ConfigError
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.links import Links
+from byzmesh.peers.rounds import borne
 from byzmesh.peers.transport import Remote
 from byzmesh.types import Floats, Integers
 
@@ -69,8 +70,17 @@ class Neighbourhood(Links):
 
     @property
     def alone(self) -> bool:
-        """Whether it has neighbours and none was heard lately."""
-        return bool(self.neighbours) and len(self.lost) == len(self.neighbours)
+        """Whether it has neighbours, and so few were heard lately that all of them may lie."""
+        count = len(self.neighbours)
+        return count > 0 and count - len(self.lost) <= borne(self.f, count)
+
+    @property
+    def alone_for(self) -> float:
+        """Seconds since more neighbours were heard than may lie; 0 if they were heard lately, or there are none."""
+        if not self.alone:
+            return 0.0
+        heard = sorted(self.rounds.heard.values(), reverse=True)
+        return self.world.now() - heard[borne(self.f, len(heard))]
 
     def skip(self) -> None:
         """Sleep through a round."""

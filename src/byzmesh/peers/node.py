@@ -187,16 +187,15 @@ class Node:
             self._check_company(self.file.timeouts.alone)
         self._check_company(_SOON * self.file.timeouts.round)
 
-    @property
-    def _alone_for(self) -> float:
-        """Seconds since any neighbour was heard; 0 if one was heard lately, or there is none."""
-        return self.world.now() - max(self.peer.rounds.heard.values()) if self.peer.alone else 0.0
-
     def _check_company(self, seconds: float) -> None:
-        if self._alone_for >= seconds and not self.stop:
+        alone = self.peer.alone_for
+        if alone >= seconds and not self.stop:
+            count = len(self.peer.neighbours)
+            up = count - len(self.peer.lost)
             raise Isolated(
-                f"peer {self.me} heard none of its neighbours for {self._alone_for:.0f} s and would train alone; its "
-                "checkpoint is from before that: start it again when they are back"
+                f"peer {self.me} heard {up or 'none'} of its {count} neighbours{', which may lie,' if up else ''} for "
+                f"{alone:.0f} s and would train alone; its checkpoint is from before that: start it again when they "
+                "are back"
             )
 
     def step(self) -> None:
@@ -262,9 +261,9 @@ class Node:
         return Page(port, lambda: condition.numbers(self), lambda: condition.trouble(self))
 
     def save(self) -> None:
-        """Write the checkpoint, unless nobody was heard for long: what was trained alone would replace better."""
+        """Write the checkpoint, unless it was alone for long: what was trained alone would replace better."""
         peer = self.peer
-        if self._alone_for >= _SOON * self.file.timeouts.round:
+        if peer.alone_for >= _SOON * self.file.timeouts.round:
             return
         arrays = {"model": self.model, "ignored": peer.tally.ignored, "used": peer.tally.used}
         arrays |= self.local_round.states()

@@ -5,18 +5,21 @@ one. A round ends
 
     as soon as all expected neighbours have answered, or
     a grace period after all but 2 f have answered (f may lie and f may be slow), or
+    after all but f of those that were heard lately or have answered, if these are fewer, or
     at the timeout.
 
 At least f + 1 must have answered, one honest neighbour among them, or the round lasts until the timeout: liars alone
-cannot hurry a peer. Neighbours not heard for long are counted out, and those that missed three rounds in a row are not
-expected, until they are back. So silence, garbage and dead neighbours soon cost nothing.
+cannot hurry a peer (see `borne` for few neighbours). Those that missed three rounds in a row are not expected until
+they are back. So nobody waits long for silence, garbage and dead neighbours.
 
-The grace period is a third of the peer's usual round, the smaller of mean and median over the last `WINDOW` ones.
+The grace period is a third of the peer's usual round, the smaller of mean and median over the last `WINDOW` ones, by
+round number.
 Because this factor is below one, waits that cause waits add up to a geometric series: liars make the mean round at most
 1 / (1 - 1/3) = 1.5 times as long (docs/peers.md has the proof).
 
-A message that comes too late counts in the round in which it arrives, once, unless there is a newer one of the same
-neighbour: whoever is too slow for the others' rounds still takes part with every message it sends.
+Of a neighbour that sent nothing of this round, the newest message that came too late counts; if there is none, the
+oldest that came early. So whoever sent something new takes part, however many rounds it is ahead or behind, and nothing
+counts twice.
 
 A peer that fell behind moves up to the (f + 1)-th largest round among the newest messages of its neighbours: at least
 one honest neighbour has reached it, so f liars can neither drag the peer ahead nor hold it back. Honest neighbours are
@@ -59,6 +62,14 @@ Due = Callable[[int], Sequence[int]]
 """Round -> the neighbours whose messages belong to it."""
 
 
+def borne(f: int, neighbours: int) -> int:
+    """How many liars the waiting bears: with fewer than 2 f + 1 neighbours, fewer than f.
+
+    If it took f + 1 answers there, a liar that says nothing would make every round last until the timeout.
+    """
+    return min(f, max(0, neighbours - 1) // 2)
+
+
 class Rounds:
     """The messages of this round and of later ones, and the decision when a round ends.
 
@@ -80,12 +91,14 @@ class Rounds:
         self.round = 0
         self.lengths: deque[float] = deque(maxlen=WINDOW)
         """Seconds of the last rounds, local work included; those passed over while waiting count as rounds."""
+        self._skipped: deque[int] = deque(maxlen=WINDOW)
+        """For each of these, how many rounds were passed over after it, before the next message was sent."""
         self.seen = dict.fromkeys(self.neighbours, -1)
         """The round of each neighbour's newest message."""
         self.heard: dict[int, float] = {}
         """When each neighbour was last heard; the start for those never heard."""
         self.verdicts: dict[int, Counter[str]] = {neighbour: Counter() for neighbour in self.neighbours}
-        self._bears = self._borne()
+        self._bears = borne(self.f, len(self.due))
         self.tops: list[float] = []
         """Of the round that ended last: the largest absolute value of each message, 0 if it is missing."""
         self._held: dict[int, dict[int, Letter]] = {neighbour: {} for neighbour in self.neighbours}
@@ -137,6 +150,7 @@ class Rounds:
                 # moved up while waiting, it took part in one round while the others made several: each has its part
                 count = 1 + self._passed
                 self.lengths.extend([(now - self._started) / count] * min(count, WINDOW))
+                self._skipped.extend([0] * min(count - 1, WINDOW) + [max(0, round - self.round - 1)])
                 middle = sorted(self.lengths)[len(self.lengths) // 2]
                 self._usual = min(middle, sum(self.lengths) / len(self.lengths))
             self._begun += 1
@@ -147,7 +161,7 @@ class Rounds:
         self.round, self._open = round, True
         if self._due_in is not None:
             self.due = self._due_in(round)
-            self._bears = self._borne()
+            self._bears = borne(self.f, len(self.due))
         for neighbour, held in self._held.items():
             if held and min(held) < round:
                 for old in sorted(number for number in held if number < round):
@@ -184,10 +198,6 @@ class Rounds:
         if counted_out or len(self._answered) == self._needed:
             self._set_deadline()
         return verdict
-
-    def _borne(self) -> int:
-        """How many liars the waiting bears: with fewer than 2 f + 1 neighbours, fewer than f."""
-        return min(self.f, max(0, len(self.due) - 1) // 2)
 
     def _place(self, sender: int, round: int, letter: Letter) -> str:
         held = self._held[sender]
@@ -227,7 +237,11 @@ class Rounds:
 
     def _grace_period(self) -> float:
         least = self.patience.start_grace if self._starting or not self.lengths else 0.0
-        return min(max(least, self.patience.grace, GRACE * self.usual), self._timeout)
+        usual = self.usual
+        if self._due_in is None and usual:
+            # by round number, so that whoever is slow does not wait longer than the others
+            usual *= len(self.lengths) / (len(self.lengths) + sum(self._skipped))
+        return min(max(least, self.patience.grace, GRACE * usual), self._timeout)
 
     @property
     def _starting(self) -> bool:
@@ -250,7 +264,10 @@ class Rounds:
 
     def _answers_needed(self, now: float) -> int | None:
         """After how many answers the grace period starts; None if so few speak that all of them may lie."""
-        lively = len(self.due) if self.all_lively(now) else sum(self.lively(neighbour, now) for neighbour in self.due)
+        # whoever claimed a far round and went silent has answered, and must not make fewer answers enough besides
+        lively = len(self.due)
+        if not self.all_lively(now):
+            lively = sum(self.seen[neighbour] >= self.round or self.lively(neighbour, now) for neighbour in self.due)
         if lively <= self._bears:
             return None
         spared = self._bears if self._starting else 2 * self._bears
@@ -316,6 +333,12 @@ class Rounds:
             if in_time is not None:
                 self._missed[neighbour], self._used[neighbour] = 0, self.round
                 vectors[slot], self.tops[slot] = in_time
+                continue
+            early = self._held[neighbour] if self._due_in is None and late is None else None
+            if early:
+                # it is ahead, and this peer may never reach its round: what it said counts now, the oldest first
+                self._missed[neighbour], self._used[neighbour] = 0, min(early)
+                vectors[slot], self.tops[slot] = early.pop(min(early))
                 continue
             self._missed[neighbour] += 1
             if late is None:
