@@ -57,7 +57,9 @@ UNTRACED = (
     "studies/test_soundness",
     "test_bit_for_bit",
     "test_tracing.py::test_what_is_listed",
+    "theory/search/test_agreement.py::test_the_search_comes_near",
     "theory/search/test_climb",
+    "theory/test_design.py::test_scaling",
     "theory/test_theorems_hold",
 )
 """Comparisons and searches that run the same lines a thousand times, which takes minutes more if they are traced: the
