@@ -23,6 +23,7 @@ from byzmesh.peers.logs import Log
 from byzmesh.peers.network_file import NetworkFile, load_network, signed_network
 from byzmesh.peers.peer import Peer
 from byzmesh.peers.signing import LARGEST_FILE, NotSigned
+from byzmesh.peers.trials import Trials
 from byzmesh.peers.wire import HEADER, WireError, encode_file
 
 LOOK = 1.0
@@ -43,6 +44,7 @@ class Membership:
     """The network files that one peer knows.
 
     file  the file in force; it changes in `enter` only
+    keys  the peer's keys by that file
     """
 
     def __init__(
@@ -79,6 +81,9 @@ class Membership:
         self.file = self.epochs.files[0]
         self.tag = self.epochs.tag
         self.keys = self._own_keys(self.file)
+        self._trials = Trials()
+        self.followed = self.file
+        """The file by which it listens: the one in force or, on trial, a later one."""
 
     def largest(self, size: int) -> int:
         """Bytes of the largest frame, if messages have this size."""
@@ -90,34 +95,68 @@ class Membership:
             return
         if self._now() - self._looked >= LOOK:
             self.look()
-        # a peer that hears nobody may be behind: if the others go by the next file already, its key may be an old one
-        deaf = peer.neighbours and not any(peer.rounds.lively(j, self._now()) for j in peer.neighbours)
-        file = self.epochs.skip() if deaf else self.epochs.enter(round)
+        file = self.epochs.enter(round)
         if file is not self.file:
             self._take_up(peer, file, round)
+        elif len(self.epochs.files) > 1 or self.followed is not file:
+            self._look_for_others(peer, round)
 
     def _take_up(self, peer: Peer, file: NetworkFile, round: int) -> None:
         if self.me not in file.ids:
             raise Removed(f"peer {self.me} is not a member from epoch {file.epoch} on")
         keys, me, remotes = self._own_keys(file), self.me, file.remotes(self.me)
-        address, moved = file.entry(me).address, self.file.entry(me).address
-        strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
-        anew = (keys, address) != (self.keys, moved)
+        anew = (keys, file.entry(me).address) != (self.keys, self.file.entry(me).address)
         for neighbour, remote in peer.remotes.items():
             # whoever is left behind could not be told later: those who know another key or address of this peer, and
             # those whose own key this peer does not hear any more
             known = remotes.get(neighbour)
             if anew or known is None or known.public_key != remote.public_key:
                 peer.transport.send(encode_file(file.text, self.run, me, neighbour))
-        peer.rounds.change(remotes, file.bound(me), file.patience, strange, self._now())
-        peer.transport.change(address, keys, remotes)
-        peer.change(remotes, file.weights_of(me), file.bound(me), strange)
-        peer.total = file.rounds
         self.file, self.keys, self.tag = file, keys, self.epochs.tag
+        self._follow(peer, file, keys)
+        peer.total = file.rounds
         self._told.clear()
         self._keep()
         self.unsaved = True
         self._log("epoch in force", epoch=file.epoch, round=round, from_round=file.from_round, peers=len(file.peers))
+
+    def _look_for_others(self, peer: Peer, round: int) -> None:
+        """Try a later file if at most f neighbours are heard by the one in force; after a trial, go back to that."""
+        now, rounds, trying = self._now(), peer.rounds, self.followed is not self.file
+        # with f neighbours or fewer nothing that they say is certain: a trial could not tell anything
+        deaf = len(peer.neighbours) > rounds.f >= sum(rounds.lively(j, now) for j in peer.neighbours)
+        number = self._trials.due(deaf=deaf, trying=trying)
+        others = [] if number is None else self._others()
+        if number is not None and others:
+            file, keys = others[number % len(others)]
+            self._log("epoch tried", epoch=file.epoch, round=round, from_round=file.from_round)
+            self._follow(peer, file, keys)
+        elif trying:
+            self._follow(peer, self.file, self.keys)
+
+    def _others(self) -> list[tuple[NetworkFile, Keys]]:
+        """The later files by which this peer has other links, and its keys by them."""
+        me, found = self.me, []
+        mine = self.file.entry(me).public_key, self.file.remotes(me)
+        for file in self.epochs.files[1:]:
+            if me in file.ids and (file.entry(me).public_key, file.remotes(me)) != mine:
+                keys = self.keyring.find(file.entry(me).public_key)
+                if keys is not None:
+                    found.append((file, keys))
+        return found
+
+    def _follow(self, peer: Peer, file: NetworkFile, keys: Keys) -> None:
+        """Listen and speak by a file: the one in force or, on trial, a later one.
+
+        On trial the peer stays where it listens, and liars count as the more cautious of the two files says: that there
+        are fewer of them may be true only from the later one's round on.
+        """
+        me, remotes, f = self.me, file.remotes(self.me), max(file.bound(self.me), self.file.bound(self.me))
+        strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
+        peer.rounds.change(remotes, f, self.file.patience, strange, self._now())
+        peer.transport.change(self.file.entry(me).address, keys, remotes)
+        peer.change(remotes, file.weights_of(me), file.bound(me), strange)
+        self.followed = file
 
     def _own_keys(self, file: NetworkFile) -> Keys:
         keys = self.keyring.find(file.entry(self.me).public_key)

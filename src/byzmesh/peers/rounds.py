@@ -115,6 +115,8 @@ class Rounds:
         strange one before it is heard.
         """
         fresh = Rounds(neighbours, f, patience)
+        # strangers are no company: whoever heard nobody before is still as long alone
+        silent_since = min(now - self._patient_for, max(self.heard.values(), default=now))
         for name in ("seen", "heard", "verdicts", "_held", "_late", "_used", "_missed", "_answered"):
             table = getattr(fresh, name)
             table |= {j: known for j, known in getattr(self, name).items() if j in fresh.seen and j not in strange}
@@ -123,7 +125,7 @@ class Rounds:
         self.f, self.patience, self._bears = f, patience, fresh._bears
         self._trusted = self._honest_round()
         for neighbour in strange:
-            self.heard[neighbour] = now - self._patient_for
+            self.heard[neighbour] = silent_since
             self._missed[neighbour] = SILENT_AFTER
 
     def begin(self, round: int, now: float) -> None:
