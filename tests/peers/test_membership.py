@@ -220,6 +220,27 @@ def test_a_key_that_is_not_there(tmp_path: Path) -> None:
             world.run()
 
 
+def test_an_old_key_file_may_be_deleted(tmp_path: Path) -> None:
+    """After a rotation: later files still count, nobody is blamed for them, and the peer can be started again."""
+    file = signed_network(tmp_path, 4)
+    one = next_file(tmp_path, file, 40, keys={3: one_more_key(tmp_path, 3)[1]})
+    two = next_file(tmp_path, one, 80, addresses={0: "127.0.0.1:9"})
+    with VirtualWorld(8, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(3, one.text)
+        members.reach(60)
+        (tmp_path / "peer3.key").unlink()
+        members.give(0, two.text)
+        members.reach(90)
+        assert members.epochs() == dict.fromkeys(range(4), 2) and not members.said("refused", 3)
+        assert members.said("epoch known", 3)[-1]["has_key"] is True
+        members.kill(3)
+        members.start(3)
+        members.reach(130)
+        assert members.epochs()[3] == 2
+
+
 def test_a_joiner_that_comes_too_early_gives_up(tmp_path: Path) -> None:
     file = signed_network(tmp_path, 4, timeouts={"alone": 5.0})
     later = next_file(tmp_path, file, 140, add={4: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 4)[1], [0, 1, 2])})

@@ -139,10 +139,8 @@ class Membership:
         me, found = self.me, []
         mine = self.file.entry(me).public_key, self.file.remotes(me)
         for file in self.epochs.files[1:]:
-            if me in file.ids and (file.entry(me).public_key, file.remotes(me)) != mine:
-                keys = self.keyring.find(file.entry(me).public_key)
-                if keys is not None:
-                    found.append((file, keys))
+            if me in file.ids and (file.entry(me).public_key, file.remotes(me)) != mine and self._has_key(file):
+                found.append((file, self._own_keys(file)))
         return found
 
     def _follow(self, peer: Peer, file: NetworkFile, keys: Keys) -> None:
@@ -157,6 +155,9 @@ class Membership:
         peer.transport.change(self.file.entry(me).address, keys, remotes)
         peer.change(remotes, file.weights_of(me), file.bound(me), strange)
         self.followed = file
+
+    def _has_key(self, file: NetworkFile) -> bool:
+        return self.me not in file.ids or self.keyring.has(file.entry(self.me).public_key)
 
     def _own_keys(self, file: NetworkFile) -> Keys:
         keys = self.keyring.find(file.entry(self.me).public_key)
@@ -219,8 +220,8 @@ class Membership:
             return False
         if rivals:
             self._log("conflict", epoch=file.epoch, text="the operator signed two files of one epoch")
-        has_key = self.me not in file.ids or self.keyring.find(file.entry(self.me).public_key) is not None
-        self._log("epoch known", epoch=file.epoch, from_round=file.from_round, has_key=has_key, **source)
+        known = {"epoch": file.epoch, "from_round": file.from_round, "has_key": self._has_key(file)}
+        self._log("epoch known", **known, **source)
         self.tag = self.epochs.tag
         self._told.clear()
         self._keep()
