@@ -2,12 +2,9 @@
 
 Every message says, by a hash, which files its sender knows (`tag`). Whoever hears another hash than its own sends what
 it knows, so a file that one peer has soon reaches all. A file counts only if the operator signed these very bytes,
-if it belongs to this run, and if it is newer than the one in force; then it is kept on disk and is in force from the
-round that it names (`byzmesh.peers.epochs`).
-
-    network.yaml                  given to the peer; looked at again every second, so that a newer one may replace it
-    out/peer3.network.yaml        the file in force
-    out/peer3.epoch-7-91c3.yaml   one that will be
+if it belongs to this run, and if it is newer than the one in force; then it is kept on disk (`byzmesh.peers.shelf`) and
+is in force from the round that it names (`byzmesh.peers.epochs`). The network file that was given to the peer is looked
+at again every second, so that a newer one may replace it.
 """
 
 from __future__ import annotations
@@ -16,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from byzmesh.errors import ByzmeshError, PeerError
-from byzmesh.files import write
 from byzmesh.peers.epochs import Epochs, order
 from byzmesh.peers.identity import Keyring, Keys
 from byzmesh.peers.logs import Log
 from byzmesh.peers.network_file import NetworkFile, load_network, signed_network
 from byzmesh.peers.peer import Peer
+from byzmesh.peers.shelf import Shelf
 from byzmesh.peers.signing import LARGEST_FILE, NotSigned
 from byzmesh.peers.trials import Trials
 from byzmesh.peers.wire import HEADER, WireError, encode_file
@@ -60,11 +57,11 @@ class Membership:
     ) -> None:
         self.me, self.keyring, self._now, self._log = me, keyring, now, log
         self._path = None if path is None else Path(path)
-        self._out = None if out is None else Path(out)
+        self._shelf = Shelf(out, me, log)
         if first.operator and not first.text:
             raise NotSigned("network file names an operator and is not signed; sign it with byzmesh peers sign")
         self.operator, self.run, self._folder = first.operator, first.run, first.folder
-        self.epochs = Epochs(first)
+        self.epochs = self._shelf.read(first) if first.operator else Epochs(first)
         self._share = first.share(me) if me in first.ids else None
         self._seen = self._state_of_disk()
         self._looked = now()
@@ -73,17 +70,19 @@ class Membership:
         self._judged = {hash(first.text)}  # of the operator's files only, so it stays small
         self.unsaved = bool(self.operator)
         """Whether a checkpoint is due because a file was taken up."""
-        if self.operator:
-            self._remember()
-            self._keep()
-            while me not in self.epochs.files[0].ids and len(self.epochs.files) > 1:
-                del self.epochs.files[0]  # it was a member before, and will be again
+        while me not in self.epochs.files[0].ids and len(self.epochs.files) > 1:
+            del self.epochs.files[0]  # it was a member before, and will be again
         self.file = self.epochs.files[0]
         self.tag = self.epochs.tag
         self.keys = self._own_keys(self.file)
         self._trials = Trials()
         self.followed = self.file
         """The file by which it listens: the one in force or, on trial, a later one."""
+
+    def keep(self) -> None:
+        """Have on disk what is known; first called when the folder is known to be this run's."""
+        if self.operator:
+            self._shelf.keep(self.epochs.files)
 
     def largest(self, size: int) -> int:
         """Bytes of the largest frame, if messages have this size."""
@@ -116,7 +115,7 @@ class Membership:
         self._follow(peer, file, keys)
         peer.total = file.rounds
         self._told.clear()
-        self._keep()
+        self.keep()
         self.unsaved = True
         self._log("epoch in force", epoch=file.epoch, round=round, from_round=file.from_round, peers=len(file.peers))
 
@@ -224,7 +223,7 @@ class Membership:
         self._log("epoch known", **known, **source)
         self.tag = self.epochs.tag
         self._told.clear()
-        self._keep()
+        self.keep()
         return True
 
     def for_neighbour(self, neighbour: int, now: float) -> bytes | None:
@@ -241,45 +240,3 @@ class Membership:
         if neighbour in self._told:
             last, _, turn = self._told[neighbour]
             self._told[neighbour] = last, TELL, turn
-
-    def _paths(self) -> list[Path]:
-        return sorted(self._out.glob(f"peer{self.me}.epoch-*.yaml")) if self._out is not None else []
-
-    def _remember(self) -> None:
-        """Start from the file that was in force when this peer last ran, if any, and add those known then."""
-        if self._out is None:
-            return
-        given = self.epochs.files[0]
-        in_force = self._out / f"peer{self.me}.network.yaml"
-        for path in (in_force, *self._paths()):
-            if path.exists():
-                try:
-                    file = signed_network(path.read_bytes(), self.operator, self._folder)
-                    if file.run != self.run:
-                        raise PeerError("it belongs to another run")
-                except (ByzmeshError, OSError) as error:
-                    self._log("damaged", path=str(path), text=str(error))
-                    continue
-                if path == in_force:
-                    self.epochs = Epochs(file)
-                else:
-                    self.epochs.add(file)
-        self.epochs.add(given)
-
-    def _keep(self) -> None:
-        """Have on disk what is known, and nothing else."""
-        if self._out is None:
-            return
-        first, *later = self.epochs.files
-        wanted = {self._out / f"peer{self.me}.network.yaml": first.text}
-        for file in later:
-            wanted[self._out / f"peer{self.me}.epoch-{file.epoch}-{order(file)[1][:4].hex()}.yaml"] = file.text
-        try:
-            for path, text in wanted.items():
-                if not path.exists() or path.read_bytes() != text:
-                    write(path, text, durable=True)
-            for path in self._paths():
-                if path not in wanted:
-                    path.unlink(missing_ok=True)
-        except (ByzmeshError, OSError) as error:
-            self._log("not written", path=str(self._out), error=str(error))
