@@ -196,7 +196,7 @@ class Membership:
             if file.operator != self.operator:
                 raise NotSigned(f"it is not signed by this run's operator {self.operator}")
             self.offer(file, path=str(self._path))
-        except ByzmeshError as error:
+        except Exception as error:  # nothing that somebody writes there may end the peer
             self._log("refused", reason="file", path=str(self._path), text=str(error))
 
     def _state_of_disk(self) -> tuple[int, ...]:

@@ -286,6 +286,12 @@ class Rounds:
         late = {j: letter[0] for j, (_, letter) in self._late.items()}
         return late | {j: held[max(held)][0] for j, held in self._held.items() if held}
 
+    def scale_down(self, largest: float) -> None:
+        """Scale messages with larger values than this down to it."""
+        for letters in self._held.values():
+            letters |= {round: _scaled(letter, largest) for round, letter in letters.items()}
+        self._late = {j: (round, _scaled(letter, largest)) for j, (round, letter) in self._late.items()}
+
     @property
     def trusted(self) -> int:
         """The (f + 1)-th largest round seen: some honest neighbour has reached it. -1 before any message."""
@@ -325,6 +331,11 @@ class Rounds:
             else:
                 self._used[neighbour], (vectors[slot], self.tops[slot]) = late
         return vectors
+
+
+def _scaled(letter: Letter, largest: float) -> Letter:
+    vector, top = letter
+    return (vector * vector.dtype.type(largest / top), 2.0 * largest) if largest < top < np.inf else letter
 
 
 def stacked(
