@@ -91,8 +91,9 @@ def test_a_key_file_that_cannot_be_used_stands_in_nobodys_way(tmp_path: Path) ->
     keygen(tmp_path, 1)
     new = one_more_key(tmp_path, 0)[1]
     ring, first = Keyring(tmp_path / "peer0.key"), load_keys(tmp_path / "peer0.key").public
-    for spoil in (lambda path: path.chmod(0o644), lambda path: path.write_bytes(b"\xff")):
-        spoil(tmp_path / "peer0.key")
+    for mode, text in ((0o644, (tmp_path / "peer0.key").read_bytes()), (0o600, b"\xff")):
+        (tmp_path / "peer0.key").write_bytes(text)
+        (tmp_path / "peer0.key").chmod(mode)
         assert ring.has(new) and not ring.has(first)
         with pytest.raises(PeerError, match=r"peer0\.key"):
             ring.find(first)  # it may be that one
