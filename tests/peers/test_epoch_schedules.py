@@ -13,20 +13,22 @@ import pytest
 from byzmesh.peers import network_file
 from byzmesh.peers.changes import NewPeer, changed
 from byzmesh.peers.epochs import Epochs, order
-from byzmesh.peers.identity import load_keys, one_more_key
+from byzmesh.peers.identity import Keys, load_keys, one_more_key
+from byzmesh.peers.membership import Membership
 from byzmesh.peers.network_file import NetworkFile, save_network
+from byzmesh.peers.peer import Peer
 from byzmesh.peers.signing import LARGEST_FILE, load_operator, new_operator, sign
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import HEADER, Format, WireError, decode_file, encode_file
 from tests.peers.members import Members, draw_keys, next_file, signed_network, start_all
 
 HONEST, LIAR, JOINER = range(5), 5, 6
-END = 16.0
+END = 28.0
 
 
 def operators_files(folder: Path, seed: int) -> tuple[list[NetworkFile], list[list[int]]]:
-    """The first file, then a key replaced, a peer more, another key replaced, and a rival of that last epoch; and whose
-    disks each is put on: of the peer concerned, and of any other."""
+    """The first file, then a key replaced, a peer more, another key replaced, a rival of that last epoch, and keys
+    replaced in a round that nobody reaches; and whose disks each is put on: of a peer concerned, and of any other."""
     draw = random.Random(seed)
     first = signed_network(folder, 6, rounds=100_000, evaluate_every=100_000)
     a, b = draw.sample(HONEST, 2)
@@ -35,8 +37,10 @@ def operators_files(folder: Path, seed: int) -> tuple[list[NetworkFile], list[li
     two = next_file(folder, one, 30, add={JOINER: new})
     key = one_more_key(folder, b)[1]
     three, rival = (next_file(folder, two, 45 + more, f"three{more}.yaml", keys={b: key}) for more in (0, 5))
-    whom = [list(HONEST), [a], [JOINER], [b], [b]]
-    return [first, one, two, three, rival], [[*some, draw.choice(HONEST)] for some in whom]
+    some = draw.sample([*HONEST, JOINER], draw.randint(1, 4))
+    far = next_file(folder, three, 90_000, "far.yaml", keys={me: one_more_key(folder, me)[1] for me in some})
+    whom = [list(HONEST), [a], [JOINER], [b], [b], some[:1]]
+    return [first, one, two, three, rival, far], [[*some, draw.choice(HONEST)] for some in whom]
 
 
 def forgeries(folder: Path, file: NetworkFile) -> list[bytes]:
@@ -86,7 +90,8 @@ def _made(folder: Path) -> Path:
 
 
 class Watch:
-    """The invariants: only the operator's files, in their rounds, no older one again, and honest peers stay linked."""
+    """The invariants: only the operator's files, none before its round, no older one again, a trial of a later one for
+    one round only, and honest peers stay linked."""
 
     def __init__(self, members: Members, files: list[NetworkFile]) -> None:
         self.members, self.texts = members, {file.text: file for file in files}
@@ -101,14 +106,17 @@ class Watch:
             assert file.epoch >= self.newest.get(me, 0), f"{me} went back to epoch {file.epoch}"
             self.newest[me] = file.epoch
             reached = self.reached[me] = max(self.reached.get(me, 0), peer.round)  # a checkpoint may be of before
-            if file.from_round > reached and me != JOINER:
-                said = self.members.said("epoch in force", me)
-                early = any(facts["round"] < facts["from_round"] for facts in said)  # nobody was heard
-                assert early, f"{me} took up {file.epoch} in {reached}"
-            if self.looked.get(me) != (peer, file.epoch, reached):
-                self.looked[me] = peer, file.epoch, reached
-                assert peer.neighbours == sorted(file.remotes(me)) and peer.remotes == file.remotes(me)
-                assert peer.transport.keys.public == file.entry(me).public_key  # type: ignore[attr-defined]
+            if me != JOINER or self.members.said("joined", me):
+                assert file.from_round <= reached, f"{me} took up {file.epoch} in {reached}"
+            followed = node.membership.followed
+            if followed is not file:
+                tried = self.members.said("epoch tried", me)[-1]
+                now = followed.epoch, peer.rounds.round
+                assert now == (tried["epoch"], tried["round"]), f"{me} goes on with a trial"
+            if self.looked.get(me) != (peer, followed.epoch, reached):
+                self.looked[me] = peer, followed.epoch, reached
+                assert peer.neighbours == sorted(followed.remotes(me)) and peer.remotes == followed.remotes(me)
+                assert peer.transport.keys.public == followed.entry(me).public_key  # type: ignore[attr-defined]
             assert not peer.cut_off.times.keys() - {LIAR}, f"{me} cut off {peer.cut_off.times}"
             for other in peer.neighbours:
                 assert other == LIAR or not peer.tally.refused[other], (
@@ -138,12 +146,12 @@ def play(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
             if members.running[me].ended:
                 members.start(me)
 
-        for begin in (2.0, 6.0, 10.0):
+        for begin, longest in ((2.0, 2.0), (6.0, 2.0), (10.0, 2.0), (15.0, 5.0), (21.0, 5.0)):
             victim, pair = draw.choice(HONEST), draw.sample([*HONEST, JOINER], 2)
             at, seconds = begin + draw.uniform(0.0, 3.0), draw.uniform(0.2, 2.0)
             world.at(at, lambda victim=victim: members.kill(victim))  # type: ignore[misc]
             world.at(at + seconds, lambda victim=victim: again(victim))  # type: ignore[misc]
-            at, seconds = begin + draw.uniform(0.0, 3.0), draw.uniform(0.2, 2.0)
+            at, seconds = begin + draw.uniform(0.0, 3.0), draw.uniform(0.2, longest)
             world.at(at, lambda pair=pair: split(pair))  # type: ignore[misc]
             world.at(at + seconds, lambda pair=pair: split(pair))  # type: ignore[misc]
         for epoch, (file, whom) in enumerate(zip(files[1:], disks[1:])):
@@ -158,7 +166,7 @@ def play(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         before = {me: members.latest[me].peer.round for me in everybody}
         world.run(world.time + 4.0)
         after = {me: members.latest[me].peer.round for me in everybody}
-        newest = max(files[3:], key=order)
+        newest = max(files[3:5], key=order)
         assert {me: members.latest[me].file.text for me in everybody} == dict.fromkeys(everybody, newest.text)
         assert min(after[me] - before[me] for me in everybody) >= 10, f"no recovery: {before} -> {after}"
         assert max(after.values()) - min(after.values()) <= 2, f"apart: {after}"
@@ -190,6 +198,21 @@ def test_a_file_that_wins_because_it_came_last_is_found(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(Epochs, "add", add)
     with pytest.raises(AssertionError, match=r"went back to epoch|took up \d in"):
+        play(tmp_path, 0, monkeypatch)
+
+
+def test_a_file_taken_up_because_nobody_is_heard_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What peers once did: a trial that is for good."""
+    follow = Membership._follow
+
+    def for_good(member: Membership, peer: Peer, file: NetworkFile, keys: Keys) -> None:
+        if file is not member.file:
+            member.epochs.files.remove(member.file)
+            member.file, member.keys = file, keys
+        follow(member, peer, file, keys)
+
+    monkeypatch.setattr(Membership, "_follow", for_good)
+    with pytest.raises(AssertionError, match=r"took up \d in"):
         play(tmp_path, 0, monkeypatch)
 
 

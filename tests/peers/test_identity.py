@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byzmesh.errors import ConfigError, PeerError
-from byzmesh.peers.identity import is_key, keygen, load_keys, load_public, new_keys, save_keys
+from byzmesh.peers.identity import Keyring, is_key, keygen, load_keys, load_public, new_keys, one_more_key, save_keys
 
 
 def test_keygen_makes_private_files(tmp_path: Path) -> None:
@@ -72,3 +72,30 @@ def test_missing_key_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "a" * 65, "\x00" * 64, "A" * 64, "~" * 64])
 def test_what_is_not_a_key(text: str) -> None:
     assert not is_key(text)
+
+
+@pytest.mark.parametrize("named", ["peer0.key", "peer0.2.key", "peer0.3.key"])
+def test_a_keyring_finds_all_keys_of_a_peer_whichever_is_named(tmp_path: Path, named: str) -> None:
+    """peer0.3.key is not there yet; of other peers nothing is tried."""
+    keygen(tmp_path, 2)
+    old, new = load_keys(tmp_path / "peer0.key").public, one_more_key(tmp_path, 0)[1]
+    ring = Keyring(tmp_path / named)
+    assert ring.has(old) and ring.has(new) and not ring.has(load_public(tmp_path)[1])
+    (tmp_path / "peer0.key").unlink()  # as the docs advise
+    assert ring.find(new) == load_keys(tmp_path / "peer0.2.key") and ring.find(old) is None
+    newest = one_more_key(tmp_path, 0)[1]
+    assert ring.has(newest)
+
+
+def test_a_key_file_that_cannot_be_used_stands_in_nobodys_way(tmp_path: Path) -> None:
+    keygen(tmp_path, 1)
+    new = one_more_key(tmp_path, 0)[1]
+    ring, first = Keyring(tmp_path / "peer0.key"), load_keys(tmp_path / "peer0.key").public
+    for mode, text in ((0o644, (tmp_path / "peer0.key").read_bytes()), (0o600, b"\xff")):
+        (tmp_path / "peer0.key").write_bytes(text)
+        (tmp_path / "peer0.key").chmod(mode)
+        assert ring.has(new) and not ring.has(first)
+        with pytest.raises(PeerError, match=r"peer0\.key"):
+            ring.find(first)  # it may be that one
+    with pytest.raises(PeerError, match=r"cannot read key file .*none\.key.*keygen"):
+        Keyring(tmp_path / "none.key").find(first)

@@ -13,9 +13,10 @@ import pytest
 import byzmesh.peers.node
 from byzmesh.errors import Isolated, PeerError
 from byzmesh.peers.changes import NewPeer
-from byzmesh.peers.identity import load_keys, one_more_key
+from byzmesh.peers.identity import load_keys, new_keys, one_more_key
 from byzmesh.peers.join import join
-from byzmesh.peers.peer import Peer
+from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.transport import Remote
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import Format
 from tests.peers.members import Members, next_file, signed_network, spread, start_all
@@ -220,6 +221,27 @@ def test_a_key_that_is_not_there(tmp_path: Path) -> None:
             world.run()
 
 
+def test_an_old_key_file_may_be_deleted(tmp_path: Path) -> None:
+    """After a rotation: later files still count, nobody is blamed for them, and the peer can be started again."""
+    file = signed_network(tmp_path, 4)
+    one = next_file(tmp_path, file, 40, keys={3: one_more_key(tmp_path, 3)[1]})
+    two = next_file(tmp_path, one, 80, addresses={0: "127.0.0.1:9"})
+    with VirtualWorld(8, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(3, one.text)
+        members.reach(60)
+        (tmp_path / "peer3.key").unlink()
+        members.give(0, two.text)
+        members.reach(90)
+        assert members.epochs() == dict.fromkeys(range(4), 2) and not members.said("refused", 3)
+        assert members.said("epoch known", 3)[-1]["has_key"] is True
+        members.kill(3)
+        members.start(3)
+        members.reach(130)
+        assert members.epochs()[3] == 2
+
+
 def test_a_joiner_that_comes_too_early_gives_up(tmp_path: Path) -> None:
     file = signed_network(tmp_path, 4, timeouts={"alone": 5.0})
     later = next_file(tmp_path, file, 140, add={4: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 4)[1], [0, 1, 2])})
@@ -239,6 +261,34 @@ def test_a_joiner_needs_more_honest_neighbours_than_liars(tmp_path: Path) -> Non
         with pytest.raises(PeerError, match=r"cannot join with 2 neighbours and f = 1: it needs 2 f \+ 1 = 3"):
             world.run(5.0)
         assert members.running[4].ended
+
+
+@pytest.mark.parametrize(("honest", "lie"), [(5e7, 1e300), (1.0, 1e300), (1e-3, 5e8)])
+def test_a_joiner_starts_among_large_models(honest: float, lie: float) -> None:
+    """Models above a million are no lies to whoever has none; what is too large beside them is scaled down after."""
+    keys, form = new_keys(), Format(0, 2, "float64")
+    got: list[Any] = []
+    with VirtualWorld(1, link) as world:
+
+        def say(me: int, value: float) -> None:
+            transport = world.open(me, "", keys, {9: Remote("", keys.public)}, form.size, no_log)
+            for number in range(100):
+                transport.receive(0.1)
+                transport.send(form.encode(np.array([value, -value]), me, number))
+
+        def joiner() -> None:
+            neighbours = dict.fromkeys(range(3), ("", keys.public))
+            peer = Peer(np.zeros(2), neighbours, "ios", me=9, address="", keys=keys, f=1, world=world)
+            model = join(peer, 30.0, lambda: False)
+            got.extend((model, max(np.abs(vector).max() for vector in peer.rounds.newest.values())))
+
+        for me, value in enumerate((honest, honest * 1.5, lie)):
+            world.start(lambda me=me, value=value: say(me, value))  # type: ignore[misc]
+        world.start(joiner)
+        world.run(3.0)
+    model, largest = got
+    assert honest <= model[0] <= 1.5 * honest and -1.5 * honest <= model[1] <= -honest
+    assert largest <= 1e6 * max(1.0, 1.5 * honest) * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("lie", [1e30, -5.0, 0.0])

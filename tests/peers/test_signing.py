@@ -100,6 +100,20 @@ def test_the_operator_is_told_what_peers_would_refuse(file: NetworkFile, tmp_pat
             sign_file(path, tmp_path / "operator.key", former)
 
 
+def test_nobody_is_left_without_neighbours(tmp_path: Path) -> None:
+    """The hub of a star is removed: by the command, and by hand."""
+    star = {"topology": None, "edges": [[0, 1], [0, 2], [0, 3], [3, 4]], "f": 0, "rule": "weimean"}
+    file = members.signed_network(tmp_path, 5, **star)
+    with pytest.raises(ConfigError, match=r"no neighbours are left for peer 1, 2, which would train alone; add links"):
+        changed(file, 50, remove=[0])
+    content = file.model_dump(mode="json", exclude_unset=True, exclude={"signature"})
+    content |= {"epoch": 1, "edges": [[0, 1], [0, 2], [0, 3]]}
+    (tmp_path / "next.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(ConfigError, match="no neighbours are left for peer 4"):
+        sign_file(tmp_path / "next.yaml", tmp_path / "operator.key", tmp_path / "network.yaml")
+    assert changed(file, 50, remove=[1, 4]).ids == [0, 2, 3]
+
+
 def test_keys_are_kept_secret(tmp_path: Path) -> None:
     path = tmp_path / "operator.key"
     new_operator(path)

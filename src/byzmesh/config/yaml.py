@@ -117,6 +117,10 @@ def parse_yaml(text: str, *, ids: bool = False, where: str) -> dict[Any, Any]:
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f", line {mark.line + 1}"
         raise ConfigError(f"{where}{place}: {getattr(error, 'problem', None) or error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{where} is nested too deeply; write it flatter") from error
+    except ValueError as error:  # a date that is none, a number of thousands of digits
+        raise ConfigError(f"{where} has a value that cannot be read: {error}; put text in quotes") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{where} must contain a mapping of keys to values, got {type(content).__name__}")
     return content

@@ -29,6 +29,8 @@ from byzmesh.peers.dials import Dial, Dials
 from byzmesh.peers.handshake import Handshake, Opened, Refused
 
 T = TypeVar("T")
+Move = Callable[[socket.socket], socket.socket]
+"""The former listening socket -> the one to go on with."""
 
 HANDSHAKE_SECONDS = 5.0
 SHARE = 0.2
@@ -77,7 +79,7 @@ class Doorkeeper:
         """Whom to open links to."""
         self._lock = threading.Lock()
         """Of the news."""
-        self._news: list[tuple[tuple[ssl.SSLContext, ssl.SSLContext], socket.socket | None]] = []
+        self._news: list[tuple[tuple[ssl.SSLContext, ssl.SSLContext], Move | None]] = []
         self._visitors: dict[_Visitor, None] = {}
         """The oldest first."""
         self._talking, self._silent = Crowd[_Visitor](most // 4), Crowd[_Visitor](most - most // 4)
@@ -98,25 +100,25 @@ class Doorkeeper:
         """Whether the thread lives."""
         return self._thread.is_alive()
 
-    def change(self, contexts: tuple[ssl.SSLContext, ssl.SSLContext], listener: socket.socket | None) -> None:
+    def change(self, contexts: tuple[ssl.SSLContext, ssl.SSLContext], move: Move | None) -> None:
         """Other keys, own or trusted, and perhaps another address; handshakes under way are over."""
         with self._lock:
-            self._news.append((contexts, listener))
+            self._news.append((contexts, move))
         self._rouse()
 
     def _take_news(self) -> None:
         with self._lock:
             news, self._news = self._news, []
-        for contexts, listener in news:
+        for contexts, move in news:
             self._contexts = contexts
             for visitor in list(self._visitors):
                 self._drop(visitor)
-            if listener is not None:
-                self._selector.unregister(self._listener)
-                self._listener.close()
-                listener.setblocking(False)
-                self._listener = listener
-                self._selector.register(listener, selectors.EVENT_READ)
+            if move is not None:
+                with contextlib.suppress(KeyError, ValueError):
+                    self._selector.unregister(self._listener)
+                self._listener = move(self._listener)
+                self._listener.setblocking(False)
+                self._selector.register(self._listener, selectors.EVENT_READ)
 
     def _rouse(self) -> None:
         with contextlib.suppress(OSError):

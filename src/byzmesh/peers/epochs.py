@@ -52,9 +52,3 @@ class Epochs:
         while len(self.files) > 1 and self.files[1].from_round <= round:
             del self.files[0]
         return self.files[0]
-
-    def skip(self) -> NetworkFile:
-        """The next file, before its round; the one in force if there is none."""
-        if len(self.files) > 1:
-            del self.files[0]
-        return self.files[0]

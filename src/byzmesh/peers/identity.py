@@ -4,12 +4,13 @@ Every peer has an Ed25519 key pair. The secret half stays in a file that only it
 into the network file. Both are written as 64 hexadecimal digits.
 
     folder/peer3.key      public: ..., secret: ...   mode 0600
-    folder/peer3.2.key    the next key of peer 3     after a rotation
+    folder/peer3.2.key    the next key of peer 3     after a rotation; the old file may be deleted then
     folder/public.yaml    id: its newest public key  for the network file
 """
 
 from __future__ import annotations
 
+import glob
 import re
 import secrets
 import stat
@@ -104,23 +105,50 @@ def load_keys(path: str | Path) -> Keys:
 
 
 class Keyring:
-    """The key pairs that a peer may use: those in its key file, and in the files of its newer keys beside it.
+    """The key pairs that a peer may use: those in its key file, and in the files of its other keys beside it.
 
-    peer3.key, then peer3.2.key, peer3.3.key, ...: the network file says which one is in force. The files are read when
-    a key is asked for, so that a new one may be added while the peer runs.
+    peer3.key, peer3.2.key, peer3.3.key, ..., whichever of them is named: the network file says which one is in force.
+    The files are read when a key is asked for, so that a new one may be added and an old one deleted while the peer
+    runs.
     """
 
     def __init__(self, keys: Keys | str | Path) -> None:
         self._keys = keys
 
+    @property
+    def paths(self) -> list[Path]:
+        """The key files that are there; none if the keys were given as such."""
+        if isinstance(self._keys, Keys):
+            return []
+        path = Path(self._keys)
+        first = re.sub(r"\.[0-9]+$", "", path.stem)
+        beside = {path, path.with_name(f"{first}.key"), *path.parent.glob(f"{glob.escape(first)}.*.key")}
+        return sorted(path for path in beside if path.exists())
+
     def find(self, public: str) -> Keys | None:
-        """The key pair with this public half; None if it is not there."""
+        """The key pair with this public half; None if no file has it. `PeerError` if it may be in one that cannot be
+        used, or if there is no file at all."""
         if isinstance(self._keys, Keys):
             return self._keys if self._keys.public == public else None
-        path = Path(self._keys)
-        first = load_keys(path)
-        others = (load_keys(other) for other in sorted(path.parent.glob(f"{path.stem}.*.key")))
-        return next((keys for keys in (first, *others) if keys.public == public), None)
+        trouble: PeerError | None = None
+        for path in self.paths or [Path(self._keys)]:
+            try:
+                keys = load_keys(path)
+            except PeerError as error:
+                trouble = trouble or error
+                continue
+            if keys.public == public:
+                return keys
+        if trouble is not None:
+            raise trouble
+        return None
+
+    def has(self, public: str) -> bool:
+        """Whether the key pair with this public half is there and can be used."""
+        try:
+            return self.find(public) is not None
+        except PeerError:
+            return False
 
 
 def keygen(folder: str | Path, peers: int) -> dict[int, str]:

@@ -2,7 +2,9 @@
 
 With at most f liars among at least 2 f + 1 answers, f + 1 of them honest, the middle values lie between honest ones: in
 every coordinate the new peer starts within the range of what honest neighbours have, whatever liars send. It starts in
-the (f + 1)-th largest round it heard of, which some honest neighbour has reached.
+the (f + 1)-th largest round it heard of, which some honest neighbour has reached, and not before the round of its file:
+whom it hears earlier is only trying that file (trials.py), and will be gone. Before it has a model of its own nothing
+tells which numbers are too large: all finite ones count, and are scaled down only afterwards.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byzmesh.errors import Isolated, PeerError
+from byzmesh.peers.links import LARGEST
+from byzmesh.peers.wire import peak
 from byzmesh.types import Array
 
 if TYPE_CHECKING:
@@ -33,16 +37,19 @@ def join(peer: Peer, alone: float, stop: Callable[[], bool]) -> Array | None:
             f"peer {peer.me} cannot join with {len(peer.neighbours)} neighbours and f = {peer.f}: it needs 2 f + 1 = "
             f"{enough} models to start from; link it to more peers, lower its f, or give --start-from"
         )
+    first = 0 if peer.membership is None else peer.membership.file.from_round
     limit, answered = peer.world.now() + alone, None
     while not stop():
         peer.pump(_LISTEN)
         newest, now = peer.rounds.newest, peer.world.now()
-        if len(newest) >= enough:
+        if len(newest) >= enough and peer.rounds.trusted >= first:
             answered = now if answered is None else answered
             if len(newest) == len(peer.neighbours) or now >= answered + peer.rounds.patience.start_grace:
                 peer.round = peer.rounds.trusted
                 peer.log("joined", round=peer.round, models=len(newest))
-                return np.asarray(np.median(np.stack(list(newest.values())), axis=0), peer.form.dtype)
+                model = np.asarray(np.median(np.stack(list(newest.values())), axis=0), peer.form.dtype)
+                peer.rounds.scale_down(LARGEST * max(1.0, peak(model)))
+                return model
         elif now >= limit:
             raise Isolated(
                 f"peer {peer.me} heard {len(newest)} of {len(peer.neighbours)} neighbours in {alone:.0f} s and needs "

@@ -3,6 +3,7 @@ has just joined gets the newest messages again."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,7 @@ class Links:
         self.sent_bytes = 0
         """Bytes of all messages, to everybody who hears them."""
         self._start = start
-        self._largest = LARGEST
+        self._largest = math.inf  # until there is a vector of its own to compare with
         self._sent: list[tuple[bytearray, frozenset[int] | None]] = []
         """The newest messages, and who reads each; None: everybody."""
         self._resent: dict[int, int] = {}

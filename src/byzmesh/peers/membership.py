@@ -2,12 +2,9 @@
 
 Every message says, by a hash, which files its sender knows (`tag`). Whoever hears another hash than its own sends what
 it knows, so a file that one peer has soon reaches all. A file counts only if the operator signed these very bytes,
-if it belongs to this run, and if it is newer than the one in force; then it is kept on disk and is in force from the
-round that it names (`byzmesh.peers.epochs`).
-
-    network.yaml                  given to the peer; looked at again every second, so that a newer one may replace it
-    out/peer3.network.yaml        the file in force
-    out/peer3.epoch-7-91c3.yaml   one that will be
+if it belongs to this run, and if it is newer than the one in force; then it is kept on disk (`byzmesh.peers.shelf`) and
+is in force from the round that it names (`byzmesh.peers.epochs`). The network file that was given to the peer is looked
+at again every second, so that a newer one may replace it.
 """
 
 from __future__ import annotations
@@ -16,13 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from byzmesh.errors import ByzmeshError, PeerError
-from byzmesh.files import write
 from byzmesh.peers.epochs import Epochs, order
 from byzmesh.peers.identity import Keyring, Keys
 from byzmesh.peers.logs import Log
 from byzmesh.peers.network_file import NetworkFile, load_network, signed_network
 from byzmesh.peers.peer import Peer
+from byzmesh.peers.shelf import Shelf
 from byzmesh.peers.signing import LARGEST_FILE, NotSigned
+from byzmesh.peers.trials import Trials
 from byzmesh.peers.wire import HEADER, WireError, encode_file
 
 LOOK = 1.0
@@ -43,6 +41,7 @@ class Membership:
     """The network files that one peer knows.
 
     file  the file in force; it changes in `enter` only
+    keys  the peer's keys by that file
     """
 
     def __init__(
@@ -58,11 +57,11 @@ class Membership:
     ) -> None:
         self.me, self.keyring, self._now, self._log = me, keyring, now, log
         self._path = None if path is None else Path(path)
-        self._out = None if out is None else Path(out)
+        self._shelf = Shelf(out, me, log)
         if first.operator and not first.text:
             raise NotSigned("network file names an operator and is not signed; sign it with byzmesh peers sign")
         self.operator, self.run, self._folder = first.operator, first.run, first.folder
-        self.epochs = Epochs(first)
+        self.epochs = self._shelf.read(first) if first.operator else Epochs(first)
         self._share = first.share(me) if me in first.ids else None
         self._seen = self._state_of_disk()
         self._looked = now()
@@ -71,14 +70,19 @@ class Membership:
         self._judged = {hash(first.text)}  # of the operator's files only, so it stays small
         self.unsaved = bool(self.operator)
         """Whether a checkpoint is due because a file was taken up."""
-        if self.operator:
-            self._remember()
-            self._keep()
-            while me not in self.epochs.files[0].ids and len(self.epochs.files) > 1:
-                del self.epochs.files[0]  # it was a member before, and will be again
+        while me not in self.epochs.files[0].ids and len(self.epochs.files) > 1:
+            del self.epochs.files[0]  # it was a member before, and will be again
         self.file = self.epochs.files[0]
         self.tag = self.epochs.tag
         self.keys = self._own_keys(self.file)
+        self._trials = Trials()
+        self.followed = self.file
+        """The file by which it listens: the one in force or, on trial, a later one."""
+
+    def keep(self) -> None:
+        """Have on disk what is known; first called when the folder is known to be this run's."""
+        if self.operator:
+            self._shelf.keep(self.epochs.files)
 
     def largest(self, size: int) -> int:
         """Bytes of the largest frame, if messages have this size."""
@@ -90,34 +94,69 @@ class Membership:
             return
         if self._now() - self._looked >= LOOK:
             self.look()
-        # a peer that hears nobody may be behind: if the others go by the next file already, its key may be an old one
-        deaf = peer.neighbours and not any(peer.rounds.lively(j, self._now()) for j in peer.neighbours)
-        file = self.epochs.skip() if deaf else self.epochs.enter(round)
+        file = self.epochs.enter(round)
         if file is not self.file:
             self._take_up(peer, file, round)
+        elif len(self.epochs.files) > 1 or self.followed is not file:
+            self._look_for_others(peer, round)
 
     def _take_up(self, peer: Peer, file: NetworkFile, round: int) -> None:
         if self.me not in file.ids:
             raise Removed(f"peer {self.me} is not a member from epoch {file.epoch} on")
         keys, me, remotes = self._own_keys(file), self.me, file.remotes(self.me)
-        address, moved = file.entry(me).address, self.file.entry(me).address
-        strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
-        anew = (keys, address) != (self.keys, moved)
+        anew = (keys, file.entry(me).address) != (self.keys, self.file.entry(me).address)
         for neighbour, remote in peer.remotes.items():
             # whoever is left behind could not be told later: those who know another key or address of this peer, and
             # those whose own key this peer does not hear any more
             known = remotes.get(neighbour)
             if anew or known is None or known.public_key != remote.public_key:
                 peer.transport.send(encode_file(file.text, self.run, me, neighbour))
-        peer.rounds.change(remotes, file.bound(me), file.patience, strange, self._now())
-        peer.transport.change(address, keys, remotes)
-        peer.change(remotes, file.weights_of(me), file.bound(me), strange)
-        peer.total = file.rounds
         self.file, self.keys, self.tag = file, keys, self.epochs.tag
+        self._follow(peer, file, keys)
+        peer.total = file.rounds
         self._told.clear()
-        self._keep()
+        self.keep()
         self.unsaved = True
         self._log("epoch in force", epoch=file.epoch, round=round, from_round=file.from_round, peers=len(file.peers))
+
+    def _look_for_others(self, peer: Peer, round: int) -> None:
+        """Try a later file if at most f neighbours are heard by the one in force; after a trial, go back to that."""
+        now, rounds, trying = self._now(), peer.rounds, self.followed is not self.file
+        # with f neighbours or fewer nothing that they say is certain: a trial could not tell anything
+        deaf = len(peer.neighbours) > rounds.f >= sum(rounds.lively(j, now) for j in peer.neighbours)
+        number = self._trials.due(deaf=deaf, trying=trying)
+        others = [] if number is None else self._others()
+        if number is not None and others:
+            file, keys = others[number % len(others)]
+            self._log("epoch tried", epoch=file.epoch, round=round, from_round=file.from_round)
+            self._follow(peer, file, keys)
+        elif trying:
+            self._follow(peer, self.file, self.keys)
+
+    def _others(self) -> list[tuple[NetworkFile, Keys]]:
+        """The later files by which this peer has other links, and its keys by them."""
+        me, found = self.me, []
+        mine = self.file.entry(me).public_key, self.file.remotes(me)
+        for file in self.epochs.files[1:]:
+            if me in file.ids and (file.entry(me).public_key, file.remotes(me)) != mine and self._has_key(file):
+                found.append((file, self._own_keys(file)))
+        return found
+
+    def _follow(self, peer: Peer, file: NetworkFile, keys: Keys) -> None:
+        """Listen and speak by a file: the one in force or, on trial, a later one.
+
+        On trial the peer stays where it listens, and liars count as the more cautious of the two files says: that there
+        are fewer of them may be true only from the later one's round on.
+        """
+        me, remotes, f = self.me, file.remotes(self.me), max(file.bound(self.me), self.file.bound(self.me))
+        strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
+        peer.rounds.change(remotes, f, self.file.patience, strange, self._now())
+        peer.transport.change(self.file.entry(me).address, keys, remotes)
+        peer.change(remotes, file.weights_of(me), file.bound(me), strange)
+        self.followed = file
+
+    def _has_key(self, file: NetworkFile) -> bool:
+        return self.me not in file.ids or self.keyring.has(file.entry(self.me).public_key)
 
     def _own_keys(self, file: NetworkFile) -> Keys:
         keys = self.keyring.find(file.entry(self.me).public_key)
@@ -157,7 +196,7 @@ class Membership:
             if file.operator != self.operator:
                 raise NotSigned(f"it is not signed by this run's operator {self.operator}")
             self.offer(file, path=str(self._path))
-        except ByzmeshError as error:
+        except Exception as error:  # nothing that somebody writes there may end the peer
             self._log("refused", reason="file", path=str(self._path), text=str(error))
 
     def _state_of_disk(self) -> tuple[int, ...]:
@@ -180,11 +219,11 @@ class Membership:
             return False
         if rivals:
             self._log("conflict", epoch=file.epoch, text="the operator signed two files of one epoch")
-        has_key = self.me not in file.ids or self.keyring.find(file.entry(self.me).public_key) is not None
-        self._log("epoch known", epoch=file.epoch, from_round=file.from_round, has_key=has_key, **source)
+        known = {"epoch": file.epoch, "from_round": file.from_round, "has_key": self._has_key(file)}
+        self._log("epoch known", **known, **source)
         self.tag = self.epochs.tag
         self._told.clear()
-        self._keep()
+        self.keep()
         return True
 
     def for_neighbour(self, neighbour: int, now: float) -> bytes | None:
@@ -201,45 +240,3 @@ class Membership:
         if neighbour in self._told:
             last, _, turn = self._told[neighbour]
             self._told[neighbour] = last, TELL, turn
-
-    def _paths(self) -> list[Path]:
-        return sorted(self._out.glob(f"peer{self.me}.epoch-*.yaml")) if self._out is not None else []
-
-    def _remember(self) -> None:
-        """Start from the file that was in force when this peer last ran, if any, and add those known then."""
-        if self._out is None:
-            return
-        given = self.epochs.files[0]
-        in_force = self._out / f"peer{self.me}.network.yaml"
-        for path in (in_force, *self._paths()):
-            if path.exists():
-                try:
-                    file = signed_network(path.read_bytes(), self.operator, self._folder)
-                    if file.run != self.run:
-                        raise PeerError("it belongs to another run")
-                except (ByzmeshError, OSError) as error:
-                    self._log("damaged", path=str(path), text=str(error))
-                    continue
-                if path == in_force:
-                    self.epochs = Epochs(file)
-                else:
-                    self.epochs.add(file)
-        self.epochs.add(given)
-
-    def _keep(self) -> None:
-        """Have on disk what is known, and nothing else."""
-        if self._out is None:
-            return
-        first, *later = self.epochs.files
-        wanted = {self._out / f"peer{self.me}.network.yaml": first.text}
-        for file in later:
-            wanted[self._out / f"peer{self.me}.epoch-{file.epoch}-{order(file)[1][:4].hex()}.yaml"] = file.text
-        try:
-            for path, text in wanted.items():
-                if not path.exists() or path.read_bytes() != text:
-                    write(path, text, durable=True)
-            for path in self._paths():
-                if path not in wanted:
-                    path.unlink(missing_ok=True)
-        except (ByzmeshError, OSError) as error:
-            self._log("not written", path=str(self._out), error=str(error))

@@ -112,8 +112,9 @@ class Neighbourhood(Links):
         self.parts.forget(gone)
         self.budget.keep(self.neighbours, self.world.now())
         self.cut_off.forget(gone)
-        for whom in (self.listening, self.lost, self.blocked):
+        for whom in (self.listening, self.lost):
             whom -= gone
+        self.blocked &= neighbours.keys()  # of a drill, whatever their keys
         for neighbour in self.neighbours:
             if neighbour in self.cut_off or neighbour in self.blocked:
                 self.transport.disconnect(neighbour)

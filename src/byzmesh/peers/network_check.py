@@ -41,6 +41,13 @@ def check_network(file: NetworkFile) -> None:
     if bounds.min() < 0:
         raise ConfigError(f"network file: f must be at least 0, got {bounds.min()}")
     degree = file.network.degree if file.meetings is None else file.meetings.degree
+    if degree is not None and file.meetings is None and (len(ids) > 1 or file.epoch):
+        alone = [str(peer) for peer, count in zip(ids, degree.tolist()) if count == 0]
+        if alone:
+            raise ConfigError(
+                f"network file: no neighbours are left for peer {', '.join(alone)}, which would train alone; add "
+                "links, or remove it as well"
+            )
     if degree is not None:
         check_feasible(file.made_rule, bounds, degree, np.array(ids))
     if file.made_local.variance != "none" and file.made_problem.sampled is False:

@@ -126,6 +126,7 @@ class Node:
         try:
             self.peer.form.channel.check_start(first)
             self._joins = not self._restore() and start_from is None and file.epoch > 0
+            self.membership.keep()
             self.page = None if metrics_port is None else self._page(metrics_port)
         except BaseException:
             self.peer.close(0.0)

@@ -128,6 +128,8 @@ class Rounds:
         strange one before it is heard.
         """
         fresh = Rounds(neighbours, f, patience)
+        # strangers are no company: whoever heard nobody before is still as long alone
+        silent_since = min(now - self._patient_for, max(self.heard.values(), default=now))
         for name in ("seen", "heard", "verdicts", "_held", "_late", "_used", "_missed", "_answered"):
             table = getattr(fresh, name)
             table |= {j: known for j, known in getattr(self, name).items() if j in fresh.seen and j not in strange}
@@ -136,7 +138,7 @@ class Rounds:
         self.f, self.patience, self._bears = f, patience, fresh._bears
         self._trusted = self._honest_round()
         for neighbour in strange:
-            self.heard[neighbour] = now - self._patient_for
+            self.heard[neighbour] = silent_since
             self._missed[neighbour] = SILENT_AFTER
 
     def begin(self, round: int, now: float) -> None:
@@ -301,6 +303,12 @@ class Rounds:
         late = {j: letter[0] for j, (_, letter) in self._late.items()}
         return late | {j: held[max(held)][0] for j, held in self._held.items() if held}
 
+    def scale_down(self, largest: float) -> None:
+        """Scale messages with larger values than this down to it."""
+        for letters in self._held.values():
+            letters |= {round: _scaled(letter, largest) for round, letter in letters.items()}
+        self._late = {j: (round, _scaled(letter, largest)) for j, (round, letter) in self._late.items()}
+
     @property
     def trusted(self) -> int:
         """The (f + 1)-th largest round seen: some honest neighbour has reached it. -1 before any message."""
@@ -346,6 +354,11 @@ class Rounds:
             else:
                 self._used[neighbour], (vectors[slot], self.tops[slot]) = late
         return vectors
+
+
+def _scaled(letter: Letter, largest: float) -> Letter:
+    vector, top = letter
+    return (vector * vector.dtype.type(largest / top), 2.0 * largest) if largest < top < np.inf else letter
 
 
 def stacked(

@@ -33,13 +33,13 @@ from byzmesh.peers.doorkeeper import Doorkeeper
 from byzmesh.peers.frames import Ear, Garbage, Room, Voice
 from byzmesh.peers.handshake import Opened
 from byzmesh.peers.identity import Keys
-from byzmesh.peers.tcp import file_limit, listen, set_options
+from byzmesh.peers.tcp import file_limit, listen, listen_elsewhere, set_options
 from byzmesh.peers.transport import AFTER_GARBAGE, QUEUE, Received, Remote
 from byzmesh.peers.wire import EVERYONE
 
 MOST_INBOUND = 1000
 """Connections from outside that may be in a handshake, if the file limit allows more."""
-_LINGER = 2.0  # seconds that messages under a former key have
+_LINGER = 0.3  # seconds that messages under a former key have; a reader that does not read holds the peer up so long
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -127,9 +127,10 @@ class Sockets:
                 if anew or known is None or known.public_key != former[neighbour].public_key:
                     self._end_voice(neighbour)
             self._names = {certificate(remote.public_key): i for i, remote in neighbours.items()}
-            listener = None if address == self._address else listen(address, self.me)
+            stays = address == self._address
             self._address, self._keys = address, keys
-        self._door.change(contexts(keys, self._names), listener)
+        move = None if stays else partial(listen_elsewhere, address=address, me=self.me, log=self._log)
+        self._door.change(contexts(keys, self._names), move)
         for neighbour in self.neighbours:
             self.connect(neighbour)
 

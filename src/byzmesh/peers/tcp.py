@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from byzmesh.errors import PeerError
@@ -64,6 +65,27 @@ def listen(address: str, me: int) -> socket.socket:
     except OSError as error:
         text = f"peer {me} cannot listen at {address}: {error.strerror}; give it a free address"
         raise PeerError(text) from error
+
+
+def listen_elsewhere(former: socket.socket, address: str, me: int, log: Callable[..., None]) -> socket.socket:
+    """A socket that listens there, instead of the former one; that one, or one at its place, if it cannot be."""
+    host, port = former.getsockname()[:2]
+    with contextlib.suppress(OSError):
+        if any(where[:2] == (host, port) for _, where in places(address, numeric=False)):
+            return former  # by another name
+    try:
+        try:
+            moved = listen(address, me)
+        except PeerError:
+            if split_address(address)[1] != port:
+                raise
+            former.close()  # it may be in the way itself: 127.0.0.1:7000 and 0.0.0.0:7000 exclude each other
+            moved = listen(address, me)
+        former.close()
+        return moved
+    except PeerError as error:
+        log("not moved", address=address, text=str(error), stays=f"{host}:{port}")
+        return former if former.fileno() >= 0 else listen(f"[{host}]:{port}", me)
 
 
 def set_options(link: socket.socket, size: int) -> None:

@@ -157,8 +157,9 @@ class Drill:
         places = [Path(folder)] if folder is not None else [self.path.parent, self.path.parent / "keys"]
         for place in places:
             path = place / f"peer{peer}.key"
-            if path.is_file():
-                if Keyring(path).find(self.file.entry(peer).public_key) is None:
+            ring = Keyring(path)
+            if ring.paths:
+                if ring.find(self.file.entry(peer).public_key) is None:
                     raise PeerError(f"{path} is not the key of peer {peer} in {self.path.name}; plan the network again")
                 return str(path.absolute())
         raise PeerError(f"no key file peer{peer}.key in {', '.join(map(str, places))}; give --keys")
