@@ -92,9 +92,8 @@ def fixed_lies(written: dict[str, Any], row: str, rule: Any, store: Path, lies: 
     ]
     found = search.run([trial for trial in asked if trial is not None], 1e9)
     if not found:
-        raise RuntimeError(
-            "; ".join(search.failures.get(row, ())) or "no such run: the rule does not go with the column"
-        )
+        failed = search.failures.get(row, ())
+        raise RuntimeError("; ".join(failed) or "no such run: the rule does not go with the column")
     return found
 
 

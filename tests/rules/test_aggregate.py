@@ -11,7 +11,7 @@ import pytest
 
 import byzmesh as bm
 from byzmesh.compiled import limit_threads
-from byzmesh.errors import ConfigError, InfeasibleBound
+from byzmesh.errors import ConfigError, InfeasibleBound, WeakBound
 from byzmesh.rules import aggregate as module
 from byzmesh.rules.alone import aggregate_at_once, named_rule, prepared_alone
 from byzmesh.rules.base import rules
@@ -118,7 +118,7 @@ def test_unusual_messages_are_answered_as_before(
 def test_a_bound_that_is_too_large_is_said_every_time() -> None:
     rows = vectors(6, 4, "float64")
     for _ in range(2):
-        with pytest.warns(module.WeakBound):
+        with pytest.warns(WeakBound):
             bm.aggregate("krum", rows[0], rows[1:], f=3)
         with pytest.raises(InfeasibleBound):
             bm.aggregate("trimean", rows[0], rows[1:], f=3)

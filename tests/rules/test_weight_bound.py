@@ -60,16 +60,15 @@ def test_every_rule_takes_b(rule: str) -> None:
 
 def test_a_b_that_the_rule_does_not_resist_is_warned_of() -> None:
     """A trimmed mean of two neighbours trims nobody, whatever b says; IOS may cut one of them."""
-    lonely = {"own": [0.0], "received": [[1.0], [50.0]]}
     with pytest.warns(WeakBound, match="b = 0.34 lets 1 of 2 received vectors lie, rule TriMean resists no more"):
-        bm.aggregate("trimean", *lonely.values(), b=0.34)
+        bm.aggregate("trimean", [0.0], [[1.0], [50.0]], b=0.34)
     ring = {"name": "ring", "n": 6, "byzantine": [2]}
     known: dict[str, Any] = {"problem": {"name": "quadratic", "dimension": 2}, "network": ring, "rounds": 1}
     with pytest.warns(WeakBound, match=r"at workers 0, 1, 3, 4, .* \(5 of 5\)"):
         bm.simulate(**known, rule="trimean", attack="sign-flipping", b=0.34)
     with warnings.catch_warnings():
         warnings.simplefilter("error", WeakBound)
-        bm.aggregate("ios", *lonely.values(), b=0.34)
+        bm.aggregate("ios", [0.0], [[1.0], [50.0]], b=0.34)
         bm.simulate(**known, rule="weimean", attack="sign-flipping", b=0.34)
         bm.simulate(**known, rule="weimean", attack="sign-flipping", f="tolerable")
 

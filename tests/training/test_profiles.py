@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import byzmesh as bm
 from byzmesh.config.schema import resolve
 from byzmesh.rules.base import rules
@@ -20,7 +22,11 @@ def test_guarded_is_the_default_but_for_rule_and_momentum() -> None:
 def test_a_config_without_a_rule_gets_the_recommended_one() -> None:
     recommended = rules.canonical(dict(bm.RECOMMENDED_RULE))
     assert resolve({"network": "paper/two-castle"})["rule"] == recommended
-    known = {"problem": {"name": "quadratic", "dimension": 2}, "network": {"name": "ring", "n": 5}, "rounds": 1}
+    known: dict[str, Any] = {
+        "problem": {"name": "quadratic", "dimension": 2},
+        "network": {"name": "ring", "n": 5},
+        "rounds": 1,
+    }
     assert bm.simulate(**known).config["rule"] == recommended
 
 

@@ -47,7 +47,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 def test_the_claims_are_those_of_the_committed_runs_and_of_the_study_of_starts() -> None:
     told = []
     for row in rows_of(PAPER / "claims.csv"):
-        numbers = {name: float(row.pop(name) or "nan") for name in FORMS if name in row}
+        numbers: dict[str, Any] = {name: float(row.pop(name) or "nan") for name in FORMS if name in row}
         told.append(Reading(**{**row, "rounds": int(row["rounds"]), "seed": int(row["seed"])}, **numbers))
     assert to_markdown(claims_grid(told)).strip() == (PAPER / "claims.md").read_text("utf-8").strip()
     runs = [{**row, "accuracy": float(row["accuracy"])} for row in rows_of(ROOT / "reports/starts/runs.csv")]
