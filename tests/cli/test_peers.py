@@ -50,7 +50,7 @@ def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
     assert stored is not None
     where = ("--store", tmp_path / "s.db")
     assert run("suspects", stored[1], *where).exit_code == 0
-    done = run("report", *where, "--out", tmp_path / "report.html")
+    done = run("report", *where, "--metric", "loss", "--out", tmp_path / "report.html")
     assert done.exit_code == 0, done.output
 
 
