@@ -15,7 +15,7 @@ def test_guarded_is_the_default_but_for_rule_and_momentum() -> None:
         resolve({"network": "paper/two-castle", "profile": "guarded"}),
     )
     assert {key for key in usual if usual[key] != guarded[key]} == {"rule", "local"}
-    assert guarded["rule"]["name"] == "TriMean"
+    assert guarded["rule"]["name"] == "Leash"
     assert guarded["local"] == {"decay": 0.01, "momentum": "exponential", "beta": 0.99}
 
 

@@ -45,11 +45,11 @@ PROFILES: dict[str, dict[str, Any]] = {
 
 PROFILES["guarded"] = {
     **PROFILES["text"],
-    "rule": {"name": "TriMean"},
+    "rule": {"name": "Leash"},
     "local": {**PROFILES["text"]["local"], "momentum": "exponential", "beta": 0.99},
 }
-"""Against liars who know the rule: one of the best worst cases found in one search for all rules. What that costs:
-docs/recommendation.md. Its rounds are many: momentum needs some hundred to begin."""
+"""Against liars who know the rule: the best worst cases found where goals move (reports/audit, seventh protocol). What
+that costs: docs/recommendation.md. Its rounds are many: momentum needs some hundred to begin."""
 
 
 def profile(name: str | None) -> dict[str, Any]:
