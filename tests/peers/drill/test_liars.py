@@ -31,9 +31,9 @@ from tests.peers.worlds import drill as virtual_drill
 
 LIARS = [7, 9]
 ROUNDS = 12
-ELSEWHERE = {"none", "target", "box"}
-"""Nobody lies; or the liars need the honest workers' data, which only a simulation gives them."""
-FORGING = [name for name in attacks.names() if name not in ELSEWHERE and not attacks.build(name).poisons_data]
+BUILT = [attacks.build(name) for name in attacks.names() if name != "none"]
+FORGING = [attack.name for attack in BUILT if not attack.poisons_data and not attack.needs_data]
+"""Without those that need the honest workers' data, which only a simulation gives to liars."""
 
 
 def made(folder: Path, problem: dict[str, Any]) -> NetworkFile:
@@ -59,8 +59,8 @@ def test_peers_end_where_simulated_workers_do(tmp_path: Path, samples: Path, nam
     nodes = virtual_drill(file, tmp_path, tmp_path / "out", LIARS, name)
     assert all(node.peer.round == ROUNDS for node in nodes.values())
     models = np.concatenate([nodes[peer].model for peer in sorted(nodes)])
-    # nobody waits for who has slept for three rounds: its first lie counts a round later
-    np.testing.assert_allclose(models, simulated.models, rtol=0.0, atol=1e-3 if name == "feigned-sleep" else 1e-10)
+    # nobody waits for who has slept for three rounds: its first lie counts a round later, or the next a round early
+    np.testing.assert_allclose(models, simulated.models, rtol=0.0, atol=5e-3 if name == "feigned-sleep" else 1e-10)
     accuracy = np.mean([node.latest["accuracy"] for node in nodes.values()])
     assert accuracy == pytest.approx(simulated.metrics["accuracy"][-1], abs=1e-9)
 
