@@ -6,14 +6,21 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 import yaml
 
 from byzmesh.cli.peers import rows, series_of
 from byzmesh.errors import ConfigError, NoLiars
-from byzmesh.peers.network_file import load_network
+from byzmesh.peers.drill.drill import Drill
+from byzmesh.peers.drill.launch import store_result
+from byzmesh.peers.identity import new_keys
+from byzmesh.peers.network_file import load_network, network_file
+from byzmesh.store import open_store
+from byzmesh.sweeps.forensics import suspects
 from tests.cli.commands import run
 from tests.peers.networks import free_ports, make_network
 from tests.processes import command
@@ -151,3 +158,21 @@ def test_an_operator_changes_members_from_the_command_line(tmp_path: Path) -> No
     ):
         with pytest.raises(ConfigError, match=message):
             run(*words)
+
+
+def test_a_stored_drill_has_nodes_where_the_peers_have_ids(tmp_path: Path) -> None:
+    entries = [
+        {"id": 10 * peer, "address": f"a:{peer}", "public_key": new_keys().public, "share": 0} for peer in range(1, 5)
+    ]
+    spec = {"topology": {"name": "complete", "n": 4}, "rule": "ios", "f": {10: 1, 20: 1, 30: 0, 40: 1}, "shares": 1}
+    file = network_file({"peers": entries, "problem": {"name": "quadratic", "dimension": 2}, **spec})
+    drill = SimpleNamespace(file=file, byzantine=[40], attack={"name": "isolation"})
+    edges = [[40, 10, 9, 10], [20, 10, 1, 10], [99, 10, 9, 10]]  # 99 joined while they trained
+    result = {"workers": {10: {"edges": edges}}, "metrics": {"round": np.array([0.0])}, "seconds": 1.0}
+    key = store_result(tmp_path / "runs.db", cast(Drill, drill), result, [], 0.0)
+    with open_store(tmp_path / "runs.db") as store:
+        network = store.get(key).config["network"]
+        assert network["byzantine"] == [3] and network["names"] == ["10", "20", "30", "40"]
+        assert store.get(key).config["f"] == {"0": 1, "1": 1, "2": 0, "3": 1}
+        assert store.edges(key).tolist() == [[1, 0, 1, 10], [3, 0, 9, 10]]
+        assert suspects(store, key).recall is not None

@@ -175,7 +175,7 @@ def test_trials_do_not_pass_for_company(tmp_path: Path) -> None:
         world.run(world.time + 3.0)
         split.apart = {3}
         since = world.time
-        with pytest.raises(Isolated, match="heard none of its neighbours"):
+        with pytest.raises(Isolated, match="heard none of its 3 neighbours"):
             world.run(world.time + 40.0)
         assert 19.0 < world.time - since < 24.0 and members.said("epoch tried", 3)
 

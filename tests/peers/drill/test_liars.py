@@ -62,7 +62,7 @@ def test_peers_end_where_simulated_workers_do(tmp_path: Path, samples: Path, nam
     # nobody waits for who has slept for three rounds: its first lie counts a round later, or the next a round early
     np.testing.assert_allclose(models, simulated.models, rtol=0.0, atol=5e-3 if name == "feigned-sleep" else 1e-10)
     accuracy = np.mean([node.latest["accuracy"] for node in nodes.values()])
-    assert accuracy == pytest.approx(simulated.metrics["accuracy"][-1], abs=1e-9)
+    assert accuracy == pytest.approx(simulated.metrics["accuracy"][-1], abs=0.05 if name == "feigned-sleep" else 1e-9)
 
 
 class VirtualNursery(Nursery):

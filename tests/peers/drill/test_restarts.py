@@ -20,7 +20,7 @@ from byzmesh.peers.drill import launch as launch_module
 from byzmesh.peers.drill.chaos import KINDS, Chaos
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.drill.launch import launch
-from byzmesh.peers.identity import load_keys
+from byzmesh.peers.identity import load_keys, new_keys
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.node import Node
 from byzmesh.store import open_store
@@ -107,7 +107,8 @@ def test_sigterm_finishes_the_round_checkpoints_and_leaves(tmp_path: Path, nurse
 
 @pytest.mark.real
 def test_a_checkpoint_of_another_run_or_peer_is_refused(tmp_path: Path) -> None:
-    file = small(tmp_path, rounds=1, edges=[[1, 2]], timeouts={"linger": 0.1})
+    alone = {"edges": [], "rule": "nocomm", "problem": {"name": "quadratic", "dimension": 5}}
+    file = make_network(tmp_path, 1, real=True, rounds=1, **alone, timeouts={"linger": 0.1})
     node = Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path / "out")
     node.run()
     other = file.model_copy(update={"seed": 5})
@@ -115,7 +116,7 @@ def test_a_checkpoint_of_another_run_or_peer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="another run"):
         Node(other, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path / "out")
     with pytest.raises(PeerError, match="not peer 0's"):
-        Node(file, 0, load_keys(tmp_path / "peer1.key"), out=tmp_path / "out")
+        Node(file, 0, new_keys(), out=tmp_path / "out")
 
 
 @pytest.mark.real
