@@ -5,8 +5,9 @@
 
 `target` and `box` aim at one wrong model, and lies told long ago are worth as much as new ones. This goal moves: every
 lie points to where the loss rises fastest now. Momentum at the honest workers averages gradients over many rounds and
-answers too late, so rules that hold out against a fixed goal with it fall. No coordinate is farther out than an honest
-value, and a trimmed mean cannot tell the lie from one. Threshold riding in the direction `ascent` tells every rule the
+answers too late: trimmed means and medians that hold out against a fixed goal with it fall. No coordinate is
+farther out than an honest value, and a trimmed mean cannot tell the lie from one.
+Threshold riding in the direction `ascent` tells every rule the
 farthest point along g that it still takes.
 """
 
