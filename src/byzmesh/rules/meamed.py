@@ -11,12 +11,9 @@ from typing import Any
 
 from byzmesh.rules.base import Inbox, Rule, rules
 from byzmesh.rules.coordinate import coordinate_rule, vectors
-from byzmesh.rules.feasible import Feasible, below_half_of_all
+from byzmesh.rules.feasible import BELOW_HALF_OF_ALL
 from byzmesh.rules.ranks import near_median_mean
 from byzmesh.types import Booleans, Integers
-
-BELOW_HALF_OF_ALL = Feasible("2f < d + 1", below_half_of_all)
-"""With larger f, the median itself may be a lie."""
 
 
 @rules.register("MeaMed", aliases=("mean-around-median",))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from byzmesh.rules import ranks
 from byzmesh.rules.ranks import array_api
-from tests.rules.oracles import mean_near_median
+from tests.rules.oracles import mean_near_median, phocas
 
 Case = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -44,6 +44,10 @@ def through(path: str, function: str, rows: np.ndarray, *arguments: Any, **optio
             ranked = present.copy()
             ranked[:, 0] &= not options.get("apart", False)
             arguments, options = (index, ranked, lower, upper), {"apart": options.get("apart", False)}
+        elif function.startswith("near"):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(ranks, "LARGEST_NETWORK", 0)
+                return np.asarray(getattr(ranks, function)((rows[:cut], rows[cut:]), *arguments))
         return np.asarray(getattr(array_api, function)(rows[:cut], rows[cut:], *arguments, **options))
     tensors = (torch.from_numpy(rows[:cut]), torch.from_numpy(rows[cut:]))
     if function.startswith("sign"):
@@ -86,6 +90,19 @@ def test_near_median_mean(path: str, seed: int, slots: int) -> None:
         held = rows[index[receiver, present[receiver]]]
         expected = [mean_near_median(column, int(keep[receiver])) for column in held.T]
         assert result[receiver] == pytest.approx(np.array(expected), rel=1e-13, abs=1e-14)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@given(seed=st.integers(0, 10**6), slots=st.integers(1, 14))
+@settings(max_examples=15, deadline=None)
+def test_near_trimmed_mean(path: str, seed: int, slots: int) -> None:
+    rows, index, present = make_case(seed, 3, slots, 40)
+    f = np.random.default_rng(seed).integers(0, (present.sum(axis=1) + 1) // 2)
+    result = through(path, "near_trimmed_mean", rows, index, present, f)
+    for receiver in range(3):
+        own, *received = rows[index[receiver, present[receiver]]]
+        expected = phocas(own, received, None, int(f[receiver]))
+        assert result[receiver] == pytest.approx(expected, rel=1e-13, abs=1e-14)
 
 
 @pytest.mark.parametrize("path", PATHS)

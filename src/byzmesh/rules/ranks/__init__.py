@@ -28,6 +28,8 @@ Rows = Any
 
 LARGEST_NETWORK = 2048
 """Above this many values, building a network costs more than it saves over a library sort."""
+TIE = 1e-9
+"""Relative difference of two distances below which rounding may have made it."""
 
 
 def rank_mean(
@@ -61,15 +63,34 @@ def near_median_mean(rows: Rows, index: Integers, present: Booleans, keep: Integ
     >>> near_median_mean(rows, np.arange(5)[None, :], np.ones((1, 5), bool), np.array([3]))    # 0, 1, 2 and not 4
     array([[1.]])
     """
+    return _near_middle_mean(rows, index, present, (present.sum(axis=1) - 1) // 2, keep, 1.0)
+
+
+def near_trimmed_mean(rows: Rows, index: Integers, present: Booleans, f: Integers) -> Any:
+    """(R, D) per coordinate the mean of the S - f values nearest the mean without the f least and largest; f is (R,).
+
+    If two are equally near, up to rounding, the smaller counts as nearer.
+
+    >>> rows = np.array([[0.0], [1.0], [2.0], [90.0]])
+    >>> near_trimmed_mean(rows, np.arange(4)[None, :], np.ones((1, 4), bool), np.array([1]))
+    array([[1.]])
+    """
+    return _near_middle_mean(rows, index, present, f, present.sum(axis=1) - f, 1.0 + TIE)
+
+
+def _near_middle_mean(
+    rows: Rows, index: Integers, present: Booleans, trimmed: Integers, keep: Integers, tie: float
+) -> Any:
     first, second = _parts(rows)
     sizes = present.sum(axis=1)
     if _elsewhere(first, sizes):
-        return array_api.near_median_mean(first, second, index, present, keep)
+        return array_api.near_middle_mean(first, second, index, present, trimmed, keep, tie)
     out = np.empty((len(index), first.shape[1]), first.dtype)
-    kernels.near_median_mean(
+    kernels.near_middle_mean(
+        tie,
         *(first, second, index, present),
         *joined([sorting(size) for size in sizes.tolist()]),
-        *(sizes, keep, work_lines(int(sizes.max(initial=0)), first), out),
+        *(sizes, trimmed, keep, work_lines(int(sizes.max(initial=0)), first), out),
     )
     return out
 

@@ -33,25 +33,30 @@ def rank_mean(
     return _by_group(first, second, index, ranked, (lower, upper), combine)
 
 
-def near_median_mean(first: Any, second: Any, index: Integers, present: Booleans, keep: Integers) -> Any:
-    """(R, D) mean of the `keep` values nearest the median."""
+def near_middle_mean(
+    first: Any, second: Any, index: Integers, present: Booleans, trimmed: Integers, keep: Integers, tie: float
+) -> Any:
+    """(R, D) mean of the `keep` values nearest the mean without the `trimmed` smallest and largest."""
 
-    def combine(values: Any, own: Any, keep: int) -> Any:
+    def combine(values: Any, own: Any, trimmed: int, keep: int) -> Any:
         xp = array_namespace(values)
         ordered = _ascending(values)
         count = ordered.shape[1]
-        middle = 0.5 * ordered[:, (count - 1) // 2, :] + 0.5 * ordered[:, count // 2, :]
+        if count - 2 * trimmed <= 2:
+            middle = 0.5 * ordered[:, (count - 1) // 2, :] + 0.5 * ordered[:, count // 2, :]
+        else:
+            middle = _mean(ordered[:, trimmed : count - trimmed, :])
         current = ordered[:, :keep, :]
-        # every window of `keep` ranks contains one of l, l + keep, ...: see kernels.near_median_mean
+        # every window of `keep` ranks contains one of l, l + keep, ...: see kernels.near_middle_mean
         for start in range(keep, count, keep):
             rivals = ordered[:, start : start + keep, :]
             some = current[:, : rivals.shape[1], :]
             with np.errstate(over="ignore"):
-                nearer = middle[:, None, :] - some <= rivals - middle[:, None, :]
+                nearer = middle[:, None, :] - some <= tie * (rivals - middle[:, None, :])
             current = xp.concat([xp.where(nearer, some, rivals), current[:, rivals.shape[1] :, :]], axis=1)
         return _mean(current)
 
-    return _by_group(first, second, index, present, (keep,), combine)
+    return _by_group(first, second, index, present, (trimmed, keep), combine)
 
 
 def sign_sum(first: Any, second: Any, index: Integers, present: Booleans, reference: Any) -> Any:

@@ -160,15 +160,17 @@ def _middle(a: Array, b: Array, middle: Array) -> None:
 
 
 @exact
-def _nearer(middle: Array, a: Array, b: Array, chosen: Array) -> None:
-    """Of a <= b the one nearer the middle, a on a tie."""
+def _nearer(middle: Array, a: Array, b: Array, tie: float, chosen: Array) -> None:
+    """Of a <= b the one nearer the middle, a on a tie: where the one distance is at most `tie` times the other."""
+    factor = a.dtype.type(tie)
     for lane in range(a.size):
         x, y = a[lane], b[lane]
-        chosen[lane] = x if middle[lane] - x <= y - middle[lane] else y
+        chosen[lane] = x if middle[lane] - x <= factor * (y - middle[lane]) else y
 
 
 @exact
-def near_median_mean(
+def near_middle_mean(
+    tie: float,
     first: Array,
     second: Array,
     index: Array,
@@ -179,14 +181,16 @@ def near_median_mean(
     places: Array,
     place_start: Array,
     sizes: Array,
+    trimmed: Array,
     keep: Array,
     lines: Array,
     out: Array,
 ) -> None:
-    """Mean of the `keep` values nearest the median.
+    """Mean of the `keep` values nearest the mean without the `trimmed` smallest and largest: the median if at most two
+    are left.
 
     They are a window of the sorted values, and a window of `keep` ranks contains exactly one of l, l + keep, l + 2
-    keep, ... for every l < keep: the one nearest the median. So there is no need to search for the window, nor to
+    keep, ... for every l < keep: the one nearest the middle. So there is no need to search for the window, nor to
     subtract values from a sum (which would lose everything next to a huge value).
     """
     width = lines.shape[1]
@@ -201,16 +205,23 @@ def near_median_mean(
             collect(index, present, receiver, held)
             _run(first, second, held, steps, step_start[receiver], step_stop[receiver], left, size, lines)
             count, place = sizes[receiver], place_start[receiver]
-            low = _wire(first, second, held, places[place + (count - 1) // 2], left, size, lines)
-            high = _wire(first, second, held, places[place + count // 2], left, size, lines)
-            _middle(low, high, middle[:size])
+            inner = count - 2 * trimmed[receiver]
+            if inner <= 2:
+                low = _wire(first, second, held, places[place + (count - 1) // 2], left, size, lines)
+                high = _wire(first, second, held, places[place + count // 2], left, size, lines)
+                _middle(low, high, middle[:size])
+            else:
+                total[:size] = 0.0
+                for rank in range(trimmed[receiver], count - trimmed[receiver]):
+                    _add(total, 1.0 / inner, _wire(first, second, held, places[place + rank], left, size, lines))
+                store_mean(total, middle[:size], largest)
             total[:size] = 0.0
             for residue in range(keep[receiver]):
                 current = _wire(first, second, held, places[place + residue], left, size, lines)
                 turn = 0
                 for rank in range(residue + keep[receiver], count, keep[receiver]):
                     rival = _wire(first, second, held, places[place + rank], left, size, lines)
-                    _nearer(middle, current, rival, chosen[turn, :size])
+                    _nearer(middle, current, rival, tie, chosen[turn, :size])
                     current = chosen[turn, :size]
                     turn = 1 - turn
                 _add(total, 1.0 / keep[receiver], current)
