@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import signal
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ import numpy as np
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
-from numba.core import dispatcher
 
 from byzmesh.config.grid import read_grid
 from byzmesh.store import open_store
@@ -35,7 +31,7 @@ settings.register_profile(
 )
 settings.load_profile("no clock, no luck")
 
-UNTRACED = (
+LONG = (
     "attacks/test_adaptive",
     "attacks/test_contract",
     "attacks/test_oracles",
@@ -56,58 +52,16 @@ UNTRACED = (
     "studies/test_everything",
     "studies/test_soundness",
     "test_bit_for_bit",
-    "test_tracing.py::test_what_is_listed",
     "theory/search/test_agreement.py::test_the_search_comes_near",
     "theory/search/test_climb",
     "theory/test_design.py::test_scaling",
     "theory/test_theorems_hold",
 )
-"""Comparisons and searches that run the same lines a thousand times, which takes minutes more if they are traced: the
-coverage counts what the other tests run."""
-TRACED_CASES = 12
-"""Of a test with many cases the first dozen are traced."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """In a worker of pytest-xdist, pytest-cov starts as it does without workers, and later once more as a worker. What
-    the second does not trace, the first would."""
-    plugin = config.pluginmanager.get_plugin("_cov")
-    if hasattr(config, "workerinput") and plugin is not None and plugin.cov_controller is not None:
-        plugin.cov_controller.cov.stop()
+"""What takes long must not come last, when the other worker has nothing left to do."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    cases: Counter[str] = Counter()
-    for item in items:
-        name = item.nodeid.removeprefix("tests/").partition("[")[0]
-        cases[name] += 1
-        if name.startswith(UNTRACED) or cases[name] > TRACED_CASES:
-            item.add_marker(pytest.mark.no_cover)
-    # what takes long must not come last, when the other worker has nothing left to do
-    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(UNTRACED))
-
-
-def _untraced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function while nobody traces; the tracer, if any, sees the return of this call as it saw the call."""
-
-    @functools.wraps(function)
-    def call(*arguments: Any) -> Any:
-        tracer: Any = sys.gettrace()
-        if tracer is None:
-            return function(*arguments)
-        sys.settrace(None)
-        try:
-            return function(*arguments)
-        finally:
-            sys._getframe().f_trace = tracer
-            sys.settrace(tracer)
-
-    return call
-
-
-# Numba is no part of what is measured, and takes 1.6 times as long to compile a kernel if it is traced
-COMPILER: Any = vars(dispatcher)["_FunctionCompiler"]
-COMPILER.compile = _untraced(COMPILER.compile)
+    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(LONG))
 
 
 @pytest.fixture(autouse=True)
