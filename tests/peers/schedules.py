@@ -99,7 +99,7 @@ class Watch:
             for other in peer.neighbours:
                 if other != LIAR:
                     assert not peer.tally.refused[other], f"{me} refused {other}: {peer.tally.refused[other]}"
-                assert len(peer.rounds._held[other]) <= 4
+                assert len(peer.rounds.letters.held[other]) <= 4
             assert np.abs(node.model).max() < 100.0
         self.frontier = max(self.frontier, *self.reached.values())
 
