@@ -1,4 +1,4 @@
-"""Neighbours that misbehave, in virtual time: refused, scaled down, cut off for a while (rows 5 and 10 of issue 18)."""
+"""Neighbours that misbehave, in virtual time: refused, scaled down, cut off for a while (issue 18: rows 5, 10, 11)."""
 
 from __future__ import annotations
 
@@ -132,6 +132,18 @@ def test_long_local_work_loses_no_message(monkeypatch: pytest.MonkeyPatch) -> No
         assert peer.round >= 20
         for other in {0, 1, 2} - {me}:
             assert peer.rounds.verdicts[other]["silent"] == 0
+
+
+def test_links_grow_old_without_being_shut_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 11: three hours with a message a minute. Nothing is charged to a link for being open (after 1.8 hours the
+    heartbeats of all honest neighbours together were taken for a flood)."""
+    ended: list[int] = []
+    monkeypatch.setattr(VirtualTransport, "disconnect", lambda transport, neighbour: ended.append(neighbour))
+    for me, peer in beside(quiet, 3 * 3600.0, work=60.0).items():
+        assert peer.round >= 170 and not peer.cut_off.times, me
+        for other in {0, 1, 2} - {me}:
+            assert peer.rounds.verdicts[other].keys() <= {"current", "early", "late"}
+    assert not ended
 
 
 def sends(make: Callable[[Format, int], bytes | bytearray]) -> Script:
