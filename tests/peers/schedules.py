@@ -99,7 +99,7 @@ class Watch:
             for other in peer.neighbours:
                 if other != LIAR:
                     assert not peer.tally.refused[other], f"{me} refused {other}: {peer.tally.refused[other]}"
-                assert len(peer.rounds._held[other]) <= 4
+                assert len(peer.rounds.letters.held[other]) <= 4
             assert np.abs(node.model).max() < 100.0
         self.frontier = max(self.frontier, *self.reached.values())
 
@@ -173,12 +173,25 @@ def shrunk(fails: Callable[[list[Fault]], bool], faults: list[Fault]) -> list[Fa
     return kept
 
 
-def kept() -> list[dict[str, Any]]:
+def find(folder: Path, seed: int, path: Path = KEPT) -> str | None:
+    """How the drawn schedule of a seed fails; one that does is shrunk and kept."""
+    faults = drawn(seed)
+    how = broken(folder, seed, faults)
+    if how is None:
+        return None
+    small = shrunk(lambda fewer: broken(folder, seed, fewer) is not None, faults)
+    keep(seed, small, how, path)
+    return f"seed {seed}: {how}; shrunk to {small}, kept in {path.name}"
+
+
+def kept(path: Path = KEPT) -> list[dict[str, Any]]:
     """Schedules that failed once."""
-    found: list[dict[str, Any]] = json.loads(KEPT.read_text())
+    found: list[dict[str, Any]] = json.loads(path.read_text())
     return found
 
 
-def keep(seed: int, faults: list[Fault], how: str) -> None:
-    """Add a schedule to those kept."""
-    KEPT.write_text(json.dumps([*kept(), {"seed": seed, "faults": faults, "how": how}], indent=1) + "\n")
+def keep(seed: int, faults: list[Fault], how: str, path: Path = KEPT) -> None:
+    """Add a schedule to those kept, unless it is among them."""
+    others = kept(path)
+    if not any(case["seed"] == seed and case["faults"] == faults for case in others):
+        path.write_text(json.dumps([*others, {"seed": seed, "faults": faults, "how": how}], indent=1) + "\n")

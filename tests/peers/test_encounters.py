@@ -14,12 +14,13 @@ from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import keygen, load_keys, load_public, new_keys
+from byzmesh.peers.letters import APART
 from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.node import Node
 from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer
 from byzmesh.peers.plan import addresses, plan_network
-from byzmesh.peers.rounds import APART, Rounds
+from byzmesh.peers.rounds import Rounds
 from byzmesh.sweeps.build import build
 from tests.peers.networks import LONG, free_ports
 from tests.peers.worlds import PATIENT, Nodes, train

@@ -103,7 +103,7 @@ def test_a_removed_peer_that_stays_is_not_heard(tmp_path: Path) -> None:
         members.give(0, later.text)
         members.reach(60)
         since = world.time
-        used = {me: members.latest[me].peer.rounds._held.keys() | {0} for me in range(4)}
+        used = {me: members.latest[me].peer.rounds.letters.held.keys() | {0} for me in range(4)}
         members.reach(100)
     assert all(4 not in known for known in used.values())
     assert heard and max(heard) < since + 0.2  # what was on its way
@@ -280,7 +280,7 @@ def test_a_joiner_starts_among_large_models(honest: float, lie: float) -> None:
             neighbours = dict.fromkeys(range(3), ("", keys.public))
             peer = Peer(np.zeros(2), neighbours, "ios", me=9, address="", keys=keys, f=1, world=world)
             model = join(peer, 30.0, lambda: False)
-            got.extend((model, max(np.abs(vector).max() for vector in peer.rounds.newest.values())))
+            got.extend((model, max(np.abs(vector).max() for vector in peer.rounds.letters.newest.values())))
 
         for me, value in enumerate((honest, honest * 1.5, lie)):
             world.start(lambda me=me, value=value: say(me, value))  # type: ignore[misc]
@@ -302,7 +302,7 @@ def test_a_joiner_among_liars(tmp_path: Path, lie: float, monkeypatch: pytest.Mo
 
     def watched(peer: Peer, alone: float, stop: Callable[[], bool]) -> Any:
         model = join(peer, alone, stop)
-        starts.append((model, peer.rounds.newest))
+        starts.append((model, peer.rounds.letters.newest))
         return model
 
     monkeypatch.setattr(byzmesh.peers.node, "join", watched)

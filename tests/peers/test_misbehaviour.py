@@ -1,16 +1,18 @@
-"""Neighbours that misbehave, in virtual time: refused, scaled down, cut off for a while (rows 5 and 10 of issue 18)."""
+"""Neighbours that misbehave, in virtual time: refused, scaled down, cut off for a while (issue 18: rows 5, 10, 11)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from byzmesh.errors import DataError
 from byzmesh.peers.budget import BURST, FIRST_CUT, Budget
-from byzmesh.peers.identity import new_keys
+from byzmesh.peers.identity import load_keys, new_keys
 from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.rounds import Rounds
@@ -18,7 +20,8 @@ from byzmesh.peers.transport import Remote
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.virtual_links import VirtualTransport
 from byzmesh.peers.wire import EVERYONE, Format
-from tests.peers.networks import make_network
+from tests.peers.networks import four, make_network
+from tests.peers.worlds import Nodes
 
 KEYS = new_keys()
 PATIENCE = Patience(timeout=1.0, start=2.0, start_grace=0.05)
@@ -134,6 +137,18 @@ def test_long_local_work_loses_no_message(monkeypatch: pytest.MonkeyPatch) -> No
             assert peer.rounds.verdicts[other]["silent"] == 0
 
 
+def test_links_grow_old_without_being_shut_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 11: three hours with a message a minute. Nothing is charged to a link for being open (after 1.8 hours the
+    heartbeats of all honest neighbours together were taken for a flood)."""
+    ended: list[int] = []
+    monkeypatch.setattr(VirtualTransport, "disconnect", lambda transport, neighbour: ended.append(neighbour))
+    for me, peer in beside(quiet, 3 * 3600.0, work=60.0).items():
+        assert peer.round >= 170 and not peer.cut_off.times, me
+        for other in {0, 1, 2} - {me}:
+            assert peer.rounds.verdicts[other].keys() <= {"current", "early", "late"}
+    assert not ended
+
+
 def sends(make: Callable[[Format, int], bytes | bytearray]) -> Script:
     def script(world: VirtualWorld, transport: Any, form: Format) -> None:
         while True:
@@ -196,6 +211,51 @@ def test_two_runs_of_one_config_do_not_understand_each_other(tmp_path: Any) -> N
     file = make_network(tmp_path, 2, **spec)
     first, second = (file.model_copy(update={"nonce": nonce}) for nonce in ("a", "b"))
     assert len({file.run, first.run, second.run}) == 3
+
+
+@pytest.mark.parametrize(("name", "moved"), [("", True), ("second", False)])
+def test_a_forgotten_process_moves_fresh_peers_unless_the_run_has_another_name(
+    tmp_path: Path, name: str, moved: bool
+) -> None:
+    """Row 10: the same file, f = 0, and a process of an earlier run that is in round 816."""
+    file = four(tmp_path, f=0, rounds=5000)
+    form = Format(file.run, 5, file.dtype)
+
+    def forgotten() -> None:
+        keys, round = load_keys(tmp_path / "peer3.key"), 816
+        transport = world.open(3, "", keys, file.remotes(3), form.size, no_log)
+        while True:
+            transport.receive(0.05)
+            transport.send(form.encode(np.ones(5), 3, round))
+            round += 1
+
+    with VirtualWorld(link=lambda *_: 0.05) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out", run=name)
+        world.start(forgotten)
+        for me in (0, 1, 2):
+            nodes.start(me)
+        world.run(3.0)
+        assert all((node.peer.round > 816) == moved for node in nodes.latest.values())
+        assert moved or set(nodes.latest[0].peer.tally.refused[3]) == {"run"}
+
+
+def test_a_restarted_peer_needs_the_name_that_its_run_had(tmp_path: Path) -> None:
+    """With it, and without a checkpoint, it catches up; a checkpoint of another name is refused."""
+    file = four(tmp_path, rounds=5000)
+    with VirtualWorld(link=lambda *_: 0.05) as world:
+        nodes = Nodes(world, file, tmp_path, tmp_path / "out", run="second")
+        for me in range(4):
+            nodes.start(me)
+        world.run(3.0)
+        nodes.kill(0)
+        with pytest.raises(DataError, match=r"another run or peer; choose another --out, or the same --run"):
+            nodes.make(0, run="third")
+        for left in (tmp_path / "out").glob("peer0.*"):
+            left.unlink()
+        before = nodes.latest[1].peer.round
+        nodes.start(0)
+        world.run(5.0)
+        assert nodes.latest[0].peer.round > before > 10
 
 
 @pytest.mark.parametrize(

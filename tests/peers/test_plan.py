@@ -161,6 +161,18 @@ REFUSED: dict[str, list[Any]] = {
 }
 """What a peer cannot do: old messages, knowing who lies, zero rounds, and numbers that need every worker's model."""
 
+PLANNED_ONLY = [*PROBLEMS["logistic"][1:-1], *PROBLEMS["least-squares"][1:-1]]
+"""How data are shared out and drawn is the same code for these as for softmax, where all of it runs."""
+_trained: set[str] = set()
+
+
+def trained(file: NetworkFile) -> bool:
+    """Whether an equal file was run before: what is not in it, as the attack, cannot change the run."""
+    content = file.model_dump_json(exclude={"name"})
+    known = content in _trained
+    _trained.add(content)
+    return known
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
@@ -218,7 +230,7 @@ def test_planned_and_run_or_refused_by_name(folder: Path, tmp_path: Path, key: s
             told = [str(folder / script) for script in told]
         assert told == meant, name
     assert file.network.n == len(file.peers)
-    if key != "profile":  # a published run has fifty thousand rounds
+    if key != "profile" and value not in PLANNED_ONLY and not trained(file):  # a profile has fifty thousand rounds
         assert train(file, folder / "keys", tmp_path / "out").shape[0] == len(file.peers)
 
 

@@ -344,7 +344,7 @@ def test_two_liars_cannot_steer_seven_neighbours(
     assert rounds.trusted >= sorted(honest)[2]
     target = ahead(rounds)
     assert target is None or own + 1 < target <= max(honest)
-    assert all(len(held) <= 4 for held in rounds._held.values())
+    assert all(len(held) <= 4 for held in rounds.letters.held.values())
     assert rounds.deadline <= 30.0
 
 

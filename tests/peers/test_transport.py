@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from byzmesh.errors import PeerError
+from byzmesh.peers import dials, doorkeeper
 from byzmesh.peers import sockets as socket_module
 from byzmesh.peers.drill.drill import Drill, Nursery
 from byzmesh.peers.frames import LENGTH
@@ -243,6 +245,34 @@ def test_a_reader_that_does_not_read_blocks_nobody() -> None:
         assert len(made[1]._voices[2].waiting) == QUEUE
     finally:
         deaf.link.close()
+        for transport in made:
+            transport.close(0)
+
+
+def test_a_link_that_was_idle_for_hours_is_still_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 11: what the system sends to keep it open is counted nowhere. The clock of the links jumps, a minute at a
+    time."""
+    late = [0.0]
+    clock = SimpleNamespace(
+        monotonic=lambda: time.monotonic() + late[0], thread_time=time.thread_time, sleep=lambda s: time.sleep(s)
+    )
+    for module in (socket_module, doorkeeper, dials):
+        monkeypatch.setattr(module, "time", clock)
+    made, *_ = pair()
+    data = FORM.encode(np.ones(100), 0, 0)
+    try:
+        until_joined(made[0], made[1])
+        until_joined(made[1], made[0])
+        made[0].send(data)
+        assert receive(made[1])
+        links = [(dict(one._ears), dict(one._voices), one.received) for one in made]
+        for _ in range(12 * 60):
+            late[0] += 60.0
+            assert [one.receive(0.0) for one in made] == [([], []), ([], [])]
+        assert [(one._ears, one._voices, one.received) for one in made] == links
+        made[0].send(data)
+        assert [sender for sender, _ in receive(made[1])] == [0]
+    finally:
         for transport in made:
             transport.close(0)
 

@@ -21,6 +21,9 @@ def command(
     start_from: Annotated[
         Path | None, typer.Option(help="Checkpoint of a peer of another run, whose model to start from.")
     ] = None,
+    run: Annotated[
+        str, typer.Option(help="Name of this run of the file; peers that were given another one are not heard.")
+    ] = "",
     metrics: Annotated[int | None, typer.Option(help="Port for /metrics and /health on loopback.")] = None,
 ) -> None:
     """Train with the neighbours in the network file. Logs are JSON lines on stderr; SIGTERM ends after the round.
@@ -31,4 +34,4 @@ def command(
     """
     from byzmesh.peers.run_peer import run_peer
 
-    run_peer(network, id, key, data=data, out=out, metrics_port=metrics, start_from=start_from)
+    run_peer(network, id, key, data=data, out=out, metrics_port=metrics, start_from=start_from, run=run)

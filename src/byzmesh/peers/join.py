@@ -41,14 +41,14 @@ def join(peer: Peer, alone: float, stop: Callable[[], bool]) -> Array | None:
     limit, answered = peer.world.now() + alone, None
     while not stop():
         peer.pump(_LISTEN)
-        newest, now = peer.rounds.newest, peer.world.now()
+        newest, now = peer.rounds.letters.newest, peer.world.now()
         if len(newest) >= enough and peer.rounds.trusted >= first:
             answered = now if answered is None else answered
             if len(newest) == len(peer.neighbours) or now >= answered + peer.rounds.patience.start_grace:
                 peer.round = peer.rounds.trusted
                 peer.log("joined", round=peer.round, models=len(newest))
                 model = np.asarray(np.median(np.stack(list(newest.values())), axis=0), peer.form.dtype)
-                peer.rounds.scale_down(LARGEST * max(1.0, peak(model)))
+                peer.rounds.letters.scale_down(LARGEST * max(1.0, peak(model)))
                 return model
         elif now >= limit:
             raise Isolated(

@@ -26,6 +26,7 @@ from byzmesh.peers.membership import Membership, Removed
 from byzmesh.peers.metrics_page import Page
 from byzmesh.peers.network_file import NetworkFile
 from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.run_id import named_run
 from byzmesh.peers.share import bind_share, bound_problem
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import World
@@ -60,11 +61,14 @@ class Node:
         faults: str | Path | None = None,
         metrics_port: int | None = None,
         start_from: str | Path | None = None,
+        run: str = "",
         log: Log = no_log,
         world: World = MACHINE,
     ) -> None:
         self.me, self.log, self.world = me, log, world
         keyring = keys if isinstance(keys, Keyring) else Keyring(keys)
+        self.run_id = named_run(file.run, run)
+        """The file's run, or the one that the operator named."""
         self.folder = Folder(out, me, log)
         try:
             self.membership = Membership(file, me, keyring, world.now, log, path=path, out=out)
@@ -114,7 +118,7 @@ class Node:
             meet=self.meet,
             open_links=file.open_links,
             f=file.bound(me),
-            run=file.run,
+            run=self.run_id,
             channel=file.channel,
             patience=file.patience,
             seed=file.seed,
@@ -271,7 +275,7 @@ class Node:
         if isinstance(peer.state, np.ndarray):
             arrays["state/rule"] = peer.state
         arrays |= channel_arrays(peer)
-        facts = {"run": self.file.run, "peer": self.me, "round": peer.round, "bound": self._bound}
+        facts = {"run": self.run_id, "peer": self.me, "round": peer.round, "bound": self._bound}
         facts |= {"sent_bytes": peer.sent_bytes, "heard": [[j, round] for j, (round, _) in peer.heard.items()]}
         facts["neighbours"] = peer.neighbours
         self.folder.save(arrays, facts)
@@ -283,8 +287,11 @@ class Node:
         if found is None:
             return False
         arrays, metadata = found
-        if metadata.get("run") != self.file.run or metadata.get("peer") != self.me:
-            raise DataError(f"checkpoint {self.folder.checkpoint} belongs to another run or peer; choose another --out")
+        if metadata.get("run") != self.run_id or metadata.get("peer") != self.me:
+            raise DataError(
+                f"checkpoint {self.folder.checkpoint} belongs to another run or peer; choose another --out, or the "
+                "same --run"
+            )
         self.model = arrays["model"]
         self.peer.round = int(metadata["round"])
         former = metadata.get("neighbours", self.peer.neighbours)

@@ -23,11 +23,12 @@ from byzmesh.peers.aggregation import Aggregation
 from byzmesh.peers.channel_key import new_secret, shared_numbers
 from byzmesh.peers.encounters import Encounter
 from byzmesh.peers.identity import Keys
+from byzmesh.peers.letters import APART, stacked
 from byzmesh.peers.links import LARGEST
 from byzmesh.peers.neighbourhood import Neighbourhood, mixing_weights
 from byzmesh.peers.parts import Parts
 from byzmesh.peers.patience import Patience
-from byzmesh.peers.rounds import APART, Rounds, stacked
+from byzmesh.peers.rounds import Rounds
 from byzmesh.peers.sockets import MACHINE
 from byzmesh.peers.transport import OPEN_LINKS, QUEUE, Remote, World
 from byzmesh.peers.wire import EVERYONE, Format, peak

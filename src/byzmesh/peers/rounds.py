@@ -1,4 +1,4 @@
-"""Rounds without a shared clock: which messages count, how long to wait, and when to move up. Pure logic, no I/O.
+"""Rounds without a shared clock: how long to wait, and when to move up. Pure logic, no I/O.
 
 With d neighbours of which at most f lie, a neighbour has *answered* when its newest message is of this round or a later
 one. A round ends
@@ -17,33 +17,28 @@ round number.
 Because this factor is below one, waits that cause waits add up to a geometric series: liars make the mean round at most
 1 / (1 - 1/3) = 1.5 times as long (docs/peers.md has the proof).
 
-Of a neighbour that sent nothing of this round, the newest message that came too late counts; if there is none, the
-oldest that came early. So whoever sent something new takes part, however many rounds it is ahead or behind, and nothing
-counts twice.
+Which message of a neighbour counts, of this round or another, is in letters.py.
 
 A peer that fell behind moves up to the (f + 1)-th largest round among the newest messages of its neighbours: at least
 one honest neighbour has reached it, so f liars can neither drag the peer ahead nor hold it back. Honest neighbours are
 often one round apart, so a difference of one moves nobody. The round left behind counts as missed by those who did not
 answer, and its time is not started anew.
 
-Kept per neighbour: its messages of this round and the next, the two newest beyond (which a peer needs after moving up),
-and the newest late one.
-
 On a network that changes, `due` names the neighbours whose messages belong to a round; all of the above is about these.
-A message of a round in which its sender is not due is dropped. Peers that rarely hear each other are often a few rounds
-apart: a difference of up to `APART` moves nobody, and messages that far ahead are kept.
+Peers that rarely hear each other are often a few rounds apart: a difference of up to `APART` moves nobody.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from byzmesh.peers.letters import APART, Due, Letters, stacked
 from byzmesh.peers.patience import Patience
 from byzmesh.types import Array
 
@@ -53,13 +48,6 @@ WINDOW = 64
 """Rounds over which the usual round is measured."""
 GRACE = 1.0 / 3.0
 """The grace period as a part of the usual round."""
-_BEYOND = 2
-APART = 8
-"""Rounds that peers of a changing network may be apart."""
-Letter = tuple[Array, float]
-"""The vector of a message, and its largest absolute value."""
-Due = Callable[[int], Sequence[int]]
-"""Round -> the neighbours whose messages belong to it."""
 
 
 def borne(f: int, neighbours: int) -> int:
@@ -71,7 +59,7 @@ def borne(f: int, neighbours: int) -> int:
 
 
 class Rounds:
-    """The messages of this round and of later ones, and the decision when a round ends.
+    """Who has answered, and the decision when a round ends.
 
     >>> rounds = Rounds([3, 5, 8], f=1, patience=Patience(timeout=5.0, start=5.0, start_grace=0.5))
     >>> rounds.begin(0, now=0.0)
@@ -101,9 +89,7 @@ class Rounds:
         self._bears = borne(self.f, len(self.due))
         self.tops: list[float] = []
         """Of the round that ended last: the largest absolute value of each message, 0 if it is missing."""
-        self._held: dict[int, dict[int, Letter]] = {neighbour: {} for neighbour in self.neighbours}
-        self._late: dict[int, tuple[int, Letter]] = {}
-        self._used = dict.fromkeys(self.neighbours, -1)
+        self.letters = Letters(self.neighbours, due)
         self._missed = dict.fromkeys(self.neighbours, 0)
         self._answered: dict[int, float] = {}
         self._begun = 0
@@ -130,10 +116,11 @@ class Rounds:
         fresh = Rounds(neighbours, f, patience)
         # strangers are no company: whoever heard nobody before is still as long alone
         silent_since = min(now - self._patient_for, max(self.heard.values(), default=now))
-        for name in ("seen", "heard", "verdicts", "_held", "_late", "_used", "_missed", "_answered"):
+        for name in ("seen", "heard", "verdicts", "_missed", "_answered"):
             table = getattr(fresh, name)
             table |= {j: known for j, known in getattr(self, name).items() if j in fresh.seen and j not in strange}
             setattr(self, name, table)
+        self.letters.keep(fresh.neighbours, strange)
         self.neighbours = self.due = fresh.neighbours
         self.f, self.patience, self._bears = f, patience, fresh._bears
         self._trusted = self._honest_round()
@@ -164,10 +151,7 @@ class Rounds:
         if self._due_in is not None:
             self.due = self._due_in(round)
             self._bears = borne(self.f, len(self.due))
-        for neighbour, held in self._held.items():
-            if held and min(held) < round:
-                for old in sorted(number for number in held if number < round):
-                    self._keep_late(neighbour, old, held.pop(old))
+        self.letters.begin(round)
         if len(self.heard) < len(self.neighbours):
             for neighbour in self.neighbours:
                 self.heard.setdefault(neighbour, now)
@@ -192,7 +176,7 @@ class Rounds:
                 self._trusted = self._honest_round()
         if counted_out:
             self._needed = self._answers_needed(now)
-        verdict = self._place(sender, round, (vector, top))
+        verdict = self.letters.place(sender, round, (vector, top))
         self.verdicts[sender][verdict] += 1
         if round >= self.round and sender not in self._answered and (self._due_in is None or sender in self.due):
             self._answered[sender] = now
@@ -200,27 +184,6 @@ class Rounds:
         if counted_out or len(self._answered) == self._needed:
             self._set_deadline()
         return verdict
-
-    def _place(self, sender: int, round: int, letter: Letter) -> str:
-        held = self._held[sender]
-        if self._due_in is not None and (round > self.round + APART or sender not in self._due_in(round)):
-            return "not due"
-        if round < self.round:
-            return "late" if self._keep_late(sender, round, letter) else "repeated"
-        if round in held or round <= self._used[sender]:
-            return "repeated"
-        held[round] = letter
-        if len(held) > _BEYOND and self._due_in is None:
-            for beyond in sorted(number for number in held if number > self.round + 1)[:-_BEYOND]:
-                del held[beyond]
-        return "current" if round == self.round else "early"
-
-    def _keep_late(self, sender: int, round: int, letter: Letter) -> bool:
-        newest = self._late[sender][0] if sender in self._late else -1
-        if round <= max(newest, self._used[sender]):
-            return False
-        self._late[sender] = round, letter
-        return True
 
     @property
     def expected(self) -> list[int]:
@@ -298,18 +261,6 @@ class Rounds:
         return trusted if trusted > round + (1 if self._due_in is None else APART) else None
 
     @property
-    def newest(self) -> dict[int, Array]:
-        """The newest vector of each neighbour that sent one lately."""
-        late = {j: letter[0] for j, (_, letter) in self._late.items()}
-        return late | {j: held[max(held)][0] for j, held in self._held.items() if held}
-
-    def scale_down(self, largest: float) -> None:
-        """Scale messages with larger values than this down to it."""
-        for letters in self._held.values():
-            letters |= {round: _scaled(letter, largest) for round, letter in letters.items()}
-        self._late = {j: (round, _scaled(letter, largest)) for j, (round, letter) in self._late.items()}
-
-    @property
     def trusted(self) -> int:
         """The (f + 1)-th largest round seen: some honest neighbour has reached it. -1 before any message."""
         return self._trusted
@@ -325,7 +276,7 @@ class Rounds:
     @property
     def collected(self) -> Mapping[int, int]:
         """The round of the message of each neighbour that was last collected."""
-        return self._used
+        return self.letters.used
 
     def collect(self) -> list[Array | None]:
         """End the round: the messages by sender id, None if missing; they are not copied."""
@@ -336,37 +287,10 @@ class Rounds:
         for slot, neighbour in enumerate(self.neighbours):
             if due is not None and neighbour not in due:
                 continue
-            in_time = self._held[neighbour].pop(self.round, None)
-            late = self._late.pop(neighbour, None) if self._late else None
-            if in_time is not None:
-                self._missed[neighbour], self._used[neighbour] = 0, self.round
-                vectors[slot], self.tops[slot] = in_time
-                continue
-            early = self._held[neighbour] if self._due_in is None and late is None else None
-            if early:
-                # it is ahead, and this peer may never reach its round: what it said counts now, the oldest first
-                self._missed[neighbour], self._used[neighbour] = 0, min(early)
-                vectors[slot], self.tops[slot] = early.pop(min(early))
-                continue
-            self._missed[neighbour] += 1
-            if late is None:
+            letter, in_time = self.letters.take(neighbour)
+            self._missed[neighbour] = 0 if in_time else self._missed[neighbour] + 1
+            if letter is None:
                 self.verdicts[neighbour]["silent"] += 1
             else:
-                self._used[neighbour], (vectors[slot], self.tops[slot]) = late
+                vectors[slot], self.tops[slot] = letter
         return vectors
-
-
-def _scaled(letter: Letter, largest: float) -> Letter:
-    vector, top = letter
-    return (vector * vector.dtype.type(largest / top), 2.0 * largest) if largest < top < np.inf else letter
-
-
-def stacked(
-    vectors: Sequence[Array | None], dimension: int, dtype: Any = np.float64
-) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Messages (d, D), zero if missing, and which there are (d,)."""
-    came = np.array([vector is not None for vector in vectors], bool)
-    silent = np.zeros(dimension, dtype)
-    rows = [silent if vector is None else vector for vector in vectors]
-    messages = np.concatenate(rows, dtype=dtype) if rows else silent[:0]
-    return messages.reshape(len(vectors), dimension), came

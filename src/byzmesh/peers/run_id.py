@@ -36,3 +36,13 @@ def run_id(file: NetworkFile) -> int:
         agreed["peers"] = {entry.id: [entry.public_key, entry.share] for entry in file.peers}
     text = json.dumps(agreed, sort_keys=True, default=str)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def named_run(run: int, name: str) -> int:
+    """The hash of a run of the same files that the operator calls by another name; without a name, the run itself.
+
+    >>> named_run(7, ""), named_run(7, "second") == named_run(7, "third")
+    (7, False)
+    """
+    text = f"{run} {name}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") if name else run

@@ -25,6 +25,7 @@ def run_peer(
     data: str | Path | None = None,
     metrics_port: int | None = None,
     start_from: str | Path | None = None,
+    run: str = "",
 ) -> None:
     """Run a peer of a network file in this process until the last round; SIGTERM or SIGINT end it after the round."""
     file = load_network(network)
@@ -40,6 +41,7 @@ def run_peer(
         task=task,
         metrics_port=metrics_port,
         start_from=start_from,
+        run=run,
         log=json_log(me),
     )
 
