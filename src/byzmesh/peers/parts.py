@@ -149,7 +149,7 @@ class Parts:
         if said != neighbour:
             raise WireError("sender", f"part says it is from {said}, but {neighbour} sent it")
         if run != self.form.run:
-            raise WireError("run", "part belongs to another run: the network files differ")
+            raise WireError("run", "part belongs to another run: the network files or --run differ")
         if zero != 0:
             raise WireError("header", f"part has {zero:x} where zeros belong")
         return round, number

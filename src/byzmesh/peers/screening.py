@@ -82,7 +82,7 @@ def decode_screening(form: Format, data: bytes | bytearray | memoryview, sender:
     if said != sender:
         raise WireError("sender", f"message says it is from {said}, but {sender} sent it")
     if run != form.run:
-        raise WireError("run", "message belongs to another run: the network files differ")
+        raise WireError("run", "message belongs to another run: the network files or --run differ")
     if zero != 0:
         raise WireError("header", f"message has {zero:x} where zeros belong")
     if kind == ANSWER:

@@ -261,7 +261,7 @@ class Format:
             return WireError("sender", f"message says it is from {said}, but {sender} sent it")
         if zero != 0:
             return WireError("header", f"message has {zero:x} where zeros belong")
-        return WireError("run", "message belongs to another run: the network files differ")
+        return WireError("run", "message belongs to another run: the network files or --run differ")
 
     def _decoded(self, payload: memoryview, state: State, round: int, sender: int) -> tuple[Array, State]:
         # a liar chooses the bytes: whatever they do to a stage, the message is silence and the peer continues
