@@ -39,6 +39,18 @@ def test_every_coordinate_is_the_honest_value_farthest_up() -> None:
             assert lie[j] == pytest.approx(max(values) if average[j] > 0 else min(values))
 
 
+def test_with_a_length_every_victim_is_told_its_own_model_and_a_way_up() -> None:
+    view = seen(0, shift=2.0)
+    made = attack("ascent", length=50.0)
+    forged, _ = made.forge(view, made.init(view.scene))
+    slope = [sum(float(model[j]) for model in view.models) / len(view.models) - 2.0 for j in range(6)]
+    norm = sum(value**2 for value in slope) ** 0.5
+    for lie, victim in zip(forged.dense(), view.scene.victims, strict=True):
+        assert lie == pytest.approx([view.models[victim, j] + 50.0 * slope[j] / norm for j in range(6)])
+    with pytest.raises(ConfigError, match=r"attack ascent: length must be a positive number, got -1"):
+        attack("ascent", length=-1.0)
+
+
 @pytest.mark.parametrize("made", [attack("ascent", period=3), uphill(period=3)])
 def test_the_gradient_is_taken_anew_every_period(made: Any) -> None:
     state, slopes = made.init(seen(0).scene), []
@@ -59,7 +71,11 @@ def test_uphill_points_along_the_gradient_from_everywhere() -> None:
         assert way @ slope > 0.999 * np.linalg.norm(way) * np.linalg.norm(slope)
 
 
-@pytest.mark.parametrize("spec", ["ascent", {"name": "threshold-riding", "direction": "ascent"}])
+@pytest.mark.parametrize(
+    "spec", ["ascent", {"name": "ascent", "length": 9.0}, {"name": "threshold-riding", "direction": "ascent"}]
+)
+    "spec", ["ascent", {"name": "ascent", "length": 9.0}, {"name": "threshold-riding", "direction": "ascent"}]
+)
 def test_it_needs_data(spec: Any) -> None:
     assert attack(spec).needs_data
     view = against("TriMean", NETWORK, np.zeros((len(NETWORK.honest), 3)))

@@ -46,6 +46,7 @@ CANDIDATES: tuple[Callable[[], Attack], ...] = (
     pull_back,
     target,
     lambda: threshold_riding(direction="ascent"),
+    lambda: ascent(length=1e4),
     ascent,
     box,
     lambda: threshold_riding(direction="fiedler"),

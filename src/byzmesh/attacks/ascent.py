@@ -3,12 +3,16 @@
     lie_n,j = max_m x_m,j  if g_j > 0,  else min_m x_m,j        m over the victim's honest inbox
     g       = gradient of the average honest loss, on all data, at the average honest model
 
+or, with a length l, counted from the victim's own model
+
+    lie_n   = x_n + l g / |g|
+
 `target` and `box` aim at one wrong model, and lies told long ago are worth as much as new ones. This goal moves: every
 lie points to where the loss rises fastest now. Momentum at the honest workers averages gradients over many rounds and
 answers too late: trimmed means and medians that hold out against a fixed goal with it fall. No coordinate is
-farther out than an honest value, and a trimmed mean cannot tell the lie from one.
-Threshold riding in the direction `ascent` tells every rule the
-farthest point along g that it still takes.
+farther out than an honest value, and a trimmed mean cannot tell the lie from one. With a length the lie stands out, and
+a rule that clips each message to a radius of its own (Leash, CC) takes exactly this direction, as far as the radius
+goes. Threshold riding in the direction `ascent` tells every rule the farthest point along g that it still takes.
 """
 
 from __future__ import annotations
@@ -21,17 +25,18 @@ from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
 from byzmesh.attacks.box import into_box
 from byzmesh.attacks.parts import frozen, holdings
 from byzmesh.attacks.pull_back import everybody_hears
-from byzmesh.checks import whole
+from byzmesh.checks import positive, whole
 
 FAR = 100.0
 """How far away the point is that stands for a direction, in distances between honest models."""
 
 
 @attacks.register("ascent")
-def ascent(period: int = 10) -> Attack:
-    """In every coordinate the honest value that raises the honest workers' loss most.
+def ascent(period: int = 10, length: float | None = None) -> Attack:
+    """In every coordinate the honest value that raises the honest workers' loss most; or, with a length, straight up.
 
     period  the gradient is taken anew every so many rounds
+    length  how far from the victim's own model, whatever honest values are
 
     Needs data, which a simulation provides.
 
@@ -40,16 +45,21 @@ def ascent(period: int = 10) -> Attack:
     byzmesh.errors.ConfigError: attack ascent: period must be a whole number of at least 1, got 0
     """
     whole("attack ascent: period", period, 1)
+    if length is not None:
+        positive("attack ascent: length", length)
 
     def forge(view: View, known: Any) -> tuple[Forged, Any]:
         slope = _slope(view, known, period)
         models, inbox = frozen(view.models), holdings(view.scene)
         lies = np.empty((len(inbox), models.shape[1]), models.dtype)
-        corner = np.where(slope > 0.0, np.inf, -np.inf).astype(models.dtype)
-        into_box(models, inbox, corner, 1.0, lies)
+        if length is None:
+            corner = np.where(slope > 0.0, np.inf, -np.inf).astype(models.dtype)
+            into_box(models, inbox, corner, 1.0, lies)
+        else:
+            lies[:] = models[view.scene.victims] + length * slope / (np.linalg.norm(slope) or 1.0)
         return Forged(view.scene.liar, view.scene.victim, view.scene.place, view.models, rows=lies), slope
 
-    return Attack("ascent", forge, init=_nothing, options={"period": period}, needs_data=True)
+    return Attack("ascent", forge, init=_nothing, options={"period": period, "length": length}, needs_data=True)
 
 
 def uphill(period: int = 10) -> Attack:

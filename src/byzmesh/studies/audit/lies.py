@@ -54,6 +54,7 @@ def _family(attack: str, option: str = "", values: tuple[float, ...] = (), **opt
 FAMILIES: Mapping[str, Family] = {
     "target": _family("target", "rounds", (500, 100)),
     "riding, ascent": _family("threshold-riding", "reach", (1.0, 0.7), direction="ascent"),
+    "far ascent": _family("ascent", "length", (1e4, 10.0)),
     "ascent": _family("ascent", "period", (10, 1)),
     "box": _family("box", "reach", (1.0, 0.7)),
     "riding, negative": _family("threshold-riding", "reach", (1.0, 0.7, 0.4), direction="negative"),
