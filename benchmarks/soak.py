@@ -59,7 +59,8 @@ def besieged(folder: Path) -> Iterator[Siege]:
     edges = [[a, b] for a, b in pairs if a < b and {a, b} != {FORGER, HOSTILE}]
     # patient with neighbours that a busy machine makes late
     timeouts = {"round": 10, "grace": 0.5, "alone": 600}
-    two_castle(folder, topology=None, edges=edges, rounds=100_000_000, evaluate_every=250, timeouts=timeouts)
+    content = {"topology": None, "edges": edges, "evaluate_every": 250, "timeouts": timeouts}
+    two_castle(folder, rounds=100_000_000, real=True, **content)
     new_operator(folder / "operator.key")
     file = sign_file(folder / "network.yaml", folder / "operator.key")
     hostile = Hostile(file, HOSTILE, load_keys(folder / f"peer{HOSTILE}.key"))

@@ -74,8 +74,6 @@ def test_uphill_points_along_the_gradient_from_everywhere() -> None:
 @pytest.mark.parametrize(
     "spec", ["ascent", {"name": "ascent", "length": 9.0}, {"name": "threshold-riding", "direction": "ascent"}]
 )
-    "spec", ["ascent", {"name": "ascent", "length": 9.0}, {"name": "threshold-riding", "direction": "ascent"}]
-)
 def test_it_needs_data(spec: Any) -> None:
     assert attack(spec).needs_data
     view = against("TriMean", NETWORK, np.zeros((len(NETWORK.honest), 3)))
