@@ -1,10 +1,11 @@
-"""The searches of the seventh protocol: for each row and column ten fixed lies and an audit at its full size.
+"""The searches of the eighth protocol: for each row and column twelve fixed lies and an audit at its full size.
 
     python reports/audit/search.py FOLDER [ROW ...]
 
-Several of these may run at once. First every row meets the first two lies; then always the row whose worst case is the
-highest so far meets its next part: the other fixed lies, the audit. Results are CSV files in the folder, one per
-part, with the columns of worst-cases.csv; a new folder begins with the parts that are in that file.
+Several of these may run at once. First every row meets the first lie; then always the row whose worst case is the
+highest so far meets its next part: the lies that were the worst before, the other fixed lies, the audit. Results are
+CSV files in the folder, one per part, with the columns of worst-cases.csv; a new folder begins with the parts that are
+in that file.
 """
 
 from __future__ import annotations
@@ -23,24 +24,29 @@ from byzmesh.studies.audit.halving import QUIET, Budget, Search, Trial
 from byzmesh.studies.audit.lies import FAMILIES
 
 HERE = Path(__file__).parent
-COLUMNS = ("circulant-dirichlet", "hypercube-shards")
+COLUMNS = ("erdos-dirichlet", "tripartite-shards")
 ROUNDS = 400
-FIXED = (
-    ("target", 500, "common"),
-    ("riding, ascent", 1.0, "common"),
-    ("box", 1.0, "common"),
-    ("ascent", 10, "common"),
-    ("pull-back, start", None, "common"),
-    ("target", 500, "zero"),
-    ("riding, ascent", 1.0, "zero"),
-    ("ascent", 10, "zero"),
-    ("target", 500, "normal"),
-    ("box", 1.0, "zero"),
+PARTS = (
+    (("target", 500, "common"),),
+    (
+        ("riding, ascent", 1.0, "common"),
+        ("far ascent", 1e4, "normal"),
+        ("pull-back, start", None, "common"),
+        ("box", 1.0, "common"),
+    ),
+    (
+        ("far ascent", 1e4, "common"),
+        ("ascent", 10, "common"),
+        ("target", 500, "zero"),
+        ("riding, ascent", 1.0, "zero"),
+        ("ascent", 10, "zero"),
+        ("target", 500, "normal"),
+        ("box", 1.0, "zero"),
+    ),
 )
-FIRST = 2
-"""How many of them every row meets before any row meets the others."""
-AUDIT = 2
-"""The last part of a search; part 0 is the first fixed lies, part 1 the others."""
+"""The fixed lies, in the order in which rows meet them."""
+AUDIT = len(PARTS)
+"""The last part of a search."""
 MOMENTUM = ", momentum 0.99"
 AROUND = {name: {"name": name, "inner": "CooMed"} for name in ("NNM", "ARC", "bucketing")}
 ROWS = [
@@ -108,9 +114,7 @@ def run(folder: Path, column: str, row: str, part: int) -> None:
     name, store = f"{column} {row}", folder / f"{column} {row}.db"
     try:
         found = (
-            audited(written, row, rule, store)
-            if part == AUDIT
-            else fixed_lies(written, row, rule, store, FIXED[:FIRST] if part == 0 else FIXED[FIRST:])
+            audited(written, row, rule, store) if part == AUDIT else fixed_lies(written, row, rule, store, PARTS[part])
         )
     except Exception as error:  # a rule that cannot run here: said, and the next one
         (folder / f"{name}.failed").write_text(f"{type(error).__name__}: {error}\n")
@@ -144,11 +148,13 @@ def taken(folder: Path, column: str, row: str, part: int) -> bool:
 
 def part_of(run: dict[str, str], audited: bool) -> int:
     """Which part of its row's search a committed run is of; the last runs of an audit may repeat a fixed lie."""
-    places = [f"{FAMILIES[family].at(family, strength).name} {start}" for family, strength, start in FIXED]
     name = f"{run['lie']} {run['start']}"
-    if name not in places or int(run["stage"]) != LAST:
-        return AUDIT if audited else sys.exit(f"a run of no part: {run}")
-    return 0 if name in places[:FIRST] else 1
+    for number, lies in enumerate(PARTS):
+        if int(run["stage"]) == LAST and name in [
+            f"{FAMILIES[lie].at(lie, value).name} {at}" for lie, value, at in lies
+        ]:
+            return number
+    return AUDIT if audited else sys.exit(f"a run of no part: {run}")
 
 
 def begin(folder: Path) -> None:
