@@ -30,6 +30,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_it_is_built_once(request: pytest.FixtureRequest) -> None:
+    assert "PYTEST_XDIST_WORKER" not in os.environ or request.node.nodeid.endswith("@site")
+
+
 def test_every_registered_part_is_in_the_reference(site: Path) -> None:
     for kind, registry in registries().items():
         page = (site / "reference" / f"{kind}.html").read_text()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +29,16 @@ _claims: dict[int, socket.socket] = {}
 
 
 def _claimed(port: int) -> bool:
-    """Whether this process may use a port until it ends: it binds the same port of another loopback address, which
-    every other run of the tests tries first. Between a look and its use, nobody else takes the port then."""
-    if port in _claims:
+    """Whether this process may use a port until it ends: it takes a name of the port that every other run of the tests
+    tries first. Between a look and its use, nobody else takes the port then."""
+    if port in _claims or sys.platform != "linux":  # elsewhere no name goes with its process, and there is no claim
         return True
-    claim = socket.socket()
+    claim = socket.socket(socket.AF_UNIX)
     try:
-        claim.bind(("127.0.0.2", port))
-    except OSError as error:
+        claim.bind(f"\0port {port} of byzmesh")
+    except OSError:
         claim.close()
-        return error.errno == errno.EADDRNOTAVAIL  # not Linux: there is one loopback address, and no claim
+        return False
     _claims[port] = claim
     return True
 

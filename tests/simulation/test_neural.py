@@ -70,10 +70,10 @@ def test_a_checkpoint_pins_the_way_of_the_gradients(tmp_path: Path) -> None:
         ({"name": "cc", "tau": 1.0}, "label-flipping"),
         ("simrew", "sample-duplicating"),
         ("ubar", "sign-flipping"),
-        ("krum", "adaptive"),
+        ("krum", {"name": "adaptive", "horizon": 1}),
     ],
 )
-def test_models_that_stay_on_a_device(rule: Any, attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_stay_on_a_device(rule: Any, attack: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a GPU would run, here with CPU tensors that never become NumPy arrays."""
     here = prepared(rule=rule, attack=attack, dtype="float64", measure=["gradient"]).run()
     monkeypatch.setattr(TorchTask, "_out", lambda self, tensor: tensor)
