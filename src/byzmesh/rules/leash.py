@@ -5,7 +5,8 @@
 
 A rule that takes its threshold from the inbox lets lies go as far as honest models differ, and where data differ that
 is far: aimed at one wrong model in every round, such lies win (docs/recommendation.md). Here a lie is worth its weight
-times c gradient units, whatever it says and however far the models are apart. No bound f is needed.
+times c gradient units after the first rounds, whatever it says and however far the models are apart. No bound f is
+needed.
 
 Let W' be symmetric, xbar the mean of the N honest models, g_n the directions of their local steps, and
 b = (1/N) sum_n sum_{lying m} w'_nm what lies weigh at a worker on average. In a round after the first `agree`, if every
@@ -16,12 +17,14 @@ honest message arrives,
 Proof. For honest n and m, w'_nm clip(x_m - x_n, tau_k) = -w'_mn clip(x_n - x_m, tau_k), as both clip to the same tau_k:
 in the sum over the honest workers these cancel. What is left are the lies, each of length at most w'_nm tau_k. ∎
 
-So liars act like one gradient of length c b added to the honest mean: they stop learning only where the mean gradient
-is shorter than that. In the lower bound of studies/audit/unavoidable.py it is sqrt(B / (N - B)) zeta / 2 that no rule
-can rule out: c plays the part of zeta, the distance of the workers' gradients. That is also the price: neighbours pull
-a worker by no more than (1 - w'_nn) c gradient units, so workers whose gradients differ by more than that stay apart,
-and with too small a c each of them learns little but its own data. c is a choice between the two, and there is no
-contraction constant (where all honest models agree, a lie still moves a worker by w' tau_k, as in `clipping`).
+So liars act like one gradient of length c b added to the mean of the honest directions. That bounds a round, not a run:
+directions are taken at each worker's own model, and with momentum they are of the last hundred rounds, so that lies
+straight up the loss (`ascent` with a length) are answered late. In the lower bound of studies/audit/unavoidable.py it
+is sqrt(B / (N - B)) zeta / 2 that no rule can rule out: c plays the part of zeta, the distance of the workers'
+gradients. That is also the price: neighbours pull a worker by no more than (1 - w'_nn) c gradient units, so workers
+whose gradients differ by more than that stay apart, and with too small a c each of them learns little but its own data.
+c is a choice between the two, and there is no contraction constant (where all honest models agree, a lie still moves a
+worker by w' tau_k, as in `clipping`).
 
 Workers that do not start at the same point must first come together, which steps alone would take long for: in the
 first `agree` rounds tau is at least the weighted median of the neighbours' distances, which is no more than an honest
