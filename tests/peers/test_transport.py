@@ -259,18 +259,18 @@ def test_a_link_that_was_idle_for_hours_is_still_the_same(monkeypatch: pytest.Mo
     for module in (socket_module, doorkeeper, dials):
         monkeypatch.setattr(module, "time", clock)
     made, *_ = pair()
-    data = FORM.encode(np.ones(100), 0, 0)
     try:
         until_joined(made[0], made[1])
         until_joined(made[1], made[0])
-        made[0].send(data)
-        assert receive(made[1])
+        for sender, receiver in (made, made[::-1]):  # either end of a link may be ready before the other
+            sender.send(FORM.encode(np.ones(100), sender.me, 0))
+            assert receive(receiver)
         links = [(dict(one._ears), dict(one._voices), one.received) for one in made]
         for _ in range(12 * 60):
             late[0] += 60.0
             assert [one.receive(0.0) for one in made] == [([], []), ([], [])]
         assert [(one._ears, one._voices, one.received) for one in made] == links
-        made[0].send(data)
+        made[0].send(FORM.encode(np.ones(100), 0, 1))
         assert [sender for sender, _ in receive(made[1])] == [0]
     finally:
         for transport in made:
