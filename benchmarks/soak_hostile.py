@@ -92,7 +92,7 @@ class Strangers(threading.Thread):
         kinds = (self.knock, self.reset, self.hold, self.greet, self.steal)
         while not self.ended.is_set():
             act = kinds[self.acts.total() % len(kinds)]
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, StopIteration):  # whoever moves meanwhile is not found any more
                 act(self.siege.file.entry(self.random.choice(self.siege.drill.honest)).address)
             self.acts[act.__name__] += 1
             self.ended.wait(20.0)

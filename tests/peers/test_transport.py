@@ -67,6 +67,7 @@ def until_joined(sender: Sockets, receiver: Sockets) -> None:
 def say_until_heard(sender: Sockets, receiver: Sockets, data: bytes | bytearray) -> list[tuple[int, bytes]]:
     limit = time.monotonic() + LONG
     while time.monotonic() < limit:
+        sender.receive(0.0)
         sender.send(data)
         messages = receive(receiver, 0.1)
         if messages:
@@ -245,6 +246,23 @@ def test_a_reader_that_does_not_read_blocks_nobody() -> None:
         assert len(made[1]._voices[2].waiting) == QUEUE
     finally:
         deaf.link.close()
+        for transport in made:
+            transport.close(0)
+
+
+def test_nothing_is_sent_to_whoever_joined_before_its_join_is_told() -> None:
+    """Neighbours may join while a peer computes: what they missed goes first, in its order."""
+    made, *_ = pair()
+    limit = time.monotonic() + LONG
+    try:
+        while not made[0]._joined:  # the doorkeeper took the link
+            time.sleep(0.01)
+            assert time.monotonic() < limit
+        made[0].send(TOPIC + b"of the round after")
+        assert made[0].receive(0.0)[1] == [1]
+        made[0].send(TOPIC + b"of the round before")
+        assert [bytes(data[2:]) for _, data in receive(made[1])] == [b"of the round before"]
+    finally:
         for transport in made:
             transport.close(0)
 

@@ -94,6 +94,8 @@ def test_lost_messages_do_not_arrive_and_full_queues_lose_the_newest() -> None:
         sender, reader = open_at(world, 0, [1]), open_at(world, 1, [0])
         process = world.start(lambda: world.sleep(1.0))
         world.run(0.01)
+        sender.send(TO_ALL + b"not before it is known who joined")
+        assert sender.receive(0.0)[1] == [1]
         for number in range(20):
             sender.send(TO_ALL + bytes([number]))
         world.run()
@@ -105,6 +107,7 @@ def test_a_frame_above_the_size_ends_the_connection() -> None:
         sender, reader = open_at(world, 0, [1]), open_at(world, 1, [0])
         world.start(lambda: world.sleep(1.0))
         world.run(0.01)
+        sender.receive(0.0)
         sender.send(TO_ALL + bytes(99))
         sender.send(TO_ALL)
         world.run()

@@ -79,6 +79,7 @@ def test_a_neighbour_may_send_one_file_per_second(tmp_path: Path, monkeypatch: p
             keys, size = load_keys(tmp_path / "peer4.key"), len(file.text) + HEADER.size
             transport = world.open(4, "", keys, file.remotes(4), size, lambda *_, **__: None)
             world.sleep(1.0)
+            transport.receive(0.0)  # who joined is known now
             for number in range(25):
                 world.sleep(0.25 if number < 20 else 1.1)
                 transport.send(encode_file(b"forged %d" % number, file.run, 4, 0))

@@ -156,8 +156,8 @@ class Sockets:
         """Send a message; its first bytes say who reads it. Never blocks."""
         (to,) = struct.unpack_from("<H", data)
         with self._lock:
-            readers = list(self._voices) if to == EVERYONE else [to] if to in self._voices else []
-            for reader in readers:
+            known = [reader for reader in self._voices if reader not in self._joined]
+            for reader in known if to == EVERYONE else [to] if to in known else []:
                 voice = self._voices[reader]
                 waited = len(voice.waiting)
                 try:

@@ -60,7 +60,8 @@ class Transport(Protocol):
         """Stop listening to a neighbour; whatever it still sends is lost."""
 
     def send(self, data: bytes | bytearray) -> None:
-        """Publish a message; its first bytes say who reads it. Never blocks."""
+        """Publish a message; its first bytes say who reads it. Never blocks. Whoever joined gets nothing until
+        `receive` told of it: what was sent before goes first."""
 
     def receive(self, seconds: float) -> Received:
         """Wait up to `seconds` for messages or joins."""

@@ -121,7 +121,7 @@ class VirtualTransport:
         """Carry a copy to every reader it is meant for."""
         world = self.world
         (destination,) = struct.unpack("<H", data[:2])
-        for reader in sorted(self.readers):
+        for reader in sorted(self.readers.difference(self._joined)):  # who joined is told first what was sent before
             other = world.transports.get(reader)
             if destination not in (EVERYONE, reader) or other is None or not self._knows(other):
                 continue
