@@ -268,11 +268,11 @@ def test_nothing_ends_the_doorkeeper(log: str) -> None:
     made[0]._door._serve = fail
     try:
         limit = time.monotonic() + LONG
-        while said.count("guard failed") < 3:
+        while said.count("guard failed") < 3 or made[0].strangers == 0:
             assert time.monotonic() < limit and made[0].guarding
             with pytest.raises((Refused, OSError)):
                 dial(where[0], keys[0].public, new_keys())
-        assert made[0].guarding and made[0].strangers > 0
+        assert made[0].guarding
     finally:
         made[0].close(0)
 
