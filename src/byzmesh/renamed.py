@@ -20,6 +20,7 @@ _SCALED = MappingProxyType({"scale": 1.0})
 _ADDED: dict[tuple[str, str], Mapping[str, Any]] = {
     **{("attack", name): _SCALED for name in ("sign-flipping", "isolation", "min-max", "min-sum")},
     ("attack", "adaptive"): MappingProxyType({"horizon": 1}),
+    ("attack", "ascent"): MappingProxyType({"length": None}),
     ("problem", "torch"): MappingProxyType({"base": None, "adapter": None, "buffers": None, "precision": None}),
 }
 """(key of a config, name of the part) -> option that it got later -> the value that it had before, in effect."""
@@ -39,6 +40,8 @@ def as_stored(config: Mapping[str, Any]) -> dict[str, Any]:
 
     >>> as_stored({"problem": {"name": "softmax", "dataset": "mnist"}, "seed": 3})
     {'problem': {'name': 'softmax', 'data': 'mnist'}, 'seed': 3}
+    >>> as_stored({"attack": {"name": "ascent", "period": 10, "length": None}})
+    {'attack': {'name': 'ascent', 'period': 10}}
     >>> as_stored({"problem": {"name": "torch", "dataset": "mnist"}})
     {'problem': {'name': 'torch', 'dataset': 'mnist'}}
     >>> [as_stored({"attack": {"name": "min-max", "scale": scale}}) for scale in (1.0, 2.0)]

@@ -49,6 +49,8 @@ def test_with_a_length_every_victim_is_told_its_own_model_and_a_way_up() -> None
         assert lie == pytest.approx([view.models[victim, j] + 50.0 * slope[j] / norm for j in range(6)])
     with pytest.raises(ConfigError, match=r"attack ascent: length must be a positive number, got -1"):
         attack("ascent", length=-1.0)
+    with pytest.raises(ConfigError, match=r"attack ascent: length must be at most 1e38, got 1e\+39"):
+        attack("ascent", length=1e39)
 
 
 @pytest.mark.parametrize("made", [attack("ascent", period=3), uphill(period=3)])

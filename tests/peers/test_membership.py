@@ -147,6 +147,20 @@ def test_whoever_alone_knows_of_a_new_key_tells_the_others(tmp_path: Path, knows
         assert members.epochs() == dict.fromkeys(range(5), 1)
 
 
+def test_a_run_with_a_name_hears_of_a_new_key_as_others_do(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 4)
+    later = next_file(tmp_path, file, 21, keys={3: one_more_key(tmp_path, 3)[1]})
+    with VirtualWorld(8, link) as world:
+        members = Members(world, file, tmp_path, tmp_path / "out", run="second")
+        for me in file.ids:
+            members.start(me)
+        members.reach(20)
+        members.give(3, later.text)
+        members.reach(40)
+        assert members.epochs() == dict.fromkeys(range(4), 1)
+        assert not any(refused for node in members.latest.values() for refused in node.peer.tally.refused.values())
+
+
 def test_all_keys_at_once(tmp_path: Path) -> None:
     file = signed_network(tmp_path, 4)
     keys = {me: one_more_key(tmp_path, me)[1] for me in range(4)}

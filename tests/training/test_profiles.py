@@ -9,14 +9,13 @@ from byzmesh.config.schema import resolve
 from byzmesh.rules.base import rules
 
 
-def test_guarded_is_the_default_but_for_rule_and_momentum() -> None:
+def test_guarded_is_the_default_but_for_the_rule() -> None:
     usual, guarded = (
         resolve({"network": "paper/two-castle"}),
         resolve({"network": "paper/two-castle", "profile": "guarded"}),
     )
-    assert {key for key in usual if usual[key] != guarded[key]} == {"rule", "local"}
+    assert {key for key in usual if usual[key] != guarded[key]} == {"rule"}
     assert guarded["rule"]["name"] == "Leash"
-    assert guarded["local"] == {"decay": 0.01, "momentum": "exponential", "beta": 0.99}
 
 
 def test_a_config_without_a_rule_gets_the_recommended_one() -> None:
@@ -31,6 +30,6 @@ def test_a_config_without_a_rule_gets_the_recommended_one() -> None:
 
 
 def test_what_a_config_says_goes_before_its_profile() -> None:
-    written = {"network": "paper/two-castle", "profile": "guarded", "rule": "ios", "local": {"beta": 0.9}}
+    written = {"network": "paper/two-castle", "profile": "guarded", "rule": "ios", "local": {"momentum": "exponential"}}
     found = resolve(written)
-    assert (found["rule"]["name"], found["local"]["momentum"], found["local"]["beta"]) == ("IOS", "exponential", 0.9)
+    assert (found["rule"]["name"], found["local"]["momentum"], found["local"]["decay"]) == ("IOS", "exponential", 0.01)

@@ -25,7 +25,7 @@ from byzmesh.attacks.base import Attack, Forged, Scene, View, attacks
 from byzmesh.attacks.box import into_box
 from byzmesh.attacks.parts import frozen, holdings
 from byzmesh.attacks.pull_back import everybody_hears
-from byzmesh.checks import positive, whole
+from byzmesh.checks import positive, require, whole
 
 FAR = 100.0
 """How far away the point is that stands for a direction, in distances between honest models."""
@@ -47,6 +47,7 @@ def ascent(period: int = 10, length: float | None = None) -> Attack:
     whole("attack ascent: period", period, 1)
     if length is not None:
         positive("attack ascent: length", length)
+        require(length <= 1e38, f"attack ascent: length must be at most 1e38, got {length!r}")
 
     def forge(view: View, known: Any) -> tuple[Forged, Any]:
         slope = _slope(view, known, period)

@@ -105,12 +105,13 @@ class Membership:
             raise Removed(f"peer {self.me} is not a member from epoch {file.epoch} on")
         keys, me, remotes = self._own_keys(file), self.me, file.remotes(self.me)
         anew = (keys, file.entry(me).address) != (self.keys, self.file.entry(me).address)
+        peer.pump(0.0)  # nothing is sent to whoever joined and is not known yet
         for neighbour, remote in peer.remotes.items():
             # whoever is left behind could not be told later: those who know another key or address of this peer, and
             # those whose own key this peer does not hear any more
             known = remotes.get(neighbour)
             if anew or known is None or known.public_key != remote.public_key:
-                peer.transport.send(encode_file(file.text, self.run, me, neighbour))
+                peer.transport.send(encode_file(file.text, peer.form.run, me, neighbour))
         self.file, self.keys, self.tag = file, keys, self.epochs.tag
         self._follow(peer, file, keys)
         peer.total = file.rounds

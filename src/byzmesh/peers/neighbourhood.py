@@ -33,6 +33,7 @@ class Neighbourhood(Links):
     def leave(self, seconds: float = 10.0, stop: Callable[[], bool] = lambda: False) -> None:
         """Wait up to `seconds` for slower neighbours that may still need the last messages, then close."""
         limit = self.world.now() + seconds
+        self.pump(0.0)  # whoever joined and is not known yet has not got them
         while self.world.now() < limit and not stop() and not self._served():
             self.pump(0.05)
         self.close(max(0.0, limit - self.world.now()))

@@ -43,13 +43,8 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 """`text` is the default; `paper` is what produced the paper's numbers."""
 
-PROFILES["guarded"] = {
-    **PROFILES["text"],
-    "rule": {"name": "Leash"},
-    "local": {**PROFILES["text"]["local"], "momentum": "exponential", "beta": 0.99},
-}
-"""Against liars who know the rule: the best worst cases found where goals move (reports/audit, seventh protocol). What
-that costs: docs/recommendation.md. Its rounds are many: momentum needs some hundred to begin."""
+PROFILES["guarded"] = {**PROFILES["text"], "rule": {"name": "Leash"}}
+"""Against liars who know the rule (reports/audit, eighth protocol). What that costs: docs/recommendation.md."""
 
 
 def profile(name: str | None) -> dict[str, Any]:

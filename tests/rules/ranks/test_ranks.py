@@ -107,6 +107,14 @@ def test_near_trimmed_mean(path: str, seed: int, slots: int) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_does_not_decide_who_is_nearer(path: str, dtype: Any) -> None:
+    rows = np.array([[-2.2], [-0.3], [0.0], [1.9]], dtype)  # -2.2 and 1.9 are equally near -0.15
+    result = through(path, "near_trimmed_mean", rows, np.arange(4)[None, :], np.ones((1, 4), bool), np.array([1]))
+    assert result[0, 0] == pytest.approx(-2.5 / 3, rel=1e-6)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_signs(path: str, dtype: Any) -> None:
     rows, index, present = make_case(3, 4, 7, 1100, dtype)
     reference = np.round(np.random.default_rng(1).normal(size=(4, 1100))).astype(dtype)

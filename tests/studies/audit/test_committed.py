@@ -40,8 +40,9 @@ def stated(text: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("mutant", [False, True])
-def test_the_report_states_the_worst_cases_of_its_runs(mutant: bool) -> None:
-    with (REPORT / "worst-cases.csv").open(encoding="utf-8") as file:
+@pytest.mark.parametrize("runs", ["worst-cases.csv", "plan.csv"])
+def test_the_report_states_the_worst_cases_of_its_runs(runs: str, mutant: bool) -> None:
+    with (REPORT / runs).open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if mutant:  # one run of the last stage ended otherwise
         last = next(row for row in rows if row["stage"] == "4")

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from byzmesh.rules.ranks import array_api, kernels
 from byzmesh.rules.ranks.selection import Selection, joined, work_lines
@@ -75,7 +76,8 @@ def near_trimmed_mean(rows: Rows, index: Integers, present: Booleans, f: Integer
     >>> near_trimmed_mean(rows, np.arange(4)[None, :], np.ones((1, 4), bool), np.array([1]))
     array([[1.]])
     """
-    return _near_middle_mean(rows, index, present, f, present.sum(axis=1) - f, 1.0 + TIE)
+    rounding = 4.0 * float(array_namespace(_parts(rows)[0]).finfo(_parts(rows)[0].dtype).eps)
+    return _near_middle_mean(rows, index, present, f, present.sum(axis=1) - f, 1.0 + max(TIE, rounding))
 
 
 def _near_middle_mean(
