@@ -97,9 +97,11 @@ def fixed_lies(written: dict[str, Any], row: str, rule: Any, store: Path, lies: 
         for seed in range(FRESH, FRESH + SEEDS)
     ]
     found = search.run([trial for trial in asked if trial is not None], 1e9)
-    if not found:
+    if len(found) < len(asked):  # failed, or ended from outside
         failed = search.failures.get(row, ())
-        raise RuntimeError("; ".join(failed) or "no such run: the rule does not go with the column")
+        raise RuntimeError(
+            "; ".join(failed) or f"{len(found)} of {len(asked)} runs: the rule does not go with the column"
+        )
     return found
 
 
@@ -168,6 +170,9 @@ def begin(folder: Path) -> None:
         where = run["column"], run["row"]
         parts[f"{' '.join(where)} {part_of(run, where in audited)}"].append(list(run.values()))
     for name, lines in parts.items():
+        part = int(name.rpartition(" ")[2])
+        if part != AUDIT and len(lines) < SEEDS * len(PARTS[part]):
+            continue  # begun: it is run again
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows(lines)
         (folder / f"{name}.taken").touch()
