@@ -95,18 +95,22 @@ class Watch:
 
     def __init__(self, members: Members, files: list[NetworkFile]) -> None:
         self.members, self.texts = members, {file.text: file for file in files}
-        self.newest: dict[int, int] = {}
+        self.newest: dict[int, NetworkFile] = {}
+        self.joined: set[int] = set(HONEST)
         self.reached: dict[int, int] = {}
         self.looked: dict[int, Any] = {}
 
     def __call__(self) -> None:
         for me, node in self.members.latest.items():
             file, peer = node.file, node.peer
-            assert file.text in self.texts, f"{me} took up a file that the operator did not sign"
-            assert file.epoch >= self.newest.get(me, 0), f"{me} went back to epoch {file.epoch}"
-            self.newest[me] = file.epoch
+            if file is not (before := self.newest.get(me)):
+                assert file.text in self.texts, f"{me} took up a file that the operator did not sign"
+                assert before is None or file.epoch >= before.epoch, f"{me} went back to epoch {file.epoch}"
+                self.newest[me] = file
             reached = self.reached[me] = max(self.reached.get(me, 0), peer.round)  # a checkpoint may be of before
-            if me != JOINER or self.members.said("joined", me):
+            if me not in self.joined and self.members.said("joined", me):
+                self.joined.add(me)
+            if me in self.joined:
                 assert file.from_round <= reached, f"{me} took up {file.epoch} in {reached}"
             followed = node.membership.followed
             if followed is not file:

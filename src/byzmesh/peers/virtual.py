@@ -1,8 +1,8 @@
 """A virtual world: all peers in one process, on a clock that jumps from event to event.
 
-Peers run their ordinary code, each in a thread, but only one thread runs at a time: a peer that waits in `receive` or
-`sleep` hands over to the world, which moves the clock to the next event. So a run depends on nothing but its seed,
-takes as long as its computation, and may be stopped, looked at and disturbed between any two events.
+Peers run their ordinary code, each as a greenlet, one at a time: a peer that waits in `receive` or `sleep` hands over
+to the world, which moves the clock to the next event. So a run depends on nothing but its seed, takes as long as its
+computation, and may be stopped, looked at and disturbed between any two events.
 
     world = VirtualWorld(seed=1, link=lambda random, sender, receiver, now: random.uniform(0.001, 0.002))
     world.start(lambda: train(Peer(..., me=0, world=world)))
@@ -18,8 +18,9 @@ from __future__ import annotations
 import heapq
 import math
 import random
-import threading
 from collections.abc import Callable, Mapping
+
+from greenlet import getcurrent, greenlet
 
 from byzmesh.peers.identity import Keys
 from byzmesh.peers.transport import Remote
@@ -33,13 +34,6 @@ class Killed(BaseException):
     """Raised inside a process of the virtual world that is ended by force."""
 
 
-def _held_lock() -> threading.Lock:
-    """Whoever waits for it goes on when another thread releases it; in turns, so that it is never released twice."""
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
-
-
 class Process:
     """Code that runs in the world, one piece at a time between two waits."""
 
@@ -48,14 +42,11 @@ class Process:
         self.ended = False
         self.transports: list[VirtualTransport] = []
         self._world, self._work, self._doomed = world, work, False
-        self._go = _held_lock()
         self._turn = 0
         self.listening = False
-        self._thread = threading.Thread(target=self._main, daemon=True)
-        self._thread.start()
+        self._greenlet = greenlet(self._main)
 
     def _main(self) -> None:
-        self._go.acquire()
         try:
             if not self._doomed:
                 self._work()
@@ -65,7 +56,6 @@ class Process:
             self.error = error
         self.ended = True
         self._close()
-        self._world._back.release()
 
     def wait(self, until: float, listening: bool) -> None:
         """Let the others run until then, or, if listening, until something arrives."""
@@ -73,8 +63,7 @@ class Process:
         self._turn += 1
         turn = self._turn
         self._world.at(until, lambda: self.resume(turn))
-        self._world._back.release()
-        self._go.acquire()
+        self._greenlet.parent.switch()
         self.listening = False
         if self._doomed:
             raise Killed
@@ -85,8 +74,8 @@ class Process:
             return
         self._turn += 1
         self._world._running = self
-        self._go.release()
-        self._world._back.acquire()
+        self._greenlet.parent = getcurrent()
+        self._greenlet.switch()
         self._world._running = None
 
     def kill(self) -> None:
@@ -94,7 +83,6 @@ class Process:
         self._doomed = True
         self._close()
         self.resume()
-        self._thread.join()
 
     def _close(self) -> None:
         for transport in self.transports:
@@ -115,7 +103,6 @@ class VirtualWorld:
         """Called after every event."""
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._scheduled = 0
-        self._back = _held_lock()
         self._running: Process | None = None
 
     def __enter__(self) -> VirtualWorld:
