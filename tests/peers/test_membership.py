@@ -267,6 +267,24 @@ def test_a_joiner_that_comes_too_early_gives_up(tmp_path: Path) -> None:
             world.run(10.0)
 
 
+def test_a_joiner_that_is_stopped_before_joins_when_it_is_started_again(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 4, rounds=100_000)
+    later = next_file(tmp_path, file, 60, add={4: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 4)[1], range(4))})
+    with VirtualWorld(3, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(10)
+        members.give(0, later.text)
+        members.give(4, later.text)
+        waiting = members.start(4)
+        world.run(world.time + 0.5)
+        members.latest[4].stop = True
+        world.run(world.time + 5.0, done=lambda: waiting.ended)
+        assert waiting.ended and [what for _, me, what, _ in members.log if me == 4] == ["left"]
+        members.start(4)
+        members.reach(70)
+        assert members.said("joined", 4) and not members.said("resumed", 4)
+
+
 def test_a_joiner_needs_more_honest_neighbours_than_liars(tmp_path: Path) -> None:
     file = signed_network(tmp_path, 4)
     later = next_file(tmp_path, file, 0, add={4: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 4)[1], [0, 1])})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from byzmesh.errors import DataError
+from byzmesh.peers import budget
 from byzmesh.peers.budget import BURST, FIRST_CUT, Budget
 from byzmesh.peers.identity import load_keys, new_keys
+from byzmesh.peers.links import Links
 from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer, no_log
 from byzmesh.peers.rounds import Rounds
@@ -54,6 +57,38 @@ def beside(script: Script, seconds: float, work: float = 0.01, delay: float = 0.
     return peers
 
 
+def exchanging(
+    count: int,
+    neighbours: Callable[[int], list[int]],
+    work: Callable[[int, VirtualWorld], float],
+    seconds: float,
+    silent: Collection[int] = (),
+    patience: Patience = PATIENCE,
+) -> dict[int, Peer]:
+    """Honest peers beside silent ones for some virtual seconds; `work` says how long a round's local work takes."""
+    peers: dict[int, Peer] = {}
+    with VirtualWorld() as world:
+
+        def act(me: int) -> None:
+            others = dict.fromkeys(neighbours(me), ("", KEYS.public))
+            peer = peers[me] = Peer(
+                np.ones(1), others, "weimean", me=me, address="", keys=KEYS, f=1, world=world, patience=patience
+            )
+            while True:
+                world.sleep(work(me, world))
+                peer.exchange(np.ones(1))
+
+        for me in set(range(count)) - set(silent):
+            world.start(lambda me=me: act(me))  # type: ignore[misc]
+        world.run(seconds)
+    return peers
+
+
+def ring(me: int) -> list[int]:
+    """The neighbours in the ring of docs/peers.md."""
+    return [(me + step) % 16 for step in (-2, -1, 1, 2)]
+
+
 def flood(until: float) -> Script:
     """Sixty messages for each that it hears, until a time; one for each from then on."""
 
@@ -66,11 +101,20 @@ def flood(until: float) -> Script:
     return script
 
 
+@pytest.fixture
+def short_of_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small messages cost as much as large ones, so that a flood is one after few of them."""
+    monkeypatch.setattr(budget, "QUICKEST", budget.SLOWEST)
+    monkeypatch.setattr(budget, "HELD", 0)
+
+
+@pytest.mark.usefixtures("short_of_budget")
 def test_a_flooder_is_cut_off_for_longer_each_time() -> None:
     peers = beside(flood(100.0), 60.0, work=0.0, delay=0.2)
     assert all(peer.cut_off.times == {3: 3} for peer in peers.values())  # 10, 20 and 40 seconds
 
 
+@pytest.mark.usefixtures("short_of_budget")
 def test_a_neighbour_that_stops_flooding_is_heard_again() -> None:
     for peer in beside(flood(1.0), 2 * FIRST_CUT, work=0.05).values():
         assert peer.cut_off.times == {3: 1} and 3 not in peer.cut_off
@@ -288,22 +332,9 @@ def test_quick_rounds_among_few_neighbours_are_no_flood(links: dict[int, list[in
 
 def test_silent_liars_do_not_cut_the_sides_of_a_ring_apart() -> None:
     """Row 13: one side works 1.5 times as long; 14 of 327 messages of the quick side counted on the slow one."""
-    peers: dict[int, Peer] = {}
-    patience = Patience(start_grace=0.1)
-    with VirtualWorld(link=lambda *_: 0.001) as world:
-
-        def act(me: int) -> None:
-            others = {(me + step) % 16: ("", KEYS.public) for step in (-2, -1, 1, 2)}
-            peer = peers[me] = Peer(
-                np.ones(1), others, "weimean", me=me, address="", keys=KEYS, f=1, world=world, patience=patience
-            )
-            while True:
-                world.sleep(0.08 if me < 8 else 0.12)
-                peer.exchange(np.ones(1))
-
-        for me in set(range(16)) - {0, 8}:
-            world.start(lambda me=me: act(me))  # type: ignore[misc]
-        world.run(8.0)
+    peers = exchanging(
+        16, ring, lambda me, _: 0.08 if me < 8 else 0.12, 8.0, silent={0, 8}, patience=Patience(start_grace=0.1)
+    )
     quick, slow = peers[7], peers[9]
     assert quick.round > 1.3 * slow.round > 50
     assert slow.tally.used[slow.neighbours.index(7)] >= 0.95 * slow.round
@@ -312,6 +343,54 @@ def test_silent_liars_do_not_cut_the_sides_of_a_ring_apart() -> None:
 
 def test_an_honest_neighbour_never_runs_out_of_budget() -> None:
     """Row 2: one message per round, and four more to a peer that reconnects in every round, in no time."""
-    budget = Budget([1], now=0.0)
-    assert all(budget.spend(1, round, now=0.0) for round in range(5000) for _ in range(5))
-    assert sum(budget.spend(1, round=5000, now=0.0) for _ in range(5000)) <= BURST + 6
+    accounts = Budget([1], now=0.0, size=1 << 20)
+    assert all(accounts.spend(1, round, now=0.0) for round in range(5000) for _ in range(5))
+    assert sum(accounts.spend(1, round=5000, now=0.0) for _ in range(5000)) <= BURST + 6
+
+
+def test_whoever_reconnects_all_the_time_gets_four_messages_more_per_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the budget of an honest neighbour is for."""
+    sent: Counter[tuple[int, int]] = Counter()
+    send = Links._send
+
+    def counted(links: Links, message: bytearray, destination: int | None = None) -> None:
+        sent[links.me, links.round] += destination == 3
+        send(links, message, destination)
+
+    def script(world: VirtualWorld, transport: Any, form: Format) -> None:
+        while True:
+            transport.receive(0.002)
+            for peer in range(3):
+                transport.disconnect(peer)
+                transport.connect(peer)
+
+    monkeypatch.setattr(Links, "_send", counted)
+    beside(script, 5.0, delay=0.02)
+    assert max(sent.values()) == 4
+
+
+@pytest.mark.parametrize("seconds", [0.6, 3.0])
+def test_a_peer_that_was_paused_cuts_nobody_off(seconds: float) -> None:
+    """Thousands of small messages wait in each link; of one neighbour all are read before any of another."""
+    paused = False
+
+    def work(me: int, world: VirtualWorld) -> float:
+        nonlocal paused
+        if me == 0 and world.time > 1.0 and not paused:
+            paused = True
+            return seconds
+        return 0.001
+
+    peers = exchanging(4, lambda me: [i for i in range(4) if i != me], work, seconds + 2.0)
+    assert paused and peers[1].round > 1000 * seconds * 0.4
+    assert all(not peer.cut_off.times for peer in peers.values())
+    assert peers[0].round >= peers[1].round - 2
+
+
+@pytest.mark.parametrize("slow", [0.15, 1.0])
+def test_a_slow_peer_cuts_no_quick_neighbour_off(slow: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ring of docs/peers.md, where one side is 30 or 200 times as quick: 9 has one quick neighbour only, 7."""
+    monkeypatch.setattr(budget, "HELD", 0)  # as if messages were larger
+    peers = exchanging(16, ring, lambda me, _: 0.005 if me < 8 else slow, 6.0, silent={0, 8})
+    assert peers[4].round > 10 * peers[12].round
+    assert all(not peer.cut_off.times for peer in peers.values())

@@ -355,7 +355,7 @@ def test_bad_patience(name: str) -> None:
 
 
 def test_budget_grows_with_honest_rounds_and_not_with_claims() -> None:
-    budget = Budget([1], now=0.0)
+    budget = Budget([1], now=0.0, size=1 << 20)
     spent = sum(budget.spend(1, round=number, now=0.0) for number in range(5000))
     assert spent == 5000
     assert sum(budget.spend(1, round=5000, now=0.0) for _ in range(5000)) <= BURST + 2

@@ -87,6 +87,27 @@ def test_neighbours_hear_each_other_and_joins_are_announced() -> None:
             transport.close(0)
 
 
+def test_messages_and_then_garbage_while_a_peer_computes_do_not_end_it() -> None:
+    """As many messages as may wait, and what is no frame, found by the doorkeeper in one look."""
+    made, *_ = pair()
+    liar, busy = made
+    try:
+        until_joined(liar, busy)
+        receive(busy, 0.05)
+        with busy._lock:
+            for _ in range(QUEUE):
+                liar.send(FORM.encode(np.ones(100), 0, 3))
+            liar._voices[1].link.sendall(LENGTH.pack(0xFFFFFFFF) + bytes(40))
+        limit = time.monotonic() + LONG
+        while 0 in busy._ears:  # it reads nothing itself
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        assert len(receive(busy)) == QUEUE and busy.guarding
+    finally:
+        for transport in made:
+            transport.close(0)
+
+
 @pytest.mark.parametrize("kind", ["wrong key", "wrong server key", "no TLS"])
 def test_strangers_are_refused_at_the_handshake(kind: str) -> None:
     made, keys, where = pair()

@@ -1,6 +1,6 @@
 """The command line: one file per verb, no logic. A user's mistake is one line on stderr and exit code 2.
 
-No other error has exit code 1 either, which means "does not hold" or "failed": a defect ends with 2 and its traceback.
+No other error has exit code 1 either, which means "does not hold" or "failed": a defect ends with 3 and its traceback.
 
 A module of this room without a leading underscore in its name is a verb of that name: it defines `command`, or an `app`
 with subcommands, and `ORDER`, its position in `byzmesh --help`. All of them are imported for help, so they import heavy
@@ -110,6 +110,7 @@ def main() -> None:
             _end(_misused(error), 2)
         else:
             traceback.print_exc()
+            sys.exit(3)
         sys.exit(2)
 
 

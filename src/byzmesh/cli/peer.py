@@ -28,7 +28,8 @@ def command(
 ) -> None:
     """Train with the neighbours in the network file. Logs are JSON lines on stderr; SIGTERM ends after the round.
 
-    Exit code 2: a mistake in a file or option, 4: no neighbour was heard for long, 5: the state is not on disk.
+    Exit code 2: a mistake in a file or option, 3: a defect, with its traceback, 4: no neighbour was heard for long,
+    5: the state is not on disk.
 
     Example: byzmesh peer network.yaml --id 3 --key keys/peer3.key --out runs/peers
     """

@@ -55,7 +55,7 @@ class Links:
         self.neighbours = list(rounds.neighbours)
         self.round = 0
         """The next round to exchange."""
-        self.budget = Budget(self.neighbours, world.now())
+        self.budget = Budget(self.neighbours, world.now(), parts.total)
         self.tally = Tally(self.neighbours)
         self.listening: set[int] = set()
         """Neighbours that have subscribed to this peer."""
@@ -113,7 +113,8 @@ class Links:
         """
         kept = [message for message, readers in self._sent if readers is None or neighbour in readers]
         times = self._resent.setdefault(neighbour, 0)
-        if times < max(2, 1 + len(kept)):
+        on_demand = all(readers is not None for _, readers in self._sent)
+        if times < (max(2, 1 + len(kept)) if on_demand else 2):
             self._resent[neighbour] = times + 1
             for message in kept if self.screening is None else kept + self.screening.again(neighbour):
                 self._send(message, neighbour)

@@ -143,15 +143,17 @@ class Node:
 
     def run(self) -> None:
         """Train to the last round, until `stop`, or until it is no member any more; then checkpoint and leave."""
+        member = not self._joins
         try:
             with limit_threads(self.file.threads):
                 try:
-                    if self._joins:
-                        self._join()
-                    self._train()
+                    member = member or self._join()
+                    if member:
+                        self._train()
                 except Removed as error:
                     self.log("removed", round=self.peer.round, text=str(error))
-            self.save()
+            if member:  # whoever ends before it could join has nothing to come back to, and joins then
+                self.save()
             self._report(force=True)
             self.peer.leave(self.file.timeouts.linger, lambda: self.stop)
             self.log("left", round=self.peer.round, stopped=self.stop, cpu_seconds=round(time.process_time(), 3))
@@ -167,12 +169,14 @@ class Node:
             if self.page is not None:
                 self.page.close()
 
-    def _join(self) -> None:
-        """Start from the neighbours' models, in a run under way."""
+    def _join(self) -> bool:
+        """Start from the neighbours' models, in a run under way; False if told to stop before."""
         model = join(self.peer, self.file.timeouts.alone, lambda: self.stop)
-        if model is not None:
-            self.model = self.local_round.kept(self.model, model[None, :].copy())
-            self.local_round.start(self.model)
+        if model is None:
+            return False
+        self.model = self.local_round.kept(self.model, model[None, :].copy())
+        self.local_round.start(self.model)
+        return True
 
     def _train(self) -> None:
         if self.peer.round == 0:

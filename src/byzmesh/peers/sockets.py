@@ -194,7 +194,8 @@ class Sockets:
         try:
             self._look(0.0)
             for neighbour, count in Counter(sender for sender, _ in self._messages).items():
-                if count >= self._queue and neighbour not in self._full:
+                # of a link that ended there may be messages still
+                if count >= self._queue and neighbour in self._ears and neighbour not in self._full:
                     self._full.add(neighbour)
                     self._selector.unregister(self._ears[neighbour].link)
             if self._messages or self._joined:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _REDIAL = 0.2
 """Seconds until a connection that failed is tried again."""
+_BUFFERS = 1 << 20
+"""Bytes that wait in a link for a peer that does not read."""
 
 
 class VirtualTransport:
@@ -33,13 +35,14 @@ class VirtualTransport:
         parts: int = 1,
     ) -> None:
         self.world, self.me, self.keys, self.neighbours, self.size = world, me, keys, dict(neighbours), size
-        self._queue = QUEUE * parts
+        self._queue = max(QUEUE * parts, _BUFFERS // size)
         self.strangers = 0
         self.guarding = True
         self.readers: set[int] = set()
         """Neighbours that receive what is sent."""
         self._listens: set[int] = set()
-        self._messages: list[tuple[int, Any]] = []
+        self._messages: dict[int, list[Any]] = defaultdict(list)
+        """What arrived, by sender: links are read one after another."""
         self._joined: list[int] = []
         self._last: dict[int, float] = {}
         self._deaf: dict[int, float] = {}
@@ -113,7 +116,7 @@ class VirtualTransport:
         self._hang_up_on(neighbour)
 
     def _hang_up_on(self, neighbour: int) -> None:
-        self._messages = [message for message in self._messages if message[0] != neighbour]
+        self._messages.pop(neighbour, None)
         if neighbour in self.world.transports:
             self.world.transports[neighbour].readers.discard(self.me)
 
@@ -144,8 +147,8 @@ class VirtualTransport:
             self._deaf[sender] = self.world.time + AFTER_GARBAGE
             self.world.at(self._deaf[sender], lambda: self._dial(sender))
             return
-        if Counter(origin for origin, _ in self._messages)[sender] < self._queue:
-            self._messages.append((sender, data))
+        if len(self._messages[sender]) < self._queue:
+            self._messages[sender].append(data)
             self._wake()
 
     def _wake(self) -> None:
@@ -156,9 +159,11 @@ class VirtualTransport:
         if not self._messages and not self._joined and seconds > 0.0:
             until = max(self.world.time + seconds, math.nextafter(self.world.time, math.inf))
             self.world._process.wait(until, listening=True)
-        messages, joined = self._messages, self._joined
-        self._messages, self._joined = [], []
-        return messages, list(dict.fromkeys(joined))
+        messages = [(sender, data) for sender, sent in self._messages.items() for data in sent]
+        joined = list(dict.fromkeys(self._joined))
+        self._messages.clear()
+        self._joined.clear()
+        return messages, joined
 
     def close(self, linger: float = 0.0) -> None:
         if self._closed:
