@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,9 @@ from byzmesh.errors import Isolated, PeerError
 from byzmesh.peers.changes import NewPeer
 from byzmesh.peers.identity import load_keys, new_keys, one_more_key
 from byzmesh.peers.join import join
+from byzmesh.peers.membership import Removed
 from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.run_peer import run_peer
 from byzmesh.peers.transport import Remote
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import Format
@@ -75,6 +78,48 @@ def test_one_peer_less(tmp_path: Path) -> None:
         world.run()
         assert len(members.said("removed", 1)) == 2 and members.running[1].error is None
     assert spread(members, (0, 2, 3, 4)) < 1.0
+
+
+@pytest.mark.parametrize("from_round", [0, 20])
+def test_a_removal_that_only_the_removed_peer_is_given_reaches_all(tmp_path: Path, from_round: int) -> None:
+    """It leaves in the round in which it reads the file: it tells its neighbours first."""
+    file = signed_network(tmp_path, 5)
+    later = next_file(tmp_path, file, from_round, remove=[4])
+    with VirtualWorld(2, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(22)
+        members.give(4, later.text)
+        world.run()
+    assert len(members.said("removed", 4)) == 1 and members.running[4].error is None
+    for me in range(4):
+        assert members.latest[me].peer.round == 150 and 4 not in members.latest[me].peer.neighbours
+    assert members.epochs() == {0: 1, 1: 1, 2: 1, 3: 1, 4: 0}
+
+
+def test_a_removed_peer_that_is_started_with_its_old_file_says_so(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 5)
+    later = next_file(tmp_path, file, 0, remove=[4])
+    with VirtualWorld(2, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(4, later.text)
+        world.run(done=lambda: members.running[4].ended)
+        members.give(4, file.text)
+        members.start(4)
+        with pytest.raises(Removed, match=r"peer 4 is not a member from epoch 1 on, .* choose another --out") as end:
+            world.run()
+    assert end.value.exit_code == 0
+
+
+def test_the_command_of_a_removed_peer_logs_it_and_ends_without_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = signed_network(tmp_path, 5), tmp_path / "out"
+    out.mkdir()
+    (out / "peer4.network.yaml").write_bytes(next_file(tmp_path, file, 0, remove=[4]).text)
+    run_peer(tmp_path / "network.yaml", 4, tmp_path / "peer4.key", out=out)
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert line["event"] == "removed" and "not a member from epoch 1 on" in line["text"]
 
 
 def test_a_removed_peer_that_stays_is_not_heard(tmp_path: Path) -> None:
