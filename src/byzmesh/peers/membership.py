@@ -63,7 +63,7 @@ class Membership:
         self.operator, self.run, self._folder = first.operator, first.run, first.folder
         self.epochs = self._shelf.read(first) if first.operator else Epochs(first)
         self._share = first.share(me) if me in first.ids else None
-        self._seen = self._state_of_disk()
+        self._seen: tuple[int, ...] = ()  # the first look always reads: it may have changed since `first` was read
         self._looked = now()
         self._told: dict[int, tuple[float, float, int]] = {}
         self._credit: dict[int, tuple[float, float]] = {}
