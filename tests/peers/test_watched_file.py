@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from byzmesh.peers.epochs import order
 from byzmesh.peers.identity import Keyring, load_keys
 from byzmesh.peers.membership import HEARD_AT_ONCE, Membership
 from byzmesh.peers.node import Node
@@ -76,6 +77,21 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: py
         members.give(0, b"anything")
         world.run(world.time + 2.0)
         assert "No such file" in members.said("refused", 0)[0]["text"]
+
+
+@pytest.mark.parametrize("winner_first", [False, True])
+def test_whoever_gets_two_files_of_one_epoch_logs_it_once(tmp_path: Path, winner_first: bool) -> None:
+    """Whichever it had, and however often a liar or the disk repeats either."""
+    file = signed_network(tmp_path, 4)
+    rivals = [next_file(tmp_path, file, 30, f"{f}.yaml", f=f) for f in (0, 1)]
+    rivals.sort(key=order, reverse=winner_first)
+    said: list[str] = []
+    ring = Keyring(tmp_path / "peer0.key")
+    membership = Membership(file, 0, ring, lambda: 0.0, lambda event, **_: said.append(event), out=tmp_path)
+    for number in range(20):
+        membership.offer(rivals[number % 2])
+        assert said.count("conflict") == min(number, 1)
+    assert membership.epochs.files[-1] is max(rivals, key=order)
 
 
 def test_a_neighbour_may_send_one_file_per_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

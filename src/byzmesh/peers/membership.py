@@ -68,6 +68,7 @@ class Membership:
         self._told: dict[int, tuple[float, float, int]] = {}
         self._credit: dict[int, tuple[float, float]] = {}
         self._judged = {hash(first.text)}  # of the operator's files only, so it stays small
+        self._rivals: set[tuple[int, bytes]] = set()  # files of one epoch: each is logged once, however often it comes
         self.unsaved = bool(self.operator)
         """Whether a checkpoint is due because a file was taken up."""
         if me in first.ids and not any(me in file.ids for file in self.epochs.files):
@@ -224,11 +225,12 @@ class Membership:
             raise PeerError(
                 f"network file of epoch {file.epoch} changes the share of peer {self.me} from {self._share}"
             )
-        rivals = [known for known in self.epochs.files if known.epoch == file.epoch and order(known) != order(file)]
+        mine = {order(known) for known in self.epochs.files if known.epoch == file.epoch} - {order(file)}
+        if mine and order(file) not in self._rivals:
+            self._rivals |= mine | {order(file)}
+            self._log("conflict", epoch=file.epoch, text="the operator signed two files of one epoch", **source)
         if not self.epochs.add(file):
             return False
-        if rivals:
-            self._log("conflict", epoch=file.epoch, text="the operator signed two files of one epoch")
         known = {"epoch": file.epoch, "from_round": file.from_round, "has_key": self._has_key(file)}
         self._log("epoch known", **known, **source)
         self.tag = self.epochs.tag
