@@ -312,6 +312,30 @@ def test_a_joiner_that_comes_too_early_gives_up(tmp_path: Path) -> None:
             world.run(10.0)
 
 
+@pytest.mark.parametrize("count", [3, 4])
+def test_one_silent_liar_keeps_a_joiner_out_only_if_it_has_no_more_than_3_f_neighbours(
+    tmp_path: Path, count: int
+) -> None:
+    file = signed_network(tmp_path, 4, timeouts={"alone": 5.0})
+    key = one_more_key(tmp_path, 4)[1]
+    later = next_file(tmp_path, file, 0, add={4: NewPeer("127.0.0.1:9", key, range(4 - count, 4))})
+    with VirtualWorld(9, link) as world:
+        members = start_all(world, file, tmp_path, range(3))  # 3 is silent
+        members.reach(5)
+        members.give(0, later.text)
+        members.give(4, later.text)
+        members.start(4)
+        if count == 4:
+            world.run(world.time + 6.0)
+            assert members.said("joined", 4)[0]["models"] == 3
+        else:
+            with pytest.raises(Isolated, match=r"1 of its 3 neighbours can keep it out by silence; with 3 f \+ 1 = 4"):
+                world.run(world.time + 6.0)
+        assert [sorted(facts) for facts in members.said("joining", 4)] == [
+            ["needs", "neighbours"] if count == 4 else ["needs", "neighbours", "text"]
+        ]
+
+
 def test_a_joiner_needs_more_honest_neighbours_than_liars(tmp_path: Path) -> None:
     file = signed_network(tmp_path, 4)
     later = next_file(tmp_path, file, 0, add={4: NewPeer("127.0.0.1:9", one_more_key(tmp_path, 4)[1], [0, 1])})
