@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,9 @@ from byzmesh.errors import Isolated, PeerError
 from byzmesh.peers.changes import NewPeer
 from byzmesh.peers.identity import load_keys, new_keys, one_more_key
 from byzmesh.peers.join import join
+from byzmesh.peers.membership import Removed
 from byzmesh.peers.peer import Peer, no_log
+from byzmesh.peers.run_peer import run_peer
 from byzmesh.peers.transport import Remote
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import Format
@@ -75,6 +78,48 @@ def test_one_peer_less(tmp_path: Path) -> None:
         world.run()
         assert len(members.said("removed", 1)) == 2 and members.running[1].error is None
     assert spread(members, (0, 2, 3, 4)) < 1.0
+
+
+@pytest.mark.parametrize("from_round", [0, 20])
+def test_a_removal_that_only_the_removed_peer_is_given_reaches_all(tmp_path: Path, from_round: int) -> None:
+    """It leaves in the round in which it reads the file: it tells its neighbours first."""
+    file = signed_network(tmp_path, 5)
+    later = next_file(tmp_path, file, from_round, remove=[4])
+    with VirtualWorld(2, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(22)
+        members.give(4, later.text)
+        world.run()
+    assert len(members.said("removed", 4)) == 1 and members.running[4].error is None
+    for me in range(4):
+        assert members.latest[me].peer.round == 150 and 4 not in members.latest[me].peer.neighbours
+    assert members.epochs() == {0: 1, 1: 1, 2: 1, 3: 1, 4: 0}
+
+
+def test_a_removed_peer_that_is_started_with_its_old_file_says_so(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 5)
+    later = next_file(tmp_path, file, 0, remove=[4])
+    with VirtualWorld(2, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(4, later.text)
+        world.run(done=lambda: members.running[4].ended)
+        members.give(4, file.text)
+        members.start(4)
+        with pytest.raises(Removed, match=r"peer 4 is not a member from epoch 1 on, .* choose another --out") as end:
+            world.run()
+    assert end.value.exit_code == 0
+
+
+def test_the_command_of_a_removed_peer_logs_it_and_ends_without_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = signed_network(tmp_path, 5), tmp_path / "out"
+    out.mkdir()
+    (out / "peer4.network.yaml").write_bytes(next_file(tmp_path, file, 0, remove=[4]).text)
+    run_peer(tmp_path / "network.yaml", 4, tmp_path / "peer4.key", out=out)
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert line["event"] == "removed" and "not a member from epoch 1 on" in line["text"]
 
 
 def test_a_removed_peer_that_stays_is_not_heard(tmp_path: Path) -> None:
@@ -279,10 +324,34 @@ def test_a_joiner_that_is_stopped_before_joins_when_it_is_started_again(tmp_path
         world.run(world.time + 0.5)
         members.latest[4].stop = True
         world.run(world.time + 5.0, done=lambda: waiting.ended)
-        assert waiting.ended and [what for _, me, what, _ in members.log if me == 4] == ["left"]
+        assert waiting.ended and [what for _, me, what, _ in members.log if me == 4] == ["joining", "left"]
         members.start(4)
         members.reach(70)
         assert members.said("joined", 4) and not members.said("resumed", 4)
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_one_silent_liar_keeps_a_joiner_out_only_if_it_has_no_more_than_3_f_neighbours(
+    tmp_path: Path, count: int
+) -> None:
+    file = signed_network(tmp_path, 4, timeouts={"alone": 5.0})
+    key = one_more_key(tmp_path, 4)[1]
+    later = next_file(tmp_path, file, 0, add={4: NewPeer("127.0.0.1:9", key, range(4 - count, 4))})
+    with VirtualWorld(9, link) as world:
+        members = start_all(world, file, tmp_path, range(3))  # 3 is silent
+        members.reach(5)
+        members.give(0, later.text)
+        members.give(4, later.text)
+        members.start(4)
+        if count == 4:
+            world.run(world.time + 6.0)
+            assert members.said("joined", 4)[0]["models"] == 3
+        else:
+            with pytest.raises(Isolated, match=r"1 of its 3 neighbours can keep it out by silence; with 3 f \+ 1 = 4"):
+                world.run(world.time + 6.0)
+        assert [sorted(facts) for facts in members.said("joining", 4)] == [
+            ["needs", "neighbours"] if count == 4 else ["needs", "neighbours", "text"]
+        ]
 
 
 def test_a_joiner_needs_more_honest_neighbours_than_liars(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from byzmesh.peers.identity import load_keys
+from byzmesh.peers.epochs import order
+from byzmesh.peers.identity import Keyring, load_keys
 from byzmesh.peers.membership import HEARD_AT_ONCE, Membership
+from byzmesh.peers.node import Node
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import HEADER, WireError, encode_file
-from tests.peers.members import next_file, signed_network, start_all
+from tests.peers.members import Members, next_file, signed_network, start_all
 
 NONSENSE = {
     "nothing": b"",
@@ -37,6 +40,29 @@ def test_whatever_is_in_the_watched_file_is_refused_and_training_goes_on(tmp_pat
         assert members.epochs() == dict.fromkeys(range(4), 1)
 
 
+def test_a_file_copied_while_a_peer_starts_is_read(tmp_path: Path) -> None:
+    """Between reading its file and watching it, a peer loads data and compiles. A known file changes nothing."""
+    file = signed_network(tmp_path, 4, rounds=1000, evaluate_every=1000)
+    later = next_file(tmp_path, file, 0, f=0)
+
+    class Slow(Members):
+        def make(self, me: int, **options: Any) -> Node:
+            if me == 0:
+                self.give(me, later.text)
+            ring = Keyring(self.keys / f"peer{me}.key")
+            return Node(self.file, me, ring, out=self.out, path=self.path(me), world=self.world, **options)
+
+    with VirtualWorld(1, lambda random, *_: random.uniform(0.05, 0.1)) as world:
+        members = Slow(world, file, tmp_path, tmp_path / "out")
+        for me in file.ids:
+            if me != 0:
+                members.give(me, file.text)
+            members.start(me)
+        world.run(5.0)
+        assert members.epochs() == dict.fromkeys(range(4), 1)
+        assert len(members.said("epoch known")) == 4 and not members.said("refused") and not members.said("conflict")
+
+
 def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gone between two reads, say: no error that only a file system has ends the peer."""
     file = signed_network(tmp_path, 4, rounds=1000, evaluate_every=1000)
@@ -51,6 +77,21 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: py
         members.give(0, b"anything")
         world.run(world.time + 2.0)
         assert "No such file" in members.said("refused", 0)[0]["text"]
+
+
+@pytest.mark.parametrize("winner_first", [False, True])
+def test_whoever_gets_two_files_of_one_epoch_logs_it_once(tmp_path: Path, winner_first: bool) -> None:
+    """Whichever it had, and however often a liar or the disk repeats either."""
+    file = signed_network(tmp_path, 4)
+    rivals = [next_file(tmp_path, file, 30, f"{f}.yaml", f=f) for f in (0, 1)]
+    rivals.sort(key=order, reverse=winner_first)
+    said: list[str] = []
+    ring = Keyring(tmp_path / "peer0.key")
+    membership = Membership(file, 0, ring, lambda: 0.0, lambda event, **_: said.append(event), out=tmp_path)
+    for number in range(20):
+        membership.offer(rivals[number % 2])
+        assert said.count("conflict") == min(number, 1)
+    assert membership.epochs.files[-1] is max(rivals, key=order)
 
 
 def test_a_neighbour_may_send_one_file_per_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

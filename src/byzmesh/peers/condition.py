@@ -29,7 +29,7 @@ def numbers(node: Node) -> Iterator[Number]:
     yield Number("usual_round_seconds", "the usual round: one over this is rounds per second", rounds.usual)
     yield Number("grace_seconds", "wait for the rest after enough neighbours answered", rounds.grace)
     yield Number("waited_seconds", "time spent waiting for messages", peer.listened, total=True)
-    yield Number("moved_up", "rounds skipped to catch up", peer.jumps, total=True)
+    yield Number("moved_up", "times it moved up to a later round to catch up", peer.jumps, total=True)
     yield Number("kept_own", "rounds in which the rule kept the peer's own model", peer.tally.kept, total=True)
     yield Number("strangers_refused", "handshakes refused", peer.transport.strangers, total=True)
     yield Number("guarding", "whether handshakes are answered and connections audited", peer.transport.guarding)

@@ -9,7 +9,7 @@ at again every second, so that a newer one may replace it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from byzmesh.errors import ByzmeshError, PeerError
@@ -63,13 +63,19 @@ class Membership:
         self.operator, self.run, self._folder = first.operator, first.run, first.folder
         self.epochs = self._shelf.read(first) if first.operator else Epochs(first)
         self._share = first.share(me) if me in first.ids else None
-        self._seen = self._state_of_disk()
+        self._seen: tuple[int, ...] = ()  # the first look always reads: it may have changed since `first` was read
         self._looked = now()
         self._told: dict[int, tuple[float, float, int]] = {}
         self._credit: dict[int, tuple[float, float]] = {}
         self._judged = {hash(first.text)}  # of the operator's files only, so it stays small
+        self._rivals: set[tuple[int, bytes]] = set()  # files of one epoch: each is logged once, however often it comes
         self.unsaved = bool(self.operator)
         """Whether a checkpoint is due because a file was taken up."""
+        if me in first.ids and not any(me in file.ids for file in self.epochs.files):
+            raise Removed(
+                f"peer {me} is not a member from epoch {self.epochs.files[0].epoch} on, by the network file in its "
+                "--out; for another run, choose another --out"
+            )
         while me not in self.epochs.files[0].ids and len(self.epochs.files) > 1:
             del self.epochs.files[0]  # it was a member before, and will be again
         self.file = self.epochs.files[0]
@@ -101,17 +107,17 @@ class Membership:
             self._look_for_others(peer, round)
 
     def _take_up(self, peer: Peer, file: NetworkFile, round: int) -> None:
-        if self.me not in file.ids:
-            raise Removed(f"peer {self.me} is not a member from epoch {file.epoch} on")
-        keys, me, remotes = self._own_keys(file), self.me, file.remotes(self.me)
-        anew = (keys, file.entry(me).address) != (self.keys, self.file.entry(me).address)
+        me = self.me
         peer.pump(0.0)  # nothing is sent to whoever joined and is not known yet
-        for neighbour, remote in peer.remotes.items():
-            # whoever is left behind could not be told later: those who know another key or address of this peer, and
-            # those whose own key this peer does not hear any more
-            known = remotes.get(neighbour)
-            if anew or known is None or known.public_key != remote.public_key:
-                peer.transport.send(encode_file(file.text, peer.form.run, me, neighbour))
+        if me not in file.ids:
+            self._send(peer, file, peer.remotes)  # nobody else may have it
+            raise Removed(f"peer {me} is not a member from epoch {file.epoch} on")
+        keys, remotes = self._own_keys(file), file.remotes(me)
+        anew = (keys, file.entry(me).address) != (self.keys, self.file.entry(me).address)
+        known = {neighbour: remote.public_key for neighbour, remote in remotes.items()}
+        # whoever is left behind could not be told later: those who know another key or address of this peer, and
+        # those whose own key this peer does not hear any more
+        self._send(peer, file, [j for j, remote in peer.remotes.items() if anew or known.get(j) != remote.public_key])
         self.file, self.keys, self.tag = file, keys, self.epochs.tag
         self._follow(peer, file, keys)
         peer.total = file.rounds
@@ -119,6 +125,10 @@ class Membership:
         self.keep()
         self.unsaved = True
         self._log("epoch in force", epoch=file.epoch, round=round, from_round=file.from_round, peers=len(file.peers))
+
+    def _send(self, peer: Peer, file: NetworkFile, whom: Iterable[int]) -> None:
+        for neighbour in whom:
+            peer.transport.send(encode_file(file.text, peer.form.run, self.me, neighbour))
 
     def _look_for_others(self, peer: Peer, round: int) -> None:
         """Try a later file if at most f neighbours are heard by the one in force; after a trial, go back to that."""
@@ -215,11 +225,12 @@ class Membership:
             raise PeerError(
                 f"network file of epoch {file.epoch} changes the share of peer {self.me} from {self._share}"
             )
-        rivals = [known for known in self.epochs.files if known.epoch == file.epoch and order(known) != order(file)]
+        mine = {order(known) for known in self.epochs.files if known.epoch == file.epoch} - {order(file)}
+        if mine and order(file) not in self._rivals:
+            self._rivals |= mine | {order(file)}
+            self._log("conflict", epoch=file.epoch, text="the operator signed two files of one epoch", **source)
         if not self.epochs.add(file):
             return False
-        if rivals:
-            self._log("conflict", epoch=file.epoch, text="the operator signed two files of one epoch")
         known = {"epoch": file.epoch, "from_round": file.from_round, "has_key": self._has_key(file)}
         self._log("epoch known", **known, **source)
         self.tag = self.epochs.tag

@@ -9,6 +9,7 @@ from typing import Any
 
 from byzmesh.peers.identity import Keyring
 from byzmesh.peers.logs import json_log
+from byzmesh.peers.membership import Removed
 from byzmesh.peers.network_file import load_network
 from byzmesh.peers.node import Node
 from byzmesh.peers.share import bind_share
@@ -31,19 +32,24 @@ def run_peer(
     file = load_network(network)
     task = bind_share(file, me, data)
     warm(file, *task)
-    node = Node(
-        file,
-        me,
-        Keyring(key),
-        out=out,
-        path=network,
-        data=data,
-        task=task,
-        metrics_port=metrics_port,
-        start_from=start_from,
-        run=run,
-        log=json_log(me),
-    )
+    log = json_log(me)
+    try:
+        node = Node(
+            file,
+            me,
+            Keyring(key),
+            out=out,
+            path=network,
+            data=data,
+            task=task,
+            metrics_port=metrics_port,
+            start_from=start_from,
+            run=run,
+            log=log,
+        )
+    except Removed as error:  # before it was started
+        log("removed", text=str(error))
+        return
 
     node.evaluated = seldom(give_back_mapped_files)
 
