@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -31,6 +32,12 @@ def fetch(port: int, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+def each(text: str, metric: str) -> dict[str, float]:
+    """A metric's values by neighbour; by "" if there is only one."""
+    found = re.findall(rf'^byzmesh_{metric}(?:{{neighbour="(.*)"}})? (.*)$', text, re.MULTILINE)
+    return {neighbour: float(value) for neighbour, value in found}
+
+
 def slow_link(*_: object) -> float:
     return 0.05
 
@@ -51,7 +58,12 @@ def test_health_and_metrics_tell_the_truth(tmp_path: Path) -> None:
         world.run(5.0)
         assert fetch(node.page.port, "/health") == (200, "ok\n")  # two are left, of which one may lie
         text = fetch(node.page.port, "/metrics")[1]
-        assert 'byzmesh_neighbour_up{neighbour="1"} 0.0' in text and 'byzmesh_neighbour_up{neighbour="2"} 1.0' in text
+        assert each(text, "connected") == each(text, "neighbour_up") == {"1": 0.0, "2": 1.0, "3": 1.0}
+        assert each(text, "last_heard_seconds") == pytest.approx({"1": 1.95, "2": 0.0, "3": 0.0}, abs=0.051)
+        assert each(text, "rounds_ignored_total") == {"1": 0.0, "2": 0.0, "3": float(node.peer.round)}
+        assert each(text, "suspect") == {"1": 0.0, "2": 0.0, "3": 1.0}  # IOS ignores it in every round
+        assert each(text, "waited_seconds_total") == pytest.approx({"": 5.0})  # work takes no time here
+        assert each(text, "usual_round_seconds") == pytest.approx({"": 0.05})
         assert "# TYPE byzmesh_messages_silent_total counter" in text and f"byzmesh_round {node.peer.round:.1f}" in text
         nodes.kill(2)
         world.run(7.0)
