@@ -170,6 +170,8 @@ def test_a_model_comes_out_of_a_running_peer(tmp_path: Path, samples: Path) -> N
     from safetensors.numpy import load_file
 
     assert set(load_file(to)) == {"weight", "bias"}
+    again = command("export", tmp_path / "out", "--worker", 3, "--to", to)
+    assert again.returncode == 2 and f"{to} exists; give another --to, or --force" in again.stderr
     with pytest.raises(ConfigError, match="no checkpoint of a peer"):
         peer_model(tmp_path)
 
