@@ -55,10 +55,23 @@ def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
     assert "moved up" in done.output
     stored = re.search(r"stored as (\w+)", done.output)
     assert stored is not None
-    where = ("--store", tmp_path / "s.db")
-    assert run("suspects", stored[1], *where).exit_code == 0
-    done = run("report", *where, "--metric", "loss", "--out", tmp_path / "report.html")
-    assert done.exit_code == 0, done.output
+    key, where = stored[1], ("--store", tmp_path / "s.db")
+    for reader, said in (
+        (["suspects", key], "Nobody stands out"),
+        (["report", "--metric", "loss", "--out", tmp_path / "report.html"], "report.html"),
+        (["plot", "--metric", "loss", "--out", tmp_path / "plot.png"], "plot.png written"),
+        (["table", "--metric", "loss"], "WeiMean"),
+        (["runs", "list"], key),
+        (["runs", "show", key], "kind: drill"),
+        (["runs", "compare", key, key], "consensus_error"),
+        (["runs", "export", tmp_path / "runs.csv"], "runs.csv written"),
+    ):
+        done = run(*reader, *where)
+        assert done.exit_code == 0 and said in done.output, (reader, done.output)
+    assert "The theorems along this run" in run("certify", "--run", key, *where).output
+    with pytest.raises(ConfigError, match="is a drill: export its models from its --out"):
+        run("export", key, "--to", tmp_path / "model.safetensors", *where)
+    assert "peer 3" in run("export", tmp_path / "out", "--worker", 3, "--to", tmp_path / "model.safetensors").output
 
 
 def test_a_plan_says_how_to_drill_the_attack_that_it_leaves_out(tmp_path: Path) -> None:
@@ -173,6 +186,6 @@ def test_a_stored_drill_has_nodes_where_the_peers_have_ids(tmp_path: Path) -> No
     with open_store(tmp_path / "runs.db") as store:
         network = store.get(key).config["network"]
         assert network["byzantine"] == [3] and network["names"] == ["10", "20", "30", "40"]
-        assert store.get(key).config["f"] == {"0": 1, "1": 1, "2": 0, "3": 1}
+        assert store.get(key).config["f"] == [1, 1, 0, 1]
         assert store.edges(key).tolist() == [[1, 0, 1, 10], [3, 0, 9, 10]]
         assert suspects(store, key).recall is not None
