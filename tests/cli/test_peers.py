@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -107,6 +108,20 @@ def test_one_peer_by_its_command_ends_on_sigterm(tmp_path: Path) -> None:
         rest = process.stderr.read()
     assert process.returncode == 0 and '"left"' in rest
     assert (tmp_path / "out" / "peer0.ckpt").exists()
+
+
+def test_warnings_are_lines_of_the_log(tmp_path: Path) -> None:
+    """f = 1 is too large for TriMean when one of three messages is missing. Nobody else is there: exit code 4."""
+    options: dict[str, Any] = {"rule": "trimean", "problem": "quadratic", "rounds": 3}
+    waits = {"round": 0.01, "start": 0.01, "linger": 0.01}
+    make_network(tmp_path, 4, real=True, topology={"name": "complete", "n": 4}, timeouts=waits, **options)
+    words = ["peer", tmp_path / "network.yaml", "--id", 0, "--key", tmp_path / "peer0.key", "--out", tmp_path / "out"]
+    done = command(*words)
+    *lines, last = done.stderr.splitlines()
+    logged = [json.loads(line) for line in lines]
+    told = [line["text"] for line in logged if line["event"] == "warning"]
+    assert len(told) == 1 and told[0].startswith("rule TriMean with f = 1 at worker 0: it resists 0 of the d - f = 2")
+    assert done.returncode == 4 and last.startswith("error: peer 0 heard none")
 
 
 def test_a_disk_without_room_for_anything(tmp_path: Path) -> None:

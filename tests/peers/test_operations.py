@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzmesh.errors import ConfigError, DataError, Isolated
+from byzmesh.errors import ConfigError, DataError, Isolated, WeakBound
 from byzmesh.peers.condition import trouble
 from byzmesh.peers.export import peer_model
 from byzmesh.peers.identity import load_keys
@@ -192,6 +192,13 @@ def test_a_warm_start(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "other.ckpt", {"model": np.zeros((1, 6))}, {})
     with pytest.raises(DataError, match="5 parameters"):
         made("bad", start_from=tmp_path / "other.ckpt")
+
+
+def test_an_f_too_large_for_what_surely_arrives_is_told(tmp_path: Path) -> None:
+    """Friction 10: of three messages two surely arrive, and of these TriMean resists none."""
+    file = four(tmp_path, rule="trimean")
+    with VirtualWorld() as world, pytest.warns(WeakBound, match="it resists 0 of the d - f = 2 messages"):
+        Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path, world=world)
 
 
 def test_the_deployed_file_can_be_certified(tmp_path: Path) -> None:
