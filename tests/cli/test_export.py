@@ -60,6 +60,17 @@ def test_run_then_export(tmp_path: Path, byzmesh: Any, name: str) -> None:
     np.testing.assert_array_equal(flat, np.sort(models[3]))
 
 
+def test_an_existing_file_is_not_overwritten_without_force(tmp_path: Path, byzmesh: Any) -> None:
+    write_config(tmp_path, PROBLEMS["softmax"])
+    key = json.loads(byzmesh("run", "run.yaml", "--json")[1])["key"]
+    Path("m.safetensors").write_text("dear")
+    told = "error: m.safetensors exists; give another --to, or --force\n"
+    assert byzmesh("export", key, "--to", "m.safetensors") == (2, "", told)
+    assert Path("m.safetensors").read_text() == "dear"
+    assert byzmesh("export", key, "--to", "m.safetensors", "--force")[0] == 0
+    assert set(load_file("m.safetensors")) == {"weight", "bias"}
+
+
 def test_mistakes_are_one_line(tmp_path: Path, byzmesh: Any) -> None:
     write_config(tmp_path, PROBLEMS["softmax"])
     key = json.loads(byzmesh("run", "run.yaml", "--json")[1])["key"]

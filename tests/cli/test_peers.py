@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -55,10 +56,23 @@ def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
     assert "moved up" in done.output
     stored = re.search(r"stored as (\w+)", done.output)
     assert stored is not None
-    where = ("--store", tmp_path / "s.db")
-    assert run("suspects", stored[1], *where).exit_code == 0
-    done = run("report", *where, "--metric", "loss", "--out", tmp_path / "report.html")
-    assert done.exit_code == 0, done.output
+    key, where = stored[1], ("--store", tmp_path / "s.db")
+    for reader, said in (
+        (["suspects", key], "Nobody stands out"),
+        (["report", "--metric", "loss", "--out", tmp_path / "report.html"], "report.html"),
+        (["plot", "--metric", "loss", "--out", tmp_path / "plot.png"], "plot.png written"),
+        (["table", "--metric", "loss"], "WeiMean"),
+        (["runs", "list"], key),
+        (["runs", "show", key], "kind: drill"),
+        (["runs", "compare", key, key], "consensus_error"),
+        (["runs", "export", tmp_path / "runs.csv"], "runs.csv written"),
+    ):
+        done = run(*reader, *where)
+        assert done.exit_code == 0 and said in done.output, (reader, done.output)
+    assert "The theorems along this run" in run("certify", "--run", key, *where).output
+    with pytest.raises(ConfigError, match="is a drill: export its models from its --out"):
+        run("export", key, "--to", tmp_path / "model.safetensors", *where)
+    assert "peer 3" in run("export", tmp_path / "out", "--worker", 3, "--to", tmp_path / "model.safetensors").output
 
 
 def test_a_plan_says_how_to_drill_the_attack_that_it_leaves_out(tmp_path: Path) -> None:
@@ -94,6 +108,20 @@ def test_one_peer_by_its_command_ends_on_sigterm(tmp_path: Path) -> None:
         rest = process.stderr.read()
     assert process.returncode == 0 and '"left"' in rest
     assert (tmp_path / "out" / "peer0.ckpt").exists()
+
+
+def test_warnings_are_lines_of_the_log(tmp_path: Path) -> None:
+    """f = 1 is too large for TriMean when one of three messages is missing. Nobody else is there: exit code 4."""
+    options: dict[str, Any] = {"rule": "trimean", "problem": "quadratic", "rounds": 3}
+    waits = {"round": 0.01, "start": 0.01, "linger": 0.01}
+    make_network(tmp_path, 4, real=True, topology={"name": "complete", "n": 4}, timeouts=waits, **options)
+    words = ["peer", tmp_path / "network.yaml", "--id", 0, "--key", tmp_path / "peer0.key", "--out", tmp_path / "out"]
+    done = command(*words)
+    *lines, last = done.stderr.splitlines()
+    logged = [json.loads(line) for line in lines]
+    told = [line["text"] for line in logged if line["event"] == "warning"]
+    assert len(told) == 1 and told[0].startswith("rule TriMean with f = 1 at worker 0: it resists 0 of the d - f = 2")
+    assert done.returncode == 4 and last.startswith("error: peer 0 heard none")
 
 
 def test_a_disk_without_room_for_anything(tmp_path: Path) -> None:
@@ -173,6 +201,6 @@ def test_a_stored_drill_has_nodes_where_the_peers_have_ids(tmp_path: Path) -> No
     with open_store(tmp_path / "runs.db") as store:
         network = store.get(key).config["network"]
         assert network["byzantine"] == [3] and network["names"] == ["10", "20", "30", "40"]
-        assert store.get(key).config["f"] == {"0": 1, "1": 1, "2": 0, "3": 1}
+        assert store.get(key).config["f"] == [1, 1, 0, 1]
         assert store.edges(key).tolist() == [[1, 0, 1, 10], [3, 0, 9, 10]]
         assert suspects(store, key).recall is not None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,27 @@ def test_one_loud_neighbour_does_not_hide_another() -> None:
     assert Counter(line.get("neighbour") for line in lines) == {7: BURST, 8: 1, None: 100}
 
 
+def test_strangers_do_not_hide_what_is_wrong_with_a_file() -> None:
+    """Both are `refused`, and neither has a neighbour."""
+    stream = io.StringIO()
+    log = json_log(0, stream)
+    for _ in range(1000):
+        log("refused", address="10.0.0.9", reason="not a neighbour")
+    log("refused", reason="file", path="network.yaml")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert Counter(line["reason"] for line in lines) == {"not a neighbour": BURST, "file": 1}
+
+
+OWN = {
+    *("evaluated", "resumed", "left", "removed", "joined", "damaged", "not moved", "ready", "warning"),
+    *("epoch known", "epoch in force", "epoch tried", "conflict"),
+}
+"""Events that follow from this peer's own rounds and disk, or from files that the operator signed."""
+
+
 def test_every_event_that_a_neighbour_can_cause_is_bounded() -> None:
-    """The events of peer, sockets and doorkeeper; all others are a node's own."""
-    assert {"refused", "moved up", "cut off", "shut down", "guard failed"} <= logs.PROVOKED
+    """Every event that the code logs is either bounded or known to be a node's own."""
+    text = "".join(path.read_text() for path in Path(logs.__file__).parent.rglob("*.py"))
+    logged = set(re.findall(r'\b_?log\(\s*"([^"]+)"', text))
+    logged |= {f"neighbour {how}" for how in ("lost", "back") if re.search(rf'log\(f"neighbour .*{how}', text)}
+    assert logged == PROVOKED | OWN

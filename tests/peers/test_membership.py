@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Callable
@@ -10,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import byzmesh.peers.node
 from byzmesh.errors import Isolated, PeerError
-from byzmesh.peers.changes import NewPeer
+from byzmesh.peers.aggregation import Aggregation
+from byzmesh.peers.changes import NewPeer, sign_file
 from byzmesh.peers.identity import load_keys, new_keys, one_more_key
 from byzmesh.peers.join import join
 from byzmesh.peers.membership import Removed
@@ -262,6 +265,50 @@ def test_f_and_an_address_change(tmp_path: Path) -> None:
     for node in members.latest.values():
         assert node.peer.round == 150 and node.peer.f == node.peer.rounds.f == int(node.peer._bound[0]) == 2
     assert members.latest[0].peer.transport.neighbours[5].address == "127.0.0.1:9"  # type: ignore[attr-defined]
+
+
+def test_a_file_edited_by_hand_is_taken_up_in_all_that_may_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other links, weights, f of each peer, timeouts and evaluations, and more rounds: running peers go by them."""
+    file = signed_network(tmp_path, 6, rule="weimean", evaluate_every=40)
+    edited = yaml.safe_load(file.text)
+    for key in ("signature", "topology"):
+        del edited[key]
+    edited |= {"epoch": 1, "from_round": 60, "weights": "lazy", "rounds": 200, "evaluate_every": 25}
+    cut = {(0, 1), (0, 2), (1, 5), (3, 4)}
+    edited["edges"] = [list(link) for link in itertools.combinations(range(6), 2) if link not in cut]
+    edited["f"] = {peer: peer % 2 for peer in range(6)}
+    edited["timeouts"] |= {"round": 1.5}
+    (tmp_path / "by-hand.yaml").write_text(yaml.safe_dump(edited))
+    later = sign_file(tmp_path / "by-hand.yaml", tmp_path / "operator.key", tmp_path / "network.yaml")
+    weighed: dict[int, tuple[Any, Any]] = {}
+    apply = Aggregation.apply
+
+    def spy(self: Aggregation, half: Any, messages: Any, came: Any, *rest: Any, **more: Any) -> Any:
+        outcome, state = apply(self, half, messages, came, *rest, **more)
+        if came.all():
+            weighed[int(self._receiver[0])] = np.vstack([half, messages]), outcome.models[0]
+        return outcome, state
+
+    monkeypatch.setattr(Aggregation, "apply", spy)
+    with VirtualWorld(8, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        members.give(1, later.text)
+        members.reach(100)
+        weighed.clear()
+        world.run()
+    assert in_force(members) == {me: [(1, 60)] for me in range(6)}
+    for me, node in members.latest.items():
+        weights = later.weights_of(me)
+        assert node.peer.neighbours == sorted(weights) != sorted(file.remotes(me))
+        assert node.peer.round == 200 and node.peer.f == node.peer.rounds.f == me % 2
+        assert node.peer.rounds.patience.timeout == 1.5
+        vectors, mean = weighed[me]
+        own = 1.0 - sum(weights.values())
+        np.testing.assert_allclose(mean, np.array([own, *weights.values()]) @ vectors, rtol=1e-5)
+        assert [facts["round"] for facts in members.said("evaluated", me)] == [0, 40, 75, 100, 125, 150, 175, 200]
 
 
 def test_a_key_that_is_not_there(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byzmesh.errors import ConfigError, DataError, Isolated
+from byzmesh.errors import ConfigError, DataError, Isolated, WeakBound
 from byzmesh.peers.condition import trouble
 from byzmesh.peers.export import peer_model
 from byzmesh.peers.identity import load_keys
@@ -29,6 +30,12 @@ def fetch(port: int, path: str) -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+
+
+def each(text: str, metric: str) -> dict[str, float]:
+    """A metric's values by neighbour; by "" if there is only one."""
+    found = re.findall(rf'^byzmesh_{metric}(?:{{neighbour="(.*)"}})? (.*)$', text, re.MULTILINE)
+    return {neighbour: float(value) for neighbour, value in found}
 
 
 def slow_link(*_: object) -> float:
@@ -51,7 +58,12 @@ def test_health_and_metrics_tell_the_truth(tmp_path: Path) -> None:
         world.run(5.0)
         assert fetch(node.page.port, "/health") == (200, "ok\n")  # two are left, of which one may lie
         text = fetch(node.page.port, "/metrics")[1]
-        assert 'byzmesh_neighbour_up{neighbour="1"} 0.0' in text and 'byzmesh_neighbour_up{neighbour="2"} 1.0' in text
+        assert each(text, "connected") == each(text, "neighbour_up") == {"1": 0.0, "2": 1.0, "3": 1.0}
+        assert each(text, "last_heard_seconds") == pytest.approx({"1": 1.95, "2": 0.0, "3": 0.0}, abs=0.051)
+        assert each(text, "rounds_ignored_total") == {"1": 0.0, "2": 0.0, "3": float(node.peer.round)}
+        assert each(text, "suspect") == {"1": 0.0, "2": 0.0, "3": 1.0}  # IOS ignores it in every round
+        assert each(text, "waited_seconds_total") == pytest.approx({"": 5.0})  # work takes no time here
+        assert each(text, "usual_round_seconds") == pytest.approx({"": 0.05})
         assert "# TYPE byzmesh_messages_silent_total counter" in text and f"byzmesh_round {node.peer.round:.1f}" in text
         nodes.kill(2)
         world.run(7.0)
@@ -158,6 +170,8 @@ def test_a_model_comes_out_of_a_running_peer(tmp_path: Path, samples: Path) -> N
     from safetensors.numpy import load_file
 
     assert set(load_file(to)) == {"weight", "bias"}
+    again = command("export", tmp_path / "out", "--worker", 3, "--to", to)
+    assert again.returncode == 2 and f"{to} exists; give another --to, or --force" in again.stderr
     with pytest.raises(ConfigError, match="no checkpoint of a peer"):
         peer_model(tmp_path)
 
@@ -178,6 +192,13 @@ def test_a_warm_start(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "other.ckpt", {"model": np.zeros((1, 6))}, {})
     with pytest.raises(DataError, match="5 parameters"):
         made("bad", start_from=tmp_path / "other.ckpt")
+
+
+def test_an_f_too_large_for_what_surely_arrives_is_told(tmp_path: Path) -> None:
+    """Friction 10: of three messages two surely arrive, and of these TriMean resists none."""
+    file = four(tmp_path, rule="trimean")
+    with VirtualWorld() as world, pytest.warns(WeakBound, match="it resists 0 of the d - f = 2 messages"):
+        Node(file, 0, load_keys(tmp_path / "peer0.key"), out=tmp_path, world=world)
 
 
 def test_the_deployed_file_can_be_certified(tmp_path: Path) -> None:

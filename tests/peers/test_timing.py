@@ -294,30 +294,31 @@ def climb(
     seed: int,
     tries: int,
     delay: Callable[[int, int, int], float] = usual_delay,
-) -> float:
-    """The worst mean stretch that hill climbing finds over tables of moves by (liar, victim, round modulo 6)."""
+) -> tuple[float, float]:
+    """The worst mean and median stretch that hill climbing by the mean finds, over tables of moves by (liar, victim,
+    round modulo 6)."""
     draw = random.Random(seed)
     work = steady(0.1, {})
     round = reference(neighbours, work, liars, delay)
     keys = [(liar, victim, turn) for liar in liars for victim in neighbours for turn in range(6)]
     table: dict[tuple[int, int, int], Any] = {key: draw.choice(MOVES) for key in keys}
-    best = 0.0
+    best = worst_median = 0.0
     for _ in range(tries):
         tried = table | {key: draw.choice(MOVES) for key in draw.sample(keys, max(1, len(keys) // 8))}
         lie: Lie = lambda a, b, k, t=tried: t[a, b, k % 6]  # type: ignore[misc]  # noqa: E731
         play = Play(neighbours, f, liars, work=work, lie=lie, delay=delay)
         mean, median = stretch(play.run(120), frozenset(), round)
-        assert median <= MEDIAN
+        worst_median = max(worst_median, median)
         if mean >= best:
             best, table = mean, tried
-    return best
+    return best, worst_median
 
 
 @pytest.mark.parametrize(("network", "tries"), [("complete", 25), ("one liar", 25), ("ring", 8), ("many f", 5)])
 def test_searched_schedules_stay_within_the_bound(network: str, tries: int) -> None:
     delay = uneven if network in ("ring", "many f") else usual_delay
-    worst = climb(*SEARCHED[network], seed=5, tries=tries, delay=delay)
-    assert (1.2 if delay is usual_delay else 1.0) < worst <= MEAN * SLACK
+    worst, median = climb(*SEARCHED[network], seed=5, tries=tries, delay=delay)
+    assert (1.2 if delay is usual_delay else 1.0) < worst <= MEAN * SLACK and median <= MEDIAN
 
 
 def test_the_search_finds_a_rule_that_can_be_stretched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,3 +328,5 @@ def test_the_search_finds_a_rule_that_can_be_stretched(monkeypatch: pytest.Monke
     work = steady(0.1, {})
     play = Play(neighbours, f, liars, lie=LIES["brink"], work=work).run(200)
     assert stretch(play, frozenset(), reference(neighbours, work, liars))[0] > 3.0
+    for network in ("complete", "one liar"):
+        assert climb(*NETWORKS[network], seed=5, tries=5)[0] > 3.0

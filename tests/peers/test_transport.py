@@ -82,6 +82,13 @@ def test_neighbours_hear_each_other_and_joins_are_announced() -> None:
         made[0].send(FORM.encode(np.ones(100), 0, 3))
         sender, data = receive(made[1])[0]
         assert sender == 0 and FORM.decode(data, 0).round == 3
+        assert made[1].linked == [0]
+        made[0].close(0)
+        limit = time.monotonic() + LONG
+        while made[1].linked:
+            made[1].receive(0.05)
+            assert time.monotonic() < limit
+        assert made[1].connected == [0]  # listened to, but nobody is there
     finally:
         for transport in made:
             transport.close(0)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from byzmesh.cli._options import STORE, StorePath
+from byzmesh.errors import ConfigError
 
 ORDER = 40
 
@@ -24,12 +25,15 @@ def command(
     round: Annotated[
         int | None, typer.Option(help="An evaluation whose models were kept (default: the last round).")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Write a model of a stored run, finished or still being computed, or of a peer's last checkpoint, to a file.
 
     Example: byzmesh export 3fa8 --store runs.db --worker 3 --to model.safetensors
     Example: byzmesh export /var/lib/byzmesh --worker 3 --to model.safetensors
     """
+    if to.exists() and not force:
+        raise ConfigError(f"{to} exists; give another --to, or --force")
     if Path(key).is_dir():
         export_peer(Path(key), worker, to)
         return

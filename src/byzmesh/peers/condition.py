@@ -32,8 +32,10 @@ def numbers(node: Node) -> Iterator[Number]:
     yield Number("moved_up", "times it moved up to a later round to catch up", peer.jumps, total=True)
     yield Number("kept_own", "rounds in which the rule kept the peer's own model", peer.tally.kept, total=True)
     yield Number("strangers_refused", "handshakes refused", peer.transport.strangers, total=True)
-    yield Number("guarding", "whether handshakes are answered and connections audited", peer.transport.guarding)
+    yield Number("guarding", "whether handshakes are answered", peer.transport.guarding)
     yield Number("checkpoint_written", "whether the last checkpoint is on disk", node.folder.written)
+    linked = set(peer.transport.linked)
+    yield Number("connected", "whether the link that hears a neighbour is open", {j: j in linked for j in heard})
     yield Number("neighbour_up", "whether a neighbour was heard lately", {j: j not in peer.lost for j in heard})
     yield Number("last_heard_seconds", "since a neighbour was last heard", heard)
     for name, text in VERDICTS.items():
@@ -45,7 +47,7 @@ def numbers(node: Node) -> Iterator[Number]:
     lost = {j: peer.parts.incomplete[j] for j in peer.neighbours}
     yield Number("messages_incomplete", "long messages given up for a lost part", lost, total=True)
     ignored = dict(zip(peer.neighbours, peer.tally.ignored.tolist()))
-    yield Number("rounds_ignored", "rounds in which the rule gave a message no weight", ignored)
+    yield Number("rounds_ignored", "rounds in which the rule gave a message no weight", ignored, total=True)
     yield Number("cut_off", "whether a neighbour is cut off", {j: j in peer.cut_off for j in peer.neighbours})
     yield Number("suspect", "whether a neighbour is suspected", {j: j in peer.suspects for j in peer.neighbours})
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 Log = Callable[..., None]
@@ -21,7 +23,7 @@ PROVOKED = {
 }
 """Events that others can cause as often as they like."""
 BURST, SECONDS = 20, 10.0
-"""Of each such event and neighbour, `BURST` lines are written at once, and then one in `SECONDS`."""
+"""Of each such event and neighbour or path, `BURST` lines are written at once, and then one in `SECONDS`."""
 
 
 def bounded(log: Log, now: Callable[[], float] = time.monotonic) -> Log:
@@ -40,7 +42,8 @@ def bounded(log: Log, now: Callable[[], float] = time.monotonic) -> Log:
         if event not in PROVOKED:
             log(event, **facts)
             return
-        key, moment = (event, facts.get("neighbour")), now()
+        # a file's lines have a bucket of their own, which no stranger can empty
+        key, moment = (event, facts.get("neighbour", facts.get("path"))), now()
         tokens, since, omitted = left.get(key, (float(BURST), moment, 0))
         tokens = min(float(BURST), tokens + (moment - since) / SECONDS)
         if tokens < 1.0:
@@ -70,3 +73,15 @@ def json_log(peer: int, stream: TextIO | None = None) -> Log:
             pass
 
     return bounded(log)
+
+
+@contextmanager
+def warnings_in(log: Log) -> Iterator[None]:
+    """Python's warnings as lines of the log, instead of plain ones between them."""
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+        log("warning", text=str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = tell
+        yield

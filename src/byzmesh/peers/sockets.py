@@ -112,6 +112,11 @@ class Sockets:
         """The neighbours listened to."""
         return sorted(self._listens)
 
+    @property
+    def linked(self) -> list[int]:
+        """Those of them whose link is open."""
+        return sorted(self._ears)
+
     def change(self, address: str, keys: Keys, neighbours: Mapping[int, Remote]) -> None:
         """Other neighbours, or addresses, or keys; links that stay as they are stay open."""
         former, self.neighbours = self.neighbours, dict(neighbours)

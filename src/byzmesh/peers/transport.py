@@ -49,6 +49,10 @@ class Transport(Protocol):
     def connected(self) -> list[int]:
         """The neighbours listened to."""
 
+    @property
+    def linked(self) -> list[int]:
+        """Those of them whose link is open."""
+
     def change(self, address: str, keys: Keys, neighbours: Mapping[int, Remote]) -> None:
         """Other neighbours, or addresses, or keys. Links that stay as they are stay open; keys that are no longer
         anybody's are shut out at once."""

@@ -59,6 +59,11 @@ class VirtualTransport:
     def connected(self) -> list[int]:
         return sorted(self._listens)
 
+    @property
+    def linked(self) -> list[int]:
+        there = self.world.transports
+        return [j for j in self.connected if j in there and self.me in there[j].readers]
+
     def connect(self, neighbour: int) -> None:
         if neighbour not in self._listens:
             self._listens.add(neighbour)

@@ -110,6 +110,8 @@ def _kept(store: Store, run: RunRecord, round: int | None) -> Models:
         rounds = ", ".join(map(str, kept_rounds(store.path, run.key)))
         known = f"choose among {rounds}" if rounds else "--keep-models all keeps those of each evaluation"
         raise ConfigError(f"run {run.key[:12]} has no models of round {round}; {known}")
+    if run.config.get("kind") == "drill":
+        raise ConfigError(f"run {run.key[:12]} is a drill: export its models from its --out, with --worker ID")
     raise ConfigError(
         f"run {run.key[:12]} kept no models; compute it again with --recompute --keep-models final to have them"
     )

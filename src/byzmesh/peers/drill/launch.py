@@ -114,13 +114,12 @@ def store_result(path: str | Path, drill: Drill, result: Mapping[str, Any], chao
     """Put a drill into a store, as a run on the network of its first epoch; its key."""
     left_out = {"peers", "timeouts", "plugins", "checkpoint_seconds", "nonce", "topology", "edges", "weights"}
     content = drill.file.model_dump(mode="json", exclude=left_out)
-    bounds = drill.file.f
     config = {
         "kind": "drill",
         **{name: value for name, value in content.items() if value not in (None, {})},
         "problem": anchor_problem(drill.file.problem, drill.file.folder),
         "network": drill.file.network_spec(drill.byzantine),
-        "f": {str(drill.file.node(peer)): f for peer, f in bounds.items()} if isinstance(bounds, dict) else bounds,
+        "f": [drill.file.bound(peer) for peer in drill.file.ids] if isinstance(drill.file.f, dict) else drill.file.f,
         "attack": drill.attack if drill.byzantine else {"name": "none"},
         "chaos": chaos,
         "started": round(began, 3),  # a drill does not follow from its config: each is a run of its own
