@@ -114,8 +114,8 @@ class Rounds:
         strange one before it is heard.
         """
         fresh = Rounds(neighbours, f, patience)
-        # strangers are no company: whoever heard nobody before is still as long alone
-        silent_since = min(now - self._patient_for, max(self.heard.values(), default=now))
+        # strangers are no company: whoever heard too few before is still as long alone
+        silent_since = min(now - self._patient_for, self.company) if self.heard else now - self._patient_for
         for name in ("seen", "heard", "verdicts", "_missed", "_answered"):
             table = getattr(fresh, name)
             table |= {j: known for j, known in getattr(self, name).items() if j in fresh.seen and j not in strange}
@@ -222,6 +222,11 @@ class Rounds:
         if self._due_in is not None:
             return self._missed[neighbour] < SILENT_AFTER
         return now - self.heard.get(neighbour, now) < self._patient_for
+
+    @property
+    def company(self) -> float:
+        """When more neighbours had been heard than may lie; there must be neighbours."""
+        return sorted(self.heard.values(), reverse=True)[borne(self.f, len(self.heard))]
 
     def all_lively(self, now: float) -> bool:
         """Whether every neighbour was heard lately, as far as a quick look can tell."""
