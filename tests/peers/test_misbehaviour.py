@@ -207,7 +207,6 @@ def sends(make: Callable[[Format, int], bytes | bytearray]) -> Script:
     ("reason", "make"),
     [
         ("finite", lambda form, round: form.encode(np.array([1.0, np.inf]), 3, round)),
-        ("round", lambda form, round: form.encode(np.ones(2), 3, 1000 + round)),
         ("run", lambda form, round: Format(5, 2, "float64").encode(np.ones(2), 3, round)),
         ("sender", lambda form, round: form.encode(np.ones(2), 2, round)),
         ("size", lambda form, round: form.encode(np.ones(2), 3, round)[:-1]),
@@ -247,6 +246,14 @@ def test_nobody_moves_beyond_the_last_round() -> None:
             transport.receive(0.05)
 
     assert all(peer.round == 40 for peer in beside(beyond, 60.0, rounds=40).values())
+
+
+def test_what_a_liar_says_of_rounds_beyond_the_last_is_not_used_nor_held_against_it() -> None:
+    """An honest neighbour may have more rounds; f of them may lie."""
+    beyond = sends(lambda form, round: form.encode(np.ones(2), 3, 1000 + round))
+    for me, peer in beside(beyond, 2.0, rounds=1000).items():
+        assert peer.rounds.seen[3] >= 1000 and not peer.jumps and 20 < peer.round < 1000, me
+        assert peer.tally.used[peer.neighbours.index(3)] == 0 and not peer.tally.refused[3] and 3 not in peer.suspects
 
 
 def test_two_runs_of_one_config_do_not_understand_each_other(tmp_path: Any) -> None:

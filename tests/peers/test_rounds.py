@@ -311,6 +311,25 @@ def test_moves_up_only_when_more_than_f_neighbours_are_far_ahead() -> None:
     assert present.tolist() == [True, True, True, False, False] and messages[2, 0] == 5.0
 
 
+@pytest.mark.parametrize("beyond", [1, 2])
+def test_beyond_the_last_round_only_more_than_f_neighbours_count(beyond: int) -> None:
+    """They are all heard and have answered; liars alone, f = 1, move nobody, and what they say is not used."""
+    rounds = Rounds([3, 5, 8, 9], f=1, patience=QUICK)
+    rounds.last = 99
+    rounds.begin(40, now=0.0)
+    for neighbour in (3, 5, 8, 9):
+        far = neighbour in (3, 5)[:beyond]
+        rounds.offer(neighbour, 150 if far else 40, np.full(1, float(neighbour)), now=0.1)
+    assert rounds.ready(0.1) and rounds.heard[3] == 0.1
+    assert rounds.ahead_of(40) == (None if beyond == 1 else 99)
+    if beyond == 2:
+        rounds.begin(99, now=0.2)
+        assert rounds.outrun and rounds.ahead_of(99) is None
+    messages, came = rounds.gather(1)
+    assert came.tolist() == [beyond == 2, True, True, True]
+    assert messages[came, 0].tolist() == [3.0, 5.0, 8.0, 9.0][-came.sum() :]
+
+
 def test_after_moving_up_both_messages_of_a_neighbour_that_is_one_round_further_are_there() -> None:
     rounds = running(3, f=1)
     here = begin(rounds, 10.0)

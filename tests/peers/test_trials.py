@@ -180,6 +180,30 @@ def test_trials_do_not_pass_for_company(tmp_path: Path) -> None:
         assert 19.0 < world.time - since < 24.0 and members.said("epoch tried", 3)
 
 
+@pytest.mark.parametrize("f", [1, 0])
+def test_a_liar_beside_trials_does_not_pass_for_company(tmp_path: Path, f: int) -> None:
+    """Peer 0 hears peer 4 only, who may lie: by both files with the same key. The later file says that f lie."""
+    file = signed_network(tmp_path, 5, **LONG)
+    later = changed_keys(tmp_path, file, [1, 2, 3], f=f)
+    cut: set[int] = set()
+
+    def link(random: random.Random, sender: int, receiver: int, now: float) -> float | None:
+        return None if 0 in (sender, receiver) and {sender, receiver} & cut else random.uniform(0.05, 0.1)
+
+    with VirtualWorld(1, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(10)
+        members.give(0, later.text)
+        world.run(world.time + 3.0)
+        cut |= {1, 2, 3}
+        since = world.time
+        world.run(since + 6.5)  # three timeouts and a little: what it trains from here on is not kept
+        members.latest[0].folder.save = lambda *_: pytest.fail("kept")  # type: ignore[method-assign]
+        with pytest.raises(Isolated, match="heard 1 of its 4 neighbours, which may lie, for 20 s"):
+            world.run(since + 60.0)
+        assert 19.0 < world.time - since < 24.0 and len(members.said("epoch tried", 0)) > 1
+
+
 def test_on_trial_as_many_may_lie_as_before(tmp_path: Path) -> None:
     """From the later file's round on nobody lies, it says. The liar, by that file too, claims that its round has come;
     it is the only one whom peer 3 hears."""

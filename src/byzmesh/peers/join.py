@@ -2,7 +2,8 @@
 
 With at most f liars among at least 2 f + 1 answers, f + 1 of them honest, the middle values lie between honest ones: in
 every coordinate the new peer starts within the range of what honest neighbours have, whatever liars send. It starts in
-the (f + 1)-th largest round it heard of, which some honest neighbour has reached, and not before the round of its file:
+the (f + 1)-th largest round it heard of, which some honest neighbour has reached, or in its last one if that is beyond
+it, and not before the round of its file:
 whom it hears earlier is only trying that file (trials.py), and will be gone. Before it has a model of its own nothing
 tells which numbers are too large: all finite ones count, and are scaled down only afterwards.
 
@@ -57,7 +58,7 @@ def join(peer: Peer, alone: float, stop: Callable[[], bool]) -> Array | None:
         if len(newest) >= enough and peer.rounds.trusted >= first:
             answered = now if answered is None else answered
             if len(newest) == count or now >= answered + peer.rounds.patience.start_grace:
-                peer.round = peer.rounds.trusted
+                peer.round = peer.rounds.target
                 peer.log("joined", round=peer.round, models=len(newest))
                 model = np.asarray(np.median(np.stack(list(newest.values())), axis=0), peer.form.dtype)
                 peer.rounds.letters.scale_down(LARGEST * max(1.0, peak(model)))

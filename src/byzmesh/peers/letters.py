@@ -23,6 +23,8 @@ from byzmesh.types import Array
 
 APART = 8
 """Rounds that peers of a changing network may be apart."""
+ENDLESS = 1 << 64
+"""Later than any round that a message can name."""
 _BEYOND = 2
 Letter = tuple[Array, float]
 """The vector of a message, and its largest absolute value."""
@@ -85,6 +87,12 @@ class Letters:
             return False
         self._late[sender] = round, letter
         return True
+
+    def forget_beyond(self, last: int, *, newest: bool) -> None:
+        """Forget messages of rounds beyond the last, which will not be reached; all, or but the `newest` of each."""
+        for held in self.held.values():
+            for round in sorted(number for number in held if number > last)[: -1 if newest else None]:
+                del held[round]
 
     def take(self, sender: int) -> tuple[Letter | None, bool]:
         """What counts of a neighbour in this round, None if nothing does; and whether it came in time."""

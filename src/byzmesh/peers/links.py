@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from byzmesh.channels.sizes import frame_bytes
 from byzmesh.peers.budget import Budget, CutOffs
+from byzmesh.peers.letters import ENDLESS
 from byzmesh.peers.parts import Parts
 from byzmesh.peers.rounds import Rounds
 from byzmesh.peers.screening import Frame, Screening, decode_screening, is_screening
@@ -31,7 +32,7 @@ class Links:
 
     rounds  where messages are placed
     parts   what a message is, and in how many frames it comes
-    total   rounds of the run, 0 if unknown: messages beyond the last are refused
+    total   rounds of the run, 0 if unknown
     """
 
     transport: Transport
@@ -139,7 +140,6 @@ class Links:
                     return
             last, state = self.heard.get(neighbour, (-1, self._start)) if self._remembers else (-1, self._start)
             message = self.form.decode(data, neighbour, self._largest, state)
-            self._check_round(message.round)
         except WireError as error:
             if self.tally.refuse(neighbour, error.reason):
                 self.log("refused", neighbour=neighbour, reason=error.reason, text=str(error), round=self.round)
@@ -154,6 +154,7 @@ class Links:
         """The message that a frame is, or that it completes; None if it is something else, which is then taken."""
         if self.membership is not None and carries_file(data):
             self.membership.receive(decode_file(data, self.form.run, neighbour), neighbour)
+            self._find_last()
             return None
         if self.screening is not None and is_screening(data):
             self._screen(self.screening, neighbour, decode_screening(self.form, data, neighbour), now)
@@ -164,13 +165,13 @@ class Links:
             return None
         return whole
 
-    def _check_round(self, round: int) -> None:
-        if 0 < self.total <= round:
-            raise WireError("round", f"message is of round {round}, the last is {self.total - 1}")
+    def _find_last(self) -> None:
+        """The last round, by all network files that are known: one that is not in force yet may raise it."""
+        rounds = self.total if self.membership is None else max(file.rounds for file in self.membership.epochs.files)
+        self.rounds.last = rounds - 1 if rounds else ENDLESS
 
     def _screen(self, screening: Screening, neighbour: int, frame: Frame, now: float) -> None:
         """Take a neighbour's sketch, or send it the message that it asks for."""
-        self._check_round(frame.round)
         if frame.sketch is not None:
             self.rounds.offer(neighbour, frame.round, frame.sketch, now)
             return

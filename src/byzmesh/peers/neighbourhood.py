@@ -73,15 +73,12 @@ class Neighbourhood(Links):
     def alone(self) -> bool:
         """Whether it has neighbours, and so few were heard lately that all of them may lie."""
         count = len(self.neighbours)
-        return count > 0 and count - len(self.lost) <= borne(self.f, count)
+        return count > 0 and count - len(self.lost) <= borne(self.rounds.f, count)
 
     @property
     def alone_for(self) -> float:
         """Seconds since more neighbours were heard than may lie; 0 if they were heard lately, or there are none."""
-        if not self.alone:
-            return 0.0
-        heard = sorted(self.rounds.heard.values(), reverse=True)
-        return self.world.now() - heard[borne(self.f, len(heard))]
+        return self.world.now() - self.rounds.company if self.alone else 0.0
 
     def skip(self) -> None:
         """Sleep through a round."""

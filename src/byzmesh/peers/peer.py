@@ -122,6 +122,7 @@ class Peer(Neighbourhood):
         start = form.channel.start(mine[None].copy())
         parts = Parts(form, part_bytes)
         super().__init__(me, placed, parts, start, total=rounds, log=log, world=world, membership=membership)
+        self._find_last()
         self.weight = mixing_weights(weights, self.neighbours)
         self._bound = np.array([f])
         self._aggregation = Aggregation(self.rule, me)
@@ -247,12 +248,30 @@ class Peer(Neighbourhood):
             if not self.pump(0.0):
                 break
         self._enter(self.rounds.ahead_of(self.round) or self.round)
+        self._wait()
+        if self.rounds.outrun and self.membership is not None and self.membership.operator:
+            self._wait_for_file()
+        self._notice(self.world.now())
+
+    def _wait(self) -> None:
+        """Wait until the round is over; move up if the others are far ahead."""
         while not self.rounds.ready(now := self.world.now()):
             self.pump(self.rounds.deadline - now)
             target = self.rounds.ahead_of(self.round)
             if target is not None:
                 self._enter(target)
-        self._notice(self.world.now())
+
+    def _wait_for_file(self) -> None:
+        """Wait, but for no longer than a timeout, for the file by which honest neighbours are beyond the last round.
+
+        All members have the operator's files, so there is one, and they send it to whoever does not know it.
+        """
+        limit = self.world.now() + self.rounds.patience.timeout
+        while self.rounds.outrun and (now := self.world.now()) < limit:
+            self.pump(limit - now)
+        if self.rounds.target > self.round:
+            self._enter(self.rounds.target)
+            self._wait()
 
     def _enter(self, round: int) -> None:
         if round > self.round:
@@ -263,6 +282,7 @@ class Peer(Neighbourhood):
         if self.membership is not None:
             self.membership.enter(self, round)
             epoch = self.membership.tag
+            self._find_last()
         self.rounds.begin(round, self.world.now())
         encounter = None if self.meet is None else self.meet(round)
         if encounter is not None:

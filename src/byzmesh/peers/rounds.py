@@ -24,6 +24,10 @@ one honest neighbour has reached it, so f liars can neither drag the peer ahead 
 often one round apart, so a difference of one moves nobody. The round left behind counts as missed by those who did not
 answer, and its time is not started anew.
 
+`rounds` may differ between peers, and a network file that a peer does not know yet may raise it. So neighbours may be
+beyond this peer's last round: they are heard and have answered, but the peer moves up to its last round only, and what
+they say counts only if more of them are there than may lie.
+
 On a network that changes, `due` names the neighbours whose messages belong to a round; all of the above is about these.
 Peers that rarely hear each other are often a few rounds apart: a difference of up to `APART` moves nobody.
 """
@@ -38,7 +42,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byzmesh.peers.letters import APART, Due, Letters, stacked
+from byzmesh.peers.letters import APART, ENDLESS, Due, Letters, stacked
 from byzmesh.peers.patience import Patience
 from byzmesh.types import Array
 
@@ -77,6 +81,8 @@ class Rounds:
         """The neighbours whose messages belong to this round."""
         self.patience = patience
         self.round = 0
+        self.last = ENDLESS
+        """The last round of this peer."""
         self.lengths: deque[float] = deque(maxlen=WINDOW)
         """Seconds of the last rounds, local work included; those passed over while waiting count as rounds."""
         self._skipped: deque[int] = deque(maxlen=WINDOW)
@@ -114,8 +120,8 @@ class Rounds:
         strange one before it is heard.
         """
         fresh = Rounds(neighbours, f, patience)
-        # strangers are no company: whoever heard nobody before is still as long alone
-        silent_since = min(now - self._patient_for, max(self.heard.values(), default=now))
+        # strangers are no company: whoever heard too few before is still as long alone
+        silent_since = min(now - self._patient_for, self.company) if self.heard else now - self._patient_for
         for name in ("seen", "heard", "verdicts", "_missed", "_answered"):
             table = getattr(fresh, name)
             table |= {j: known for j, known in getattr(self, name).items() if j in fresh.seen and j not in strange}
@@ -223,6 +229,11 @@ class Rounds:
             return self._missed[neighbour] < SILENT_AFTER
         return now - self.heard.get(neighbour, now) < self._patient_for
 
+    @property
+    def company(self) -> float:
+        """When more neighbours had been heard than may lie; there must be neighbours."""
+        return sorted(self.heard.values(), reverse=True)[borne(self.f, len(self.heard))]
+
     def all_lively(self, now: float) -> bool:
         """Whether every neighbour was heard lately, as far as a quick look can tell."""
         return self._due_in is None and len(self.heard) > 0 and now - min(self.heard.values()) < self._patient_for
@@ -257,8 +268,18 @@ class Rounds:
 
     def ahead_of(self, round: int) -> int | None:
         """The round to move up to, if a peer in this round fell behind."""
-        trusted = self.trusted
-        return trusted if trusted > round + (1 if self._due_in is None else APART) else None
+        target = self.target
+        return target if target > round + (1 if self._due_in is None else APART) else None
+
+    @property
+    def target(self) -> int:
+        """The round in which this peer belongs: `trusted`, but not beyond its last."""
+        return min(self._trusted, self.last)
+
+    @property
+    def outrun(self) -> bool:
+        """Whether some honest neighbour is beyond the last round, in which this peer is."""
+        return self.round >= self.last < self._trusted
 
     @property
     def trusted(self) -> int:
@@ -284,6 +305,9 @@ class Rounds:
         vectors: list[Array | None] = [None] * len(self.neighbours)
         self.tops = [0.0] * len(self.neighbours)
         due = None if self._due_in is None else set(self.due)
+        beyond = sum(seen > self.last for seen in self.seen.values())
+        if beyond:
+            self.letters.forget_beyond(self.last, newest=beyond > self._bears)
         for slot, neighbour in enumerate(self.neighbours):
             if due is not None and neighbour not in due:
                 continue
