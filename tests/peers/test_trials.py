@@ -222,7 +222,11 @@ def test_on_trial_as_many_may_lie_as_before(tmp_path: Path) -> None:
                     transport.change("", transport.keys, later.remotes(4))
                 transport.send(form.encode(np.full(5, 3.0), 4, FAR + 100, EVERYONE))
 
+        def cautious() -> None:
+            assert all(node.peer.f == 1 == node.peer._bound[0] for node in members.latest.values())
+
         world.start(lie)
+        world.checks.append(cautious)
         members.reach(10)
         members.give(0, later.text)
         world.run(world.time + 2.0)

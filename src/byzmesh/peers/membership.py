@@ -163,7 +163,7 @@ class Membership:
         strange = {j for j in remotes if j not in peer.remotes or peer.remotes[j].public_key != remotes[j].public_key}
         peer.rounds.change(remotes, f, self.file.patience, strange, self._now())
         peer.transport.change(self.file.entry(me).address, keys, remotes)
-        peer.change(remotes, file.weights_of(me), file.bound(me), strange)
+        peer.change(remotes, file.weights_of(me), f, strange)
         self.followed = file
 
     def _has_key(self, file: NetworkFile) -> bool:
