@@ -79,7 +79,7 @@ def json_log(peer: int, stream: TextIO | None = None) -> Log:
 def warnings_in(log: Log) -> Iterator[None]:
     """Python's warnings as lines of the log, instead of plain ones between them."""
 
-    def tell(message: Warning | str, *_: Any) -> None:
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
         log("warning", text=str(message))
 
     with warnings.catch_warnings():
