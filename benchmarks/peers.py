@@ -9,6 +9,7 @@
    loopback copy of the same bytes between two processes.
 3. 48 peers, each linked to six: how long the longest round was, after the start, beside the timeout; without a pause,
    and with two seconds of it per round, as if the local work were longer.
+4. The memory of one peer of the first network (`byzmesh peer`) that waits for the others; Linux only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import multiprocessing
 import os
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -218,6 +220,23 @@ def many(rounds: int, pause: float) -> tuple[float, float]:
         return max(longest for _, longest in together(train, 48, name)), file.timeouts.round
 
 
+def idle_memory() -> tuple[float, float]:
+    """MB of a peer that waits for its neighbours: resident, and not shared with other processes."""
+    with tempfile.TemporaryDirectory() as name:
+        make(Path(name))
+        words = ["peer", f"{name}/network.yaml", "--id", "0", "--key", f"{name}/peer0.key", "--out", f"{name}/out"]
+        code = "from byzmesh.cli import main; main()"
+        with subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            while '"evaluated"' not in (line := process.stderr.readline()):
+                assert line, "the peer ended"
+            time.sleep(5.0)  # it has sent its first message, and waits
+            lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()[1:]
+            process.kill()
+    held = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines}
+    return held["Rss"], held["Private_Clean"] + held["Private_Dirty"]
+
+
 def say(name: str, cost: Cost, base: Cost | None = None) -> None:
     """One line."""
     text = f"{name}: {1e3 * cost[0]:.2f} ms, {1e3 * cost[1]:.2f} ms of CPU per round and process"
@@ -245,6 +264,8 @@ def main() -> None:
     for pause in (0.0, 2.0):
         longest, timeout = many(rounds // 4, pause)
         print(f"48 peers, {pause:g} s of other work per round: longest round {longest:.2f} s, timeout {timeout:.0f} s")
+    resident, own = idle_memory()
+    print(f"an idle peer, two-castle: {resident:.0f} MB resident, {own:.0f} of its own")
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

@@ -49,7 +49,8 @@ def write_report(out: Path) -> None:
     rates = {key: rate for key, rows in found.items() if (rate := growth(rows)) is not None}
     most = max(rows[:, 1].max() for rows in found.values()) / MB
     end = result["samples"][-1]["time"]
-    rounds = np.array([number for _, _, _, number in result["samples"][-1]["peers"]])
+    sampled = [number for _, _, _, number in result["samples"][-1]["peers"]]
+    rounds = list(result.get("rounds", {}).values()) or sampled  # the models are of the rounds at the end
     kinds = Counter(kind for _, kind, _ in result["events"])
     acts = ", ".join(f"{name} {count}" for name, count in sorted(result["acts"].items()))
     faults = ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in kinds.items())
@@ -63,7 +64,7 @@ def write_report(out: Path) -> None:
         "",
         "| what | result |",
         "| --- | --- |",
-        f"| rounds | {rounds.min()} to {rounds.max()}; {np.median(rounds) / end:.1f} per second |",
+        f"| rounds | {min(rounds)} to {max(rounds)}; {np.median(sampled) / end:.1f} per second |",
         f"| longest time without a new round at any honest peer, by samples of 10 s | {longest_stall(result):.0f} s |",
         f"| largest process | {most:.0f} MB |",
         f"| growth of the {len(rates)} processes that lived longer than 12 minutes, MB per hour | "

@@ -1,4 +1,4 @@
-"""Guards of the sockets cannot be turned around: rows 1, 2, 7, 8 and 11 of issue 18."""
+"""Guards of the sockets cannot be turned around: rows 1, 2, 7 and 8 of issue 18."""
 
 from __future__ import annotations
 
