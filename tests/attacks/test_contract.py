@@ -21,6 +21,10 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     # feigned-sleep is silent in some rounds; with p = 0 it is its inner attack, and its own test has the rest
     *((name, {"p": 0.0} if name == "feigned-sleep" else {}) for name in FORGING),
     *((entry.name, entry.published_options("iid")) for entry in attacks.entries() if entry.published),
+    ("ascent", {"length": 10.0}),
+    ("pull-back", {"reference": "average"}),
+    ("reflection", {"reference": "average"}),
+    *(("threshold-riding", {"direction": direction}) for direction in ("ALIE-minus", "negative", "fiedler", "ascent")),
 ]
 
 
@@ -35,7 +39,7 @@ def views(draw: st.DrawFn) -> tuple[Any, View]:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), VARIANTS, ids=[name + ("-published" if o else "") for name, o in VARIANTS]
+    ("name", "options"), VARIANTS, ids=["-".join([name, *map(str, options.values())]) for name, options in VARIANTS]
 )
 @given(case=views())
 @settings(max_examples=40, deadline=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,6 +12,22 @@ import numpy as np
 import pytest
 
 REPORT = Path(__file__).parents[3] / "reports/audit"
+ADVICE = REPORT.parents[1] / "docs/recommendation.md"
+COLUMNS = {
+    "torus": "torus-three-classes",
+    "random geometric": "geometric-dirichlet",
+    "two worlds": "two-worlds-shards",
+    "complete": "complete-dirichlet",
+    "scale-free": "scale-free-shards",
+    "dumbbell": "dumbbell-dirichlet",
+    "7-regular": "regular-dirichlet",
+    "small world": "small-world-shards",
+    "ring of 16": "circulant-dirichlet",
+    "hypercube": "hypercube-shards",
+    "random graph": "erdos-dirichlet",
+    "three groups": "tripartite-shards",
+}
+"""How a column's name begins in docs/recommendation.md -> its file."""
 T = 2.7764451051977987
 """Student's t at 97.5% with four degrees of freedom, from a table."""
 
@@ -37,6 +54,41 @@ def stated(text: str) -> dict[str, list[str]]:
             name, *values = [part.strip() for part in line.strip("|").split("|")]
             cells[name] += [value.split(" (")[0] for value in values]
     return cells
+
+
+def column(title: str) -> str:
+    """The file of a column; empty if the title is of something else."""
+    return next((file for name, file in COLUMNS.items() if title.startswith(name)), "")
+
+
+def advised(text: str) -> list[tuple[str, str, str]]:
+    """(column, row, worst case) of every cell of the tables of docs/recommendation.md, the networks below or beside."""
+    found = []
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        (corner, *heads), _, *lines = [
+            [part.strip() for part in line.strip("|").split("|")] for line in table.splitlines()
+        ]
+        for first, *cells in lines:
+            if heads[0] == "worst case":
+                found.append((column(first), corner.split(",")[0], cells[0]))
+                continue
+            rows = [first] if "momentum" in first else first.split(", ")
+            found += [(column(head), row, cell.strip("*")) for head, cell in zip(heads, cells) for row in rows]
+    return [one for one in found if one[0] and one[2]]
+
+
+@pytest.mark.parametrize("mutant", [False, True])
+def test_the_advice_states_the_worst_cases_of_the_runs(mutant: bool) -> None:
+    with (REPORT / "worst-cases.csv").open(encoding="utf-8") as file:
+        true = worst_cases(list(csv.DictReader(file)))
+    text = ADVICE.read_text(encoding="utf-8")
+    if mutant:  # a cell of each table is of another run
+        text = text.replace("| 8.7 ± 4.3 |", "| 9.7 ± 4.3 |").replace("| 68.7 ± 1.1 |", "| 69.7 ± 1.1 |")
+    told = advised(text)
+    assert {name for name, _, _ in told} == set(COLUMNS.values()) and len(told) >= 85
+    wrong = {(name, row): cell for name, row, cell in told if true.get((name, row)) != cell}
+    expected = {("geometric-dirichlet", "IOS"): "9.7 ± 4.3", ("dumbbell-dirichlet", "Leash"): "69.7 ± 1.1"}
+    assert wrong == (expected if mutant else {})
 
 
 @pytest.mark.parametrize("mutant", [False, True])

@@ -1,8 +1,9 @@
 """What an audit tries: families of attacks, each with a strength, and what may be made of those that did harm.
 
-A family is an attack and one option of it, its *strength*; its values are ordered by how telling they are, so that a
-small budget still tries every family. `refined` makes new lies of a harmful one: other strengths nearby, and the same
-lie at other times or from only some of the liars (attacks/timing.py).
+A family is an attack and one option of it, its *strength*; its values are ordered by how telling they are: a budget
+that allows for it (about 50 runs) tries every family once before a second strength of any. `refined` makes new lies of
+a harmful one: other strengths nearby, and the same lie at other times or from only some of the liars
+(attacks/timing.py).
 """
 
 from __future__ import annotations
