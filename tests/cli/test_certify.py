@@ -242,7 +242,7 @@ def test_names_of_sites_are_no_markup(tmp_path: Path) -> None:
 def test_a_defect_does_not_look_like_an_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 1 means that the guarantee does not hold."""
+    """Exit code 1 means that the guarantee does not hold, 2 a mistake of the user."""
 
     def broken(*_: object, **__: object) -> None:
         raise ArithmeticError("a defect")
@@ -251,7 +251,7 @@ def test_a_defect_does_not_look_like_an_answer(
     monkeypatch.setattr("sys.argv", ["byzmesh", "certify", "ring", "--param", "n=5", "--f", "1"])
     with pytest.raises(SystemExit) as ended:
         main()
-    assert ended.value.code == 2 and "a defect" in capsys.readouterr().err
+    assert ended.value.code == 3 and "a defect" in capsys.readouterr().err
 
 
 def test_a_changing_network_is_described_in_words_and_in_json(tmp_path: Path) -> None:
