@@ -330,6 +330,19 @@ def test_beyond_the_last_round_only_more_than_f_neighbours_count(beyond: int) ->
     assert messages[came, 0].tolist() == [3.0, 5.0, 8.0, 9.0][-came.sum() :]
 
 
+def test_what_was_said_of_a_round_beyond_the_last_is_not_used_later_either() -> None:
+    """A liar that names such a round first, and this one then."""
+    rounds = Rounds([3, 5, 8], f=1, patience=QUICK)
+    rounds.last = 99
+    rounds.begin(40, now=0.0)
+    for round in (150, 40):
+        rounds.offer(3, round, np.full(1, float(round)), now=0.1)
+    messages, came = rounds.gather(1)
+    assert came[0] and messages[0, 0] == 40.0
+    rounds.begin(41, now=0.2)
+    assert not rounds.gather(1)[1].any()
+
+
 def test_after_moving_up_both_messages_of_a_neighbour_that_is_one_round_further_are_there() -> None:
     rounds = running(3, f=1)
     here = begin(rounds, 10.0)

@@ -80,7 +80,6 @@ def spoilt(frame: bytearray, place: int, value: bytes) -> bytes:
         (encode_sketch(FORM, np.zeros(7, np.float32), 3, 0), "channel"),
         (encode_sketch(FORM, np.full(8, np.nan, np.float32), 3, 0), "finite"),
         (encode_sketch(FORM, np.full(8, np.inf, np.float32), 3, 0), "finite"),
-        (encode_sketch(FORM, np.zeros(8, np.float32), 3, 9), "round"),
         (encode_sketch(FORM, np.zeros(8, np.float32), 4, 0), "sender"),
         (encode_sketch(Format(6, 40, "float64", SKETCH), np.zeros(8, np.float32), 3, 0), "run"),
         (encode_sketch(FORM, np.zeros(8, np.float32), 3, 0)[:-8], "size"),

@@ -2,10 +2,10 @@
 
 With at most f liars among at least 2 f + 1 answers, f + 1 of them honest, the middle values lie between honest ones: in
 every coordinate the new peer starts within the range of what honest neighbours have, whatever liars send. It starts in
-the (f + 1)-th largest round it heard of, which some honest neighbour has reached, or in its last one if that is beyond
-it, and not before the round of its file:
-whom it hears earlier is only trying that file (trials.py), and will be gone. Before it has a model of its own nothing
-tells which numbers are too large: all finite ones count, and are scaled down only afterwards.
+the (f + 1)-th largest round it heard of, which some honest neighbour has reached, or in its last one if that is
+earlier, and not before the round of its file: whom it hears earlier is only trying that file (trials.py), and will be
+gone. Before it has a model of its own nothing tells which numbers are too large: all finite ones count, and are scaled
+down only afterwards.
 
 Fewer answers would not do, however long it waits. Of 2 f answers f may lie, and then the f honest ones could as well be
 the liars: whatever it chose between the two halves might be out of the honest range. That the silent neighbours are

@@ -91,8 +91,9 @@ class Letters:
     def forget_beyond(self, last: int, *, newest: bool) -> None:
         """Forget messages of rounds beyond the last, which will not be reached; all, or but the `newest` of each."""
         for held in self.held.values():
-            for round in sorted(number for number in held if number > last)[: -1 if newest else None]:
-                del held[round]
+            if held and max(held) > last:
+                for round in sorted(number for number in held if number > last)[: -1 if newest else None]:
+                    del held[round]
 
     def take(self, sender: int) -> tuple[Letter | None, bool]:
         """What counts of a neighbour in this round, None if nothing does; and whether it came in time."""

@@ -274,12 +274,12 @@ class Rounds:
     @property
     def target(self) -> int:
         """The round in which this peer belongs: `trusted`, but not beyond its last."""
-        return min(self._trusted, self.last)
+        return min(self.trusted, self.last)
 
     @property
     def outrun(self) -> bool:
         """Whether some honest neighbour is beyond the last round, in which this peer is."""
-        return self.round >= self.last < self._trusted
+        return self.round >= self.last < self.trusted
 
     @property
     def trusted(self) -> int:
@@ -306,8 +306,7 @@ class Rounds:
         self.tops = [0.0] * len(self.neighbours)
         due = None if self._due_in is None else set(self.due)
         beyond = sum(seen > self.last for seen in self.seen.values())
-        if beyond:
-            self.letters.forget_beyond(self.last, newest=beyond > self._bears)
+        self.letters.forget_beyond(self.last, newest=beyond > self._bears)
         for slot, neighbour in enumerate(self.neighbours):
             if due is not None and neighbour not in due:
                 continue
