@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from byzmesh.errors import ConfigError
 from byzmesh.peers.changes import NewPeer, sign_file
 from byzmesh.peers.identity import one_more_key
 from byzmesh.peers.network_file import NetworkFile, network_file, save_network
@@ -119,3 +120,28 @@ def test_who_joins_by_a_file_of_fewer_rounds_gets_the_newer_one(tmp_path: Path) 
         assert members.latest[5].peer.round > 2 * FIRST and members.epochs()[5] == 2
         assert spread(members, range(6)) < 5.0
         assert_blameless(members.latest[5])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_more_rounds_from_where_the_former_ones_end(tmp_path: Path, again: bool) -> None:
+    """Given before the end, or when all have ended and are started again."""
+    file = signed_network(tmp_path, 4, rounds=FIRST, evaluate_every=MANY)
+    more = raised(tmp_path, file, FIRST)
+    with VirtualWorld(1, link) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(20)
+        if again:
+            world.run(60.0)
+            assert all(process.ended for process in members.running.values())
+        for me in range(4):
+            members.give(me, more.text)
+            if again:
+                members.start(me)
+        members.reach(FIRST + 50)
+        assert set(members.epochs().values()) == {1}
+
+
+def test_a_file_that_begins_after_the_end_is_not_signed(tmp_path: Path) -> None:
+    file = signed_network(tmp_path, 4, rounds=FIRST)
+    with pytest.raises(ConfigError, match=f"from_round must be at most {FIRST}, .* got {FIRST + 1}"):
+        raised(tmp_path, file, FIRST + 1)

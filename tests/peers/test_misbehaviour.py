@@ -401,3 +401,15 @@ def test_a_slow_peer_cuts_no_quick_neighbour_off(slow: float, monkeypatch: pytes
     peers = exchanging(16, ring, lambda me, _: 0.005 if me < 8 else slow, 6.0, silent={0, 8})
     assert peers[4].round > 10 * peers[12].round
     assert all(not peer.cut_off.times for peer in peers.values())
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_who_was_told_to_stop_waits_a_second_at_most_for_those_who_read_nothing(
+    stop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lingered: list[float] = []
+    monkeypatch.setattr(VirtualTransport, "close", lambda _, linger=0.0: lingered.append(linger))
+    with VirtualWorld() as world:
+        peer = Peer(np.ones(1), {}, "mean", me=0, address="", keys=KEYS, f=0, world=world)
+        peer.leave(10.0, lambda: stop)
+    assert lingered[0] == (1.0 if stop else 10.0)

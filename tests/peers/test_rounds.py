@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from byzmesh.errors import ConfigError
 from byzmesh.peers.budget import BURST, Budget
+from byzmesh.peers.letters import APART
 from byzmesh.peers.patience import Patience
 from byzmesh.peers.rounds import SILENT_AFTER, WINDOW, Rounds
 
@@ -341,6 +342,21 @@ def test_what_was_said_of_a_round_beyond_the_last_is_not_used_later_either() -> 
     assert came[0] and messages[0, 0] == 40.0
     rounds.begin(41, now=0.2)
     assert not rounds.gather(1)[1].any()
+
+
+def test_who_is_due_is_not_asked_of_rounds_far_away() -> None:
+    """To find it out takes long on some networks that change."""
+    asked: set[int] = set()
+
+    def due(round: int) -> list[int]:
+        asked.add(round)
+        return [3, 5]
+
+    rounds = Rounds([3, 5], 0, QUICK, due)
+    rounds.begin(1000, now=0.0)
+    for round in range(2000):
+        rounds.offer(3, round, np.zeros(1), now=0.1)
+    assert asked == set(range(1000 - APART, 1000 + APART + 1))
 
 
 def test_after_moving_up_both_messages_of_a_neighbour_that_is_one_round_further_are_there() -> None:

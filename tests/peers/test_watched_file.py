@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from byzmesh.peers.epochs import order
 from byzmesh.peers.identity import Keyring, load_keys
 from byzmesh.peers.membership import HEARD_AT_ONCE, Membership
 from byzmesh.peers.node import Node
+from byzmesh.peers.signing import LARGEST_FILE
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import HEADER, WireError, encode_file
 from tests.peers.members import Members, next_file, signed_network, start_all
@@ -77,6 +79,39 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: py
         members.give(0, b"anything")
         world.run(world.time + 2.0)
         assert "No such file" in members.said("refused", 0)[0]["text"]
+
+
+@pytest.mark.parametrize("what", ["a pipe", "a folder", "too long"])
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, what: str) -> None:
+    file = signed_network(tmp_path, 4, rounds=1000, evaluate_every=1000)
+    with VirtualWorld(1, lambda random, *_: random.uniform(0.05, 0.1)) as world:
+        members = start_all(world, file, tmp_path)
+        members.reach(5)
+        path = members.path(0)
+        path.unlink()
+        if what == "a pipe":
+            os.mkfifo(path)
+        elif what == "a folder":
+            path.mkdir()
+        else:
+            path.write_bytes(file.text + b"#" * LARGEST_FILE)
+        members.reach(40)
+        assert "no regular file" in members.said("refused", 0)[0]["text"]
+
+
+def test_a_file_costs_what_as_many_bytes_of_messages_cost(tmp_path: Path) -> None:
+    """Of small messages thousands may come at once; so many of the longest files would be gigabytes."""
+    file = signed_network(tmp_path, 5, rounds=1000, evaluate_every=1000)
+    with VirtualWorld() as world:
+        members = start_all(world, file, tmp_path, range(4))
+        members.reach(5)
+        peer = members.latest[0].peer
+        frame = encode_file(bytes(LARGEST_FILE), file.run, 4, 0)
+        taken = 0
+        while 4 not in peer.cut_off:
+            peer._take(4, frame, world.now())
+            taken += len(frame)
+        assert 8 * len(frame) < taken < 64 << 20
 
 
 @pytest.mark.parametrize("winner_first", [False, True])

@@ -122,6 +122,10 @@ def check_succession(former: NetworkFile, file: NetworkFile) -> None:
             "the file differs from the former one in more than its members (peers, topology, edges, weights, f): "
             "that is a new run"
         )
+    if file.from_round > former.rounds:
+        raise ConfigError(
+            f"from_round must be at most {former.rounds}, where the former file's rounds end, got {file.from_round}"
+        )
     for peer in sorted(set(file.ids) & set(former.ids)):
         if file.share(peer) != former.share(peer):
             raise ConfigError(f"share of peer {peer} must stay {former.share(peer)}, got {file.share(peer)}")

@@ -47,6 +47,10 @@ class Epochs:
         known, self.files = self.files, kept[::-1]
         return any(kept is file for kept in self.files) and order(file) not in map(order, known)
 
+    def at(self, round: int) -> NetworkFile:
+        """The file that is in force in this round, by those known now."""
+        return [self.files[0], *(file for file in self.files[1:] if file.from_round <= round)][-1]
+
     def enter(self, round: int) -> NetworkFile:
         """The file in force in this round; older ones are forgotten."""
         while len(self.files) > 1 and self.files[1].from_round <= round:

@@ -69,7 +69,8 @@ class Letters:
     def place(self, sender: int, round: int, letter: Letter) -> str:
         """Keep a message ("current", "early" or "late") or drop it ("repeated" or "not due")."""
         held = self.held[sender]
-        if self._due_in is not None and (round > self.round + APART or sender not in self._due_in(round)):
+        # who is due in a round far away is not asked: to find that out takes long, and its message would not count
+        if self._due_in is not None and (abs(round - self.round) > APART or sender not in self._due_in(round)):
             return "not due"
         if round < self.round:
             return "late" if self._keep_late(sender, round, letter) else "repeated"

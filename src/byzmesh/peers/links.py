@@ -51,7 +51,7 @@ class Links:
     ) -> None:
         self.me, self.rounds, self.parts, self.total = me, rounds, parts, total
         self.form: Format = parts.form
-        self._cost = 1.0 / parts.count
+        self._cost, self._usual = 1.0 / parts.count, parts.total
         self.log, self.world, self.membership = log, world, membership
         self.neighbours = list(rounds.neighbours)
         self.round = 0
@@ -130,7 +130,8 @@ class Links:
     def _take(self, neighbour: int, data: Any, now: float) -> None:
         if neighbour in self.cut_off.until or neighbour in self.blocked:
             return
-        if not self.budget.spend(neighbour, max(self.rounds.trusted, self.round), now, self._cost):
+        cost = self._cost if len(data) <= self._usual else min(len(data) / self._usual, self.budget.per_second / 4.0)
+        if not self.budget.spend(neighbour, max(self.rounds.trusted, self.round), now, cost):
             self._cut(neighbour, "floods")
             return
         try:

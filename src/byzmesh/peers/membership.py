@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from stat import S_ISREG
 
-from byzmesh.errors import ByzmeshError, PeerError
+from byzmesh.errors import ByzmeshError, ConfigError, PeerError
 from byzmesh.peers.epochs import Epochs, order
 from byzmesh.peers.identity import Keyring, Keys
 from byzmesh.peers.logs import Log
@@ -203,6 +204,9 @@ class Membership:
             return
         self._seen = state
         try:
+            found = self._path.stat()  # a pipe could be waited for without end, and so could a disk of nonsense
+            if not S_ISREG(found.st_mode) or found.st_size > LARGEST_FILE:
+                raise ConfigError(f"it is no regular file of at most {LARGEST_FILE} bytes")
             file = load_network(self._path)
             if file.operator != self.operator:
                 raise NotSigned(f"it is not signed by this run's operator {self.operator}")

@@ -36,7 +36,8 @@ class Neighbourhood(Links):
         self.pump(0.0)  # whoever joined and is not known yet has not got them
         while self.world.now() < limit and not stop() and not self._served():
             self.pump(0.05)
-        self.close(max(0.0, limit - self.world.now()))
+        # one who reads nothing must not keep a peer that was told to stop
+        self.close(min(1.0 if stop() else seconds, max(0.0, limit - self.world.now())))
 
     def _served(self) -> bool:
         """Whether all who need the last messages have them, as far as can be known."""

@@ -181,7 +181,7 @@ class Node:
     def _train(self) -> None:
         if self.peer.round == 0:
             self._evaluate()
-        while self.peer.round < self.file.rounds and not self.stop:
+        while self.peer.round < self.membership.epochs.at(self.peer.round).rounds and not self.stop:
             if self.membership.unsaved:
                 self.membership.unsaved = False
                 self.save()
