@@ -12,7 +12,7 @@ import pytest
 from byzmesh.peers.identity import new_keys
 from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer
-from byzmesh.peers.screening import Screening, encode_answer, encode_sketch
+from byzmesh.peers.screening import Frame, Screening, encode_answer, encode_sketch
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import Format
 from byzmesh.sweeps.build import build
@@ -124,13 +124,9 @@ def test_a_message_that_is_not_the_one_sketched_is_refused() -> None:
     screening.take(4, FORM.encode(2 * MODEL, 4, 6), 0.5)
     came = screening.end()
     assert np.array_equal(came[3], MODEL) and np.abs(came[4]).max() == 0.5, "scaled down after the comparison"
-    screening.take(3, FORM.encode(MODEL, 3, 6), 1e6)  # nobody asks any more
-    assert screening.asked == {}
 
 
 def test_a_round_waits_for_answers_as_for_messages() -> None:
-    from byzmesh.peers.screening import Frame
-
     screening = asking()
     for j, vector in ((3, MODEL), (4, 2 * MODEL)):
         screening.take(j, FORM.encode(vector, j, 6), 1e6)
@@ -141,6 +137,36 @@ def test_a_round_waits_for_answers_as_for_messages() -> None:
     told = [screening.answered(3, Frame(round=6, fetch=True)) for _ in range(3)]
     assert told[0] is not None and told[1:] == [None, None], "twice is enough"
     assert screening.answered(3, Frame(round=2, fetch=True)) is None, "long gone"
+
+
+def test_a_message_that_was_asked_for_and_comes_late_counts_once_in_the_next_round() -> None:
+    screening = asking()
+    screening.take(3, FORM.encode(MODEL, 3, 6), 1e6)
+    assert sorted(screening.end()) == [3]
+    screening.say(FORM.encode(MODEL, 0, 7), 0, 7)
+    screening.begin(0, 7, {3: (7, sketch_of(MODEL))}, deadline=20.0)  # 4 says nothing new
+    screening.take(4, FORM.encode(2 * MODEL, 4, 6), 1e6)
+    assert sorted(screening.end()) == [4]
+    screening.take(3, FORM.encode(MODEL, 3, 7), 1e6)
+    for round, came in ((8, [3]), (9, [])):
+        screening.begin(0, round, {}, deadline=30.0)
+        assert sorted(screening.end()) == came
+
+
+@pytest.mark.parametrize("says", ["answer", "message"])
+def test_who_does_half_of_what_it_should_is_not_waited_for_after_three_rounds(says: str) -> None:
+    screening = Screening(FORM, [3], 0)
+    waited = []
+    for round in range(6):
+        screening.say(FORM.encode(MODEL, 0, round), 0, round)
+        screening.begin(0, round, {3: (round, sketch_of(MODEL))}, deadline=10.0)
+        if says == "answer":
+            screening.answered(3, Frame(round=round))
+        else:
+            screening.take(3, FORM.encode(MODEL, 3, round), 1e6)
+        waited.append(not screening.ready(0.0, 1.0))
+        screening.end()
+    assert waited == [True] * 3 + [False] * 3
 
 
 def test_who_breaks_its_word_is_soon_not_waited_for() -> None:
