@@ -12,7 +12,7 @@ import pytest
 from byzmesh.peers.identity import new_keys
 from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer
-from byzmesh.peers.screening import Frame, Screening, encode_answer, encode_sketch
+from byzmesh.peers.screening import Frame, Screening, decode_screening, encode_answer, encode_sketch
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import Format
 from byzmesh.sweeps.build import build
@@ -151,6 +151,30 @@ def test_a_message_that_was_asked_for_and_comes_late_counts_once_in_the_next_rou
     for round, came in ((8, [3]), (9, [])):
         screening.begin(0, round, {}, deadline=30.0)
         assert sorted(screening.end()) == came
+
+
+def test_whoever_has_not_answered_gets_the_message_unasked_before_the_peer_works() -> None:
+    screening = asking()
+    screening.answered(3, Frame(round=6))
+    assert [to for to, _ in screening.leave(0, {3: 6, 4: 4})] == [], "4 is far behind, and moves up"
+    ((to, (message, answer)),) = screening.leave(0, {3: 6, 4: 5})
+    assert to == 4 and decode_screening(FORM, answer, 0) == Frame(round=6)
+    behind = Screening(FORM, [0], 0)
+    behind.take(0, message, 1e6)
+    behind.say(FORM.encode(MODEL, 4, 6), 4, 6)
+    ((_, reply),) = behind.begin(4, 6, {0: (6, sketch_of(MODEL))}, deadline=10.0)
+    assert not decode_screening(FORM, reply, 4).fetch, "it is there already"
+    assert not behind.ready(0.0, 1.0)
+    behind.answered(0, decode_screening(FORM, answer, 0))
+    assert behind.ready(0.0, 1.0) and np.array_equal(behind.end()[0], MODEL)
+
+
+def test_an_unasked_message_that_is_not_the_one_sketched_does_not_count() -> None:
+    screening = Screening(FORM, [3], 0)
+    screening.take(3, FORM.encode(2 * MODEL, 3, 6), 1e6)
+    screening.say(FORM.encode(MODEL, 0, 6), 0, 6)
+    screening.begin(0, 6, {3: (6, sketch_of(MODEL))}, deadline=10.0)
+    assert screening.end() == {}
 
 
 @pytest.mark.parametrize("says", ["answer", "message"])

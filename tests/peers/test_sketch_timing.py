@@ -145,6 +145,7 @@ def play(lie: Lie, slow: Mapping[int, float] = MappingProxyType({}), rounds: int
         liar = Liar(world, peers, lie)
         world.start(lambda: liar.run(keys[LIAR], remotes))
         world.run(60.0, done=lambda: max(map(len, played.ends.values())) >= rounds)
+    assert not any(j in peer.cut_off.times for peer in peers.values() for j in HONEST)
     return played
 
 
@@ -178,12 +179,12 @@ def test_searched_lies_stay_within_the_bound() -> None:
 
 
 @pytest.mark.parametrize("lie", ["silent", "prompt", "no answer", "brink", "brink, no answer"])
-@pytest.mark.parametrize("times", [1.6, 6.0])
+@pytest.mark.parametrize("times", [1.3, 1.6, 6.0])
 def test_slow_honest_peers_take_part(lie: str, times: float) -> None:
     """One that fell two rounds behind asked for what nobody had any more, and waited until the timeout."""
     played = play(LIES[lie], {0: times})
     made, (seconds, reached) = len(played.ends[0]), played.ends[0][-1]
     assert reached >= 100
-    assert made >= 0.5 * seconds / (WORK * times + 3 * DELAY)
-    assert min(played.used[0, j] for j in HONEST[1:]) >= 0.8 * made
+    assert made >= 0.6 * seconds / (WORK * times + 3 * DELAY)
+    assert min(played.used[0, j] for j in HONEST[1:]) >= 0.9 * made
     assert min(played.used[j, 0] for j in HONEST[1:]) >= 0.65 * made

@@ -194,6 +194,10 @@ class Links:
         ):
             self.pump(screening.deadline - now)
         came = screening.end()
+        for neighbour, messages in screening.leave(self.me, self.rounds.seen):
+            for message in messages:
+                self._send(message, neighbour)
+            self.sent_bytes += self.parts.total + frame_bytes(0)
         return [came.get(neighbour) for neighbour in self.neighbours]
 
     def _tell(self, neighbour: int, now: float) -> None:

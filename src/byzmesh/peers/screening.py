@@ -3,6 +3,8 @@
     1  A peer sends everybody the sketch of its message. Rounds (rounds.py) are about these sketches.
     2  It answers every sketch that it has at the end of the round: fetch, or no thanks.
     3  Whoever is asked sends the whole message to the one who asked, for this round and the two before.
+    4  While it works a peer serves nobody. So before, it sends its message, and that it will not ask, to those who have
+       not answered.
 
 A round is over when what was fetched is there and the neighbours of this round have answered, so that nobody leaves
 who will be asked; a grace period after all but 2 f neighbours have done so, or all but f of those who sent a sketch if
@@ -128,6 +130,8 @@ class Screening:
         self._mute: Counter[int] = Counter()
         """For how many it has not answered."""
         self._came: dict[int, Array] = {}
+        self._unasked: dict[int, tuple[int, Array, Array]] = {}
+        """Round, sketch and vector of the last message that a neighbour sent before it was asked."""
         self._used: set[int] = set()
         """Of these, whose message was there at the end of the round."""
         self._late: dict[int, Array] = {}
@@ -175,8 +179,13 @@ class Screening:
         self._awaited = {j for j in self._present if min(self._broke[j], self._mute[j]) < SILENT_AFTER}
         # f may lie and f may be slow; whoever is not there is one of these
         self._spared = max(self._bears, 2 * self._bears - len(self._answered) + len(self._awaited))
+        for neighbour, (number, sketch, vector) in self._unasked.items():
+            wanted, asked = self.asked.get(neighbour, (-1, sketch))
+            if wanted == number and asked.tobytes() == sketch.tobytes():
+                self._came[neighbour] = vector
+        self._unasked = {}
         self._answers = {
-            j: encode_answer(self.form, j in self.asked, me, number, j) for j, (number, _) in sketches.items()
+            j: encode_answer(self.form, self._owes(j), me, number, j) for j, (number, _) in sketches.items()
         }
         self.asked |= owed
         for neighbour in list(self._awaited):
@@ -204,15 +213,20 @@ class Screening:
             self._awaited.discard(neighbour)
 
     def take(self, neighbour: int, data: Any, largest: float) -> None:
-        """Take a message if it was asked for; `WireError` if it is none, or not the one that was sketched."""
+        """Take a message, or keep it until it is asked for; `WireError` if it is none, or not the one sketched."""
         message = self.form.decode(data, neighbour)
-        round, sketch = self.asked.get(neighbour, (-1, None))
-        if sketch is None or message.round != round:
-            return  # too late, or nobody asked: that is no lie
-        if self.form.channel.sketches(message.vector[None])[0].tobytes() != sketch.tobytes():
+        made = self.form.channel.sketches(message.vector[None])[0]
+        round, sketch = self.asked.get(neighbour, (-1, made))
+        if message.round < round:
+            return  # too late: that is no lie
+        if message.round == round and made.tobytes() != sketch.tobytes():
             raise WireError("sketch", "message is not the one whose sketch was sent")
-        self._came[neighbour] = self.form.decode(data, neighbour, largest).vector
-        self._settle(neighbour)
+        vector = self.form.decode(data, neighbour, largest).vector
+        if message.round == round:
+            self._came[neighbour] = vector
+            self._settle(neighbour)
+        elif message.round >= self.round:
+            self._unasked[neighbour] = message.round, made, vector
 
     def ready(self, now: float, grace: float, left_behind: bool = False) -> bool:
         """Whether to go on with what came; whoever was left behind by the others need not wait for them to end."""
@@ -224,6 +238,17 @@ class Screening:
         """What came, by neighbour; if nothing did, what came too late for the round before."""
         self._used = set(self._came)
         return self._late | self._came
+
+    def leave(self, me: int, seen: Mapping[int, int]) -> Iterable[tuple[int, list[bytearray]]]:
+        """What to send, unasked, to neighbours that have not answered: while this peer works it serves nobody.
+
+        seen  the round of each neighbour's newest sketch; whoever is further behind will move up
+        """
+        for neighbour, round in self._answered.items():
+            if round < self.round and seen[neighbour] >= self.round - 1 and self.round in self._kept:
+                self._served[neighbour, self.round] += 1
+                no_thanks = encode_answer(self.form, False, me, self.round, neighbour)
+                yield neighbour, [self._kept[self.round], no_thanks]
 
     def all_answered(self, neighbours: Collection[int]) -> bool:
         """Whether these neighbours have answered this peer's last sketch."""
