@@ -73,6 +73,19 @@ def test_parts_to_one_neighbour_are_addressed_to_it() -> None:
     assert heard(list(parts.frames(FORM.encode(np.ones(100), 4, 0), destination=9))) == [(0, 1.0)]
 
 
+def test_a_message_that_is_begun_again_and_again_takes_room_once() -> None:
+    """Clearing 400 MB takes a quarter of a second: first parts of 4 MiB could stop a peer."""
+    parts, (first, second, third, *_) = Parts(FORM, LIMIT), frames(3)
+    parts.add(4, first)
+    room = parts._making[4].data
+    for frame in (first, third, second, first, third, first):  # begun again, or given up in between
+        assert parts.add(4, frame) is None
+        assert parts._making[4].data is room
+    assert parts.incomplete[4] == 3
+    assert heard(frames(5, 2.0), parts) == [(5, 2.0)]
+    assert 4 not in parts._making
+
+
 @pytest.mark.parametrize("lost", range(7))
 def test_a_lost_part_costs_its_message_only(lost: int) -> None:
     parts = Parts(FORM, LIMIT)

@@ -12,7 +12,7 @@ import pytest
 from byzmesh.peers.identity import new_keys
 from byzmesh.peers.patience import Patience
 from byzmesh.peers.peer import Peer
-from byzmesh.peers.screening import Screening, encode_answer, encode_sketch
+from byzmesh.peers.screening import Frame, Screening, decode_screening, encode_answer, encode_sketch
 from byzmesh.peers.virtual import VirtualWorld
 from byzmesh.peers.wire import Format
 from byzmesh.sweeps.build import build
@@ -123,13 +123,9 @@ def test_a_message_that_is_not_the_one_sketched_is_refused() -> None:
     screening.take(4, FORM.encode(2 * MODEL, 4, 6), 0.5)
     came = screening.end()
     assert np.array_equal(came[3], MODEL) and np.abs(came[4]).max() == 0.5, "scaled down after the comparison"
-    screening.take(3, FORM.encode(MODEL, 3, 6), 1e6)  # nobody asks any more
-    assert screening.asked == {}
 
 
 def test_a_round_waits_for_answers_as_for_messages() -> None:
-    from byzmesh.peers.screening import Frame
-
     screening = asking()
     for j, vector in ((3, MODEL), (4, 2 * MODEL)):
         screening.take(j, FORM.encode(vector, j, 6), 1e6)
@@ -140,6 +136,60 @@ def test_a_round_waits_for_answers_as_for_messages() -> None:
     told = [screening.answered(3, Frame(round=6, fetch=True)) for _ in range(3)]
     assert told[0] is not None and told[1:] == [None, None], "twice is enough"
     assert screening.answered(3, Frame(round=2, fetch=True)) is None, "long gone"
+
+
+def test_a_message_that_was_asked_for_and_comes_late_counts_once_in_the_next_round() -> None:
+    screening = asking()
+    screening.take(3, FORM.encode(MODEL, 3, 6), 1e6)
+    assert sorted(screening.end()) == [3]
+    screening.say(FORM.encode(MODEL, 0, 7), 0, 7)
+    screening.begin(0, 7, {3: (7, sketch_of(MODEL))}, deadline=20.0)  # 4 says nothing new
+    screening.take(4, FORM.encode(2 * MODEL, 4, 6), 1e6)
+    assert sorted(screening.end()) == [4]
+    screening.take(3, FORM.encode(MODEL, 3, 7), 1e6)
+    for round, came in ((8, [3]), (9, [])):
+        screening.begin(0, round, {}, deadline=30.0)
+        assert sorted(screening.end()) == came
+
+
+def test_whoever_has_not_answered_gets_the_message_unasked_before_the_peer_works() -> None:
+    screening = asking()
+    screening.answered(3, Frame(round=6))
+    assert [to for to, _ in screening.leave(0, {3: 6, 4: 4})] == [], "4 is far behind, and moves up"
+    ((to, (message, answer)),) = screening.leave(0, {3: 6, 4: 5})
+    assert to == 4 and decode_screening(FORM, answer, 0) == Frame(round=6)
+    behind = Screening(FORM, [0], 0)
+    behind.take(0, message, 1e6)
+    behind.say(FORM.encode(MODEL, 4, 6), 4, 6)
+    ((_, reply),) = behind.begin(4, 6, {0: (6, sketch_of(MODEL))}, deadline=10.0)
+    assert not decode_screening(FORM, reply, 4).fetch, "it is there already"
+    assert not behind.ready(0.0, 1.0)
+    behind.answered(0, decode_screening(FORM, answer, 0))
+    assert behind.ready(0.0, 1.0) and np.array_equal(behind.end()[0], MODEL)
+
+
+def test_an_unasked_message_that_is_not_the_one_sketched_does_not_count() -> None:
+    screening = Screening(FORM, [3], 0)
+    screening.take(3, FORM.encode(2 * MODEL, 3, 6), 1e6)
+    screening.say(FORM.encode(MODEL, 0, 6), 0, 6)
+    screening.begin(0, 6, {3: (6, sketch_of(MODEL))}, deadline=10.0)
+    assert screening.end() == {}
+
+
+@pytest.mark.parametrize("says", ["answer", "message"])
+def test_who_does_half_of_what_it_should_is_not_waited_for_after_three_rounds(says: str) -> None:
+    screening = Screening(FORM, [3], 0)
+    waited = []
+    for round in range(6):
+        screening.say(FORM.encode(MODEL, 0, round), 0, round)
+        screening.begin(0, round, {3: (round, sketch_of(MODEL))}, deadline=10.0)
+        if says == "answer":
+            screening.answered(3, Frame(round=round))
+        else:
+            screening.take(3, FORM.encode(MODEL, 3, round), 1e6)
+        waited.append(not screening.ready(0.0, 1.0))
+        screening.end()
+    assert waited == [True] * 3 + [False] * 3
 
 
 def test_who_breaks_its_word_is_soon_not_waited_for() -> None:

@@ -71,6 +71,8 @@ class Links:
         """Round and channel's state of each neighbour's last message, if the channel remembers any."""
         self._remembers = bool(self.form.channel.remembers)
         self.screening = None if self.form.channel.screen is None else Screening(self.form, self.neighbours, rounds.f)
+        if self.screening is not None:
+            rounds.waits = 2
         self._one_kind = parts.count == 1 and self.screening is None
         self._kind = bytes([self.form.encoding])
         """Whether every message is one frame that counts as it is, and the byte that tells it from other frames."""
@@ -190,9 +192,15 @@ class Links:
             self._send(answer)
         self.sent_bytes += len(known) * frame_bytes(0)
         self.tally.decline(known.keys() - screening.asked.keys())
-        while not screening.ready(now := self.world.now(), self.rounds.grace):
+        while not screening.ready(
+            now := self.world.now(), self.rounds.grace, left_behind=self.rounds.ahead_of(self.round) is not None
+        ):
             self.pump(screening.deadline - now)
         came = screening.end()
+        for neighbour, messages in screening.leave(self.me, self.rounds.seen):
+            for message in messages:
+                self._send(message, neighbour)
+            self.sent_bytes += self.parts.total + frame_bytes(0)
         return [came.get(neighbour) for neighbour in self.neighbours]
 
     def _tell(self, neighbour: int, now: float) -> None:

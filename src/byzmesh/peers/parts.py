@@ -109,7 +109,9 @@ class Parts:
         making = self._making.get(neighbour)
         if number == 0:
             self._give_up(neighbour)
-            making = self._making[neighbour] = _Making(round, bytearray(self.form.size))
+            if making is None:
+                making = self._making[neighbour] = _Making(round, bytearray(self.form.size))
+            making.round = round
         elif making is None or (making.round, making.parts) != (round, number):
             self._give_up(neighbour)
             return None
@@ -127,8 +129,10 @@ class Parts:
             self._making.pop(neighbour, None)
 
     def _give_up(self, neighbour: int) -> None:
-        if self._making.pop(neighbour, None) is not None:
+        making = self._making.get(neighbour)
+        if making is not None and making.parts > 0:
             self.incomplete[neighbour] += 1
+            making.parts = 0  # its room is used again: to clear a long one for every first part would take long
 
     def _checked(self, neighbour: int, data: Any) -> tuple[int, int]:
         """Round and number of a part that is what it should be."""

@@ -80,6 +80,8 @@ class Rounds:
         self.due: Sequence[int] = self.neighbours
         """The neighbours whose messages belong to this round."""
         self.patience = patience
+        self.waits = 1
+        """How many waits of a round share the grace period: two if sketches travel first (screening.py)."""
         self.round = 0
         self.last = ENDLESS
         """The last round of this peer."""
@@ -212,7 +214,7 @@ class Rounds:
         if self._due_in is None and usual:
             # by round number, so that whoever is slow does not wait longer than the others
             usual *= len(self.lengths) / (len(self.lengths) + sum(self._skipped))
-        return min(max(least, self.patience.grace, GRACE * usual), self._timeout)
+        return min(max(least, max(self.patience.grace, GRACE * usual) / self.waits), self._timeout)
 
     @property
     def _starting(self) -> bool:
