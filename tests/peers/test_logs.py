@@ -49,6 +49,7 @@ def test_strangers_do_not_hide_what_is_wrong_with_a_file() -> None:
 
 
 OWN = {
+    "joining",
     *("evaluated", "resumed", "left", "removed", "joined", "damaged", "not moved", "ready", "warning"),
     *("epoch known", "epoch in force", "epoch tried", "conflict"),
 }

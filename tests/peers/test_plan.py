@@ -209,7 +209,13 @@ def plan(run: dict[str, Any], folder: Path) -> NetworkFile:
     return load_network(save_network(file, folder / "network.yaml"))
 
 
-CASES = [(key, value) for key, values in TABLE.items() for value in values]
+TORCH_ONCE = pytest.mark.xdist_group("torch")
+"""One process imports PyTorch, not all."""
+CASES = [
+    pytest.param(key, value, marks=[TORCH_ONCE] if "'torch'" in str(value) or "optim" in str(value) else [])
+    for key, values in TABLE.items()
+    for value in values
+]
 
 
 @pytest.mark.parametrize(("key", "value"), CASES, ids=lambda part: str(part)[:60])
@@ -242,6 +248,7 @@ def test_the_table_has_every_key_and_option() -> None:
         assert set(problems.entry(name).options) <= {option for spec in variants for option in spec}, name
 
 
+@TORCH_ONCE
 def test_a_problem_that_variance_reduction_cannot_do_is_refused_by_run_and_by_plan(folder: Path) -> None:
     for problem in ("quadratic", TORCH):
         run = resolve(raw("problem", problem) | {"local": {"variance": "saga"}}, folder)

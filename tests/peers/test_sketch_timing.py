@@ -32,7 +32,7 @@ WORK, DELAY = 0.008, 0.001
 PATIENCE = Patience(timeout=5.0, start=5.0, grace=0.0005, start_grace=0.05)
 MEAN, SLACK = 1.5, 1.1
 """The proved bound, and the finite sample as in test_timing.py."""
-START = 40
+START = 30
 """Rounds that are not measured."""
 SOON = 1e-5
 MOVES = (PROMPT, BRINK, SILENT)
@@ -122,7 +122,7 @@ def reference(peers: Iterable[int], slow: Mapping[int, float]) -> float:
     return float(np.mean([max(row) for row in each])) + 3 * DELAY
 
 
-def play(lie: Lie, slow: Mapping[int, float] = MappingProxyType({}), rounds: int = 120) -> Played:
+def play(lie: Lie, slow: Mapping[int, float] = MappingProxyType({}), rounds: int = 80) -> Played:
     """Until the first honest peer has ended that many rounds."""
     keys = [new_keys() for _ in range(5)]
     remotes = {i: Remote(f"{i}.invalid:7", keys[i].public) for i in range(5)}
@@ -168,7 +168,7 @@ def test_searched_lies_stay_within_the_bound() -> None:
     draw, best = random.Random(5), 0.0
     keys = [(victim, turn) for victim in HONEST for turn in range(3)]
     table = {key: draw.choice(list(LIES.values()))(*key) for key in keys}
-    for _ in range(8):
+    for _ in range(6):
         tried = dict(table)
         for key in draw.sample(keys, 3):
             tried[key] = (draw.choice(MOVES), draw.choice(MOVES), draw.choice(MOVES))
@@ -178,11 +178,11 @@ def test_searched_lies_stay_within_the_bound() -> None:
     assert 1.1 < best <= MEAN * SLACK
 
 
-@pytest.mark.parametrize("lie", ["silent", "prompt", "no answer", "brink", "brink, no answer"])
+@pytest.mark.parametrize("lie", ["silent", "no answer", "brink, no answer"])
 @pytest.mark.parametrize("times", [1.3, 1.6, 6.0])
 def test_slow_honest_peers_take_part(lie: str, times: float) -> None:
     """One that fell two rounds behind asked for what nobody had any more, and waited until the timeout."""
-    played = play(LIES[lie], {0: times})
+    played = play(LIES[lie], {0: times}, rounds=120)
     made, (seconds, reached) = len(played.ends[0]), played.ends[0][-1]
     assert reached >= 100
     assert made >= 0.6 * seconds / (WORK * times + 3 * DELAY)
