@@ -201,6 +201,8 @@ def compared(siege: Siege, drill: Drill) -> dict[str, Any]:
 
 def main() -> None:
     """Soak, then write the report."""
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):  # an hour is long for a question
+        sys.exit(__doc__)
     out = Path(sys.argv[1])
     seconds, pause = (float(word) for word in [*sys.argv[2:4], *("3600", "0.6")[len(sys.argv) - 2 :]])
     out.mkdir(parents=True, exist_ok=True)
