@@ -125,7 +125,7 @@ def test_named_adversaries_stretch_no_round_beyond_the_bound(network: str, who: 
     round = reference(neighbours, work, liars)
     prompt_round = reference(neighbours, work, liars | frozenset(slow))
     for name, lie in LIES.items():
-        play = Play(neighbours, f, liars, lie=lie, work=work).run(80)
+        play = Play(neighbours, f, liars, lie=lie, work=work).run(100)
         far = slow.get(0, 1.0) > 1.5
         mean, median = stretch(play, frozenset(slow if far else {}), prompt_round if far else round)
         assert mean <= MEAN * SLACK and median <= MEDIAN, (name, mean, median)
