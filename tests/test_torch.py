@@ -310,27 +310,30 @@ def test_state_dict_mistakes() -> None:
             bm.torch.state_dict(task, np.zeros(3, np.float32))
 
 
-WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; import byzmesh as bm; "
+WITHOUT_TORCH = """
+import os, sys
+sys.modules["torch"] = None
+import byzmesh as bm
+print(all(getattr(bm, name) is not None for name in bm.__all__), flush=True)
+for call in sys.argv[1:]:
+    if os.fork() == 0:
+        exec(call)
+        sys.exit()
+    os.wait()
+    print("----", file=sys.stderr, flush=True)
+"""
 
 
-@pytest.mark.parametrize(
-    ("call", "what"),
-    [
-        ("bm.torch.flatten(None)", "bm.torch.flatten"),
-        ("bm.torch.load(None, None)", "bm.torch.load"),
-        ("bm.torch.aggregate('ios', None, [])", "bm.torch.aggregate"),
-        ("bm.torch.state_dict(None, None)", "bm.torch.state_dict"),
-        ("bm.problem('torch', module='mlp')", "problem 'torch'"),
-    ],
-)
-def test_without_pytorch_one_line_names_the_extra(call: str, what: str) -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH + call], capture_output=True, text=True, check=False)
-    last = done.stderr.strip().splitlines()[-1]
-    error = f"{what} needs an extra that is not installed: pip install 'byzmesh[torch]'"
-    assert last == f"byzmesh.errors.MissingExtra: {error}"
-
-
-def test_without_pytorch_the_rest_is_there() -> None:
-    code = WITHOUT_TORCH + "print(all(getattr(bm, name) is not None for name in bm.__all__))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True"
+def test_without_pytorch_one_line_names_the_extra_and_the_rest_is_there() -> None:
+    calls = {
+        "bm.torch.flatten(None)": "bm.torch.flatten",
+        "bm.torch.load(None, None)": "bm.torch.load",
+        "bm.torch.aggregate('ios', None, [])": "bm.torch.aggregate",
+        "bm.torch.state_dict(None, None)": "bm.torch.state_dict",
+        "bm.problem('torch', module='mlp')": "problem 'torch'",
+    }
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *calls], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+    needs = "needs an extra that is not installed: pip install 'byzmesh[torch]'"
+    last = [said.strip().splitlines()[-1] for said in done.stderr.removesuffix("----\n").split("----\n")]
+    assert last == [f"byzmesh.errors.MissingExtra: {what} {needs}" for what in calls.values()]

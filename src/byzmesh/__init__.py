@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from byzmesh.rules.generic import generic
     from byzmesh.rules.gram.rule import gram_rule
     from byzmesh.rules.nnm import nnm
+    from byzmesh.rules.weighted_nnm import weighted_nnm
     from byzmesh.simulation.engine import Simulation
     from byzmesh.simulation.exchange import aggregate_all, forge
     from byzmesh.simulation.run import Run
@@ -140,6 +141,7 @@ _HOME = {
     "register_weights": "doors",
     "rule": "rules.aggregate",
     "simulate": "sweeps.build",
+    "weighted_nnm": "rules.weighted_nnm",
 }
 """Public name -> the module that defines it."""
 
@@ -227,4 +229,5 @@ __all__ = [
     "rule",
     "simulate",
     "torch",
+    "weighted_nnm",
 ]

@@ -52,6 +52,17 @@ def test_certify_as_json_with_a_witness(tmp_path: Path) -> None:
     assert Witness.load(file).verify() == pytest.approx(told["rho_searched"])
 
 
+@pytest.mark.parametrize(("told", "f"), [("f: tolerable", 6), ("b: 0.25", 5)])
+@pytest.mark.parametrize("few", [("--total", "1"), ("--b", "0.05")])
+def test_that_few_lie_does_not_change_what_the_config_tells_the_rule(
+    told: str, f: int, few: tuple[str, str], tmp_path: Path
+) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text(f"network: {{name: complete, n: 20}}\nrule: ios\n{told}\n")
+    _, text = run("certify", str(config), *few, "--search", "0", "--json")
+    assert {worker["f"] for worker in json.loads(text)["workers"]} == {f}
+
+
 def test_certify_files_and_configs(tmp_path: Path) -> None:
     graph = network("ring", n=9).save(tmp_path / "ring.edges")
     code, text = run("certify", str(graph), "--byzantine-count", "2", "--json", "--search", "0")

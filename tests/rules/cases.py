@@ -9,7 +9,7 @@ import numpy as np
 from byzmesh.round import Round
 from byzmesh.rules.base import rules
 
-WRAPPERS = ("bucketing", "NNM", "ARC", "generic")
+WRAPPERS = ("bucketing", "NNM", "WeightedNNM", "ARC", "generic")
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("WeiMean", {}),

@@ -495,6 +495,22 @@ def nnm(mine: Any, received: Any, weights: Any, f: int, *, rule: str, **options:
     return ORACLES[rule](mixed[0], mixed[1:], [1.0 / len(vectors)] * len(vectors), f, **options)
 
 
+def weighted_nnm(mine: Any, received: Any, weights: Any, f: int, *, rule: str, **options: Any) -> Vector:
+    """`rule` after each vector became the weighted mean of its nearest of all but the f heaviest's weight."""
+    vectors, most = stack(mine, received), 1.0 - heaviest_sum(weights, f)
+    mixed = []
+    for i, vector in enumerate(vectors):
+        others = [j for j in range(len(vectors)) if j != i]
+        gaps = [distance2(vector, other) for other in vectors]
+        left, mean = most, np.zeros_like(vector)
+        for j in [i, *smallest(gaps, len(others), others)]:
+            part = max(0.0, min(left, float(weights[j])))
+            mean += part / most * vectors[j]
+            left -= part
+        mixed.append(mean)
+    return ORACLES[rule](mixed[0], mixed[1:], weights, f, **options)
+
+
 def ubar(
     own: Any,
     received: Any,
@@ -693,6 +709,7 @@ ORACLES: dict[str, Oracle] = {
     "MDA": mda,
     "bucketing": bucketing,
     "NNM": nnm,
+    "WeightedNNM": weighted_nnm,
     "UBAR": ubar,
     "Phocas": phocas,
     "CAF": caf,

@@ -134,6 +134,9 @@ def test_rules_around_other_rules_equal_their_oracles(name: str, options: dict[s
     inner = {"name": name, **options}
     want = ORACLES["NNM"](own, received, weights, f, rule=name, **for_oracle, **options)
     np.testing.assert_allclose(bm.aggregate("NNM", own, received, weights, f, inner=inner), want, rtol=1e-9, atol=1e-9)
+    want = ORACLES["WeightedNNM"](own, received, weights, f, rule=name, **for_oracle, **options)
+    got = bm.aggregate("WeightedNNM", own, received, weights, f, inner=inner)
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
     want = ORACLES["ARC"](own, received, weights, f, rule=name, **for_oracle, **options)
     np.testing.assert_allclose(bm.aggregate("ARC", own, received, weights, f, inner=inner), want, rtol=1e-9, atol=1e-9)
     groups = _groups(9, 2, seed=4, round=3)

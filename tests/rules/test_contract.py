@@ -27,6 +27,9 @@ BUILT = [rules.build(name) for name in rules.names() if name != "half-and-half"]
     rules.build("SimRew", divergence="published"),
     rules.build("NNM", inner="Krum"),
     rules.build("NNM", inner="IOS"),
+    rules.build("WeightedNNM", inner="IOS"),
+    rules.build("WeightedNNM", inner="WeightedGeoMed"),
+    rules.build("WeightedNNM", inner="TriMean"),
     rules.build("bucketing", inner="GeoMed", s=3),
 ]
 

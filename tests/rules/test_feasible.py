@@ -19,6 +19,7 @@ USING_F = [
         *(rules.build(name) for name in rules.names()),
         rules.build("FABA", own="outside"),
         rules.build("NNM", inner="Krum"),
+        rules.build("WeightedNNM", inner="Krum"),
     )
     if built.feasible is not None and built.name != "bucketing(IOS)"
 ]

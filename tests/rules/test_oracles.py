@@ -64,6 +64,10 @@ LINE = {"own": [0.0], "received": [[1.0], [2.0], [4.0], [10.0]], "weights": [0.4
         # three nearest: (0, 1, 2) three times, (1, 2, 4), (2, 4, 10)
         ("NNM", 2, {"rule": "CooMed"}, 1.0),
         ("NNM", 2, {"rule": "WeiMean"}, (1.0 + 1.0 + 1.0 + 7.0 / 3 + 16.0 / 3) / 5),
+        # weights 0.4, 0.1, 0.2, 0.2, 0.1, so 0.8 counts: own, 1, 2 and half of 4; the same for 1 and, as own is
+        # before 4 at the same distance, for 2; 4, 2, 1 and 0.3 of own; 10, 4, 2, 1 and 0.2 of own
+        ("WeightedNNM", 1, {"rule": "WeightedCooMed"}, 0.9 / 0.8),
+        ("WeightedNNM", 1, {"rule": "WeiMean"}, 0.7 * 0.9 / 0.8 + 0.2 * 1.3 / 0.8 + 0.1 * 2.3 / 0.8),
         ("UBAR", 0, {"rho": 0.5, "alpha": 0.25, "loss": lambda x: abs(float(x[0]) - 1.5)}, 0.75 * 1.5),
         # IOS cuts 10, average 1.444; distances own 1.444 (0.4), 1 0.444 (0.1), 2 0.556 (0.2), 4 2.556 (0.2):
         # the median of 0.9 is own's 1.444, and 10 is 8.556 away: 5.9 medians

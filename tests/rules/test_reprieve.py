@@ -111,16 +111,18 @@ def random_network(seed: int) -> bm.Network:
     return bm.network("erdos-renyi", n=nodes, p=float(random.uniform(0.6, 1.0)), byzantine=chosen, seed=seed)
 
 
-def search_against_the_bound(name: str, seeds: range) -> tuple[int, float]:
+def search_against_the_bound(chosen: bm.Rule, seeds: range, budget: int = 40, dimensions: int = 2) -> tuple[int, float]:
     """How many workers have a proved bound, and how near the search comes to one.
 
     `search_contraction` raises `ContradictedProof` where it finds more than is proved.
     """
     proved, tightest = 0, 0.0
     for seed in seeds:
-        network, chosen = random_network(seed), rule(name)
+        network = random_network(seed)
         proof = proved_contraction(network, chosen, network.bounds("exact"))
-        found = search_contraction(network, chosen, budget=40, seed=seed, dimension=1 + seed % 2, proof=proof)
+        found = search_contraction(
+            network, chosen, budget=budget, seed=seed, dimension=1 + seed % dimensions, proof=proof
+        )
         place = {worker: row for row, worker in enumerate(network.honest.tolist())}
         for worker, ratio in found.by_worker.items():
             limit = proof.bound[place[worker]]
@@ -133,7 +135,7 @@ def search_against_the_bound(name: str, seeds: range) -> tuple[int, float]:
 @pytest.mark.parametrize(("name", "seeds"), [("reprieve", range(200)), ("LazyIOS", range(1000, 1100))])
 def test_search_does_not_beat_the_bound(name: str, seeds: range) -> None:
     """The report in reports/soundness is of 10,000 networks."""
-    proved, tightest = search_against_the_bound(name, seeds)
+    proved, tightest = search_against_the_bound(rule(name), seeds)
     assert proved > len(seeds), "most of these networks must have workers about whom something is proved"
     assert tightest > 0.3, "the search must come near the bound, or it tests nothing"
 

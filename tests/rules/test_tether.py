@@ -54,7 +54,7 @@ def test_the_certificate_proves_the_bound() -> None:
 
 
 def test_search_does_not_beat_the_bound() -> None:
-    proved, tightest = search_against_the_bound("tether", range(2000, 2120))
+    proved, tightest = search_against_the_bound(rule("tether"), range(2000, 2120))
     assert proved > 120
     assert tightest > 0.25, "the search must come near the bound, or it tests nothing"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,8 +129,10 @@ def test_softmax_smoothness_bounds_the_hessian() -> None:
 
 
 @pytest.mark.parametrize("problem", ["least-squares", {"name": "quadratic", "curvature": 3.0}, "softmax"])
-def test_sampled_models_lie_on_the_way_down(problem: Any) -> None:
+def test_sampled_models_lie_on_the_way_down(problem: Any, few_digits: Path) -> None:
     """Every point is downhill of the one before: with steps of 8 / L least squares ran away to 3e8."""
+    if isinstance(problem, str):
+        problem = {"name": problem, "dataset": str(few_digits)}
     few = estimate_constants(problem, workers=3, points=1, draws=2)
     many = estimate_constants(problem, workers=3, points=9, draws=2)
     assert many.smoothness == few.smoothness

@@ -11,7 +11,10 @@ import pytest
 
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network, network
+from byzmesh.networks.fault_bounds import unlimited
 from byzmesh.rules.aggregate import aggregate, rule
+from byzmesh.simulation.exchange import aggregate_all
+from byzmesh.sweeps.build import simulate
 from byzmesh.theory.certify import certify
 from byzmesh.theory.contraction import proved_contraction
 from byzmesh.theory.question import ask
@@ -122,8 +125,6 @@ def test_a_rule_that_is_told_b_relies_on_it(name: str) -> None:
     anywhere = ask(net, {"weight": 0.05})
     assert anywhere.admits([2]) and not anywhere.admits([1])  # a liar there would weigh too much
     assert certify(net, name, {"weight": 0.05}).to_dict()["b"] == [0.05] * 10
-    with pytest.raises(ConfigError, match="one of the two"):
-        ask(net, {"weight": 0.05}, b=0.1)
     with pytest.raises(ConfigError, match="search is for rules"):
         certify(net, name, {"weight": 0.05}, search=10)
 
@@ -133,3 +134,54 @@ def test_tolerable_is_what_the_rule_can_run_with() -> None:
     weight = np.full((5, 5), 0.1) + 0.5 * np.eye(5)
     net = Network.from_adjacency(~np.eye(5, dtype=bool), weights=weight, byzantine=[4])
     assert certify(net, "CS+", "tolerable", search=0).question.f.tolist() == [1] * 4
+
+
+@pytest.mark.parametrize(("name", "b"), [("CS+", 0.25), ("IOS", 0.45), ("LazyIOS", 0.4), ("GTS", 0.4), ("NNA", 0.4)])
+def test_a_rule_that_is_told_b_cuts_as_in_a_run_however_few_may_lie(name: str, b: float) -> None:
+    """Half of the workers at 0, half at 1, and nobody lies: what is cut is honest, and the workers may never agree."""
+    net, told = network("complete", n=20), {"weight": b}
+    certificate = certify(net, name, told, total=1, search=0, rho=100.0)
+    question, bounds = certificate.question, net.bounds(told, unlimited)
+    assert question.f.tolist() == bounds.tolist() and question.most.tolist() == [1] * 20
+    models = np.repeat([0.0, 1.0], 10)[:, None]
+    after = aggregate_all(name, net, models, f=told).models
+    assert np.abs(after - 0.5).max() / 0.5 <= np.nanmin([certificate.proof.rho, np.inf]) + 1e-12
+    assert name != "CS+" or (certificate.agrees.status != "proved" and np.abs(after - models).max() < 1e-12)
+
+
+def test_lies_may_be_bounded_by_less_than_the_rule_is_told() -> None:
+    net = network("complete", n=20)
+    question = ask(net, {"weight": 0.25}, b=0.05)
+    assert question.f.tolist() == ask(net, {"weight": 0.25}).f.tolist() == [5] * 20
+    assert question.most.tolist() == [1] * 20 and not question.misled.any()
+    with pytest.raises(ConfigError, match=r"b = 0\.25 at node 0 is more than the 0\.05 that the rule is told"):
+        ask(net, {"weight": 0.05}, b=0.25)
+
+
+def test_a_run_in_which_lies_weigh_more_than_the_rule_is_told_violates_nothing() -> None:
+    """One liar of weight 0.08 beside workers that are told 0.06: IOS cannot cut it, and nothing is proved."""
+    weight = np.full((10, 10), 0.04)
+    weight[0, :] = weight[:, 0] = 0.08
+    np.fill_diagonal(weight, 0.0)
+    np.fill_diagonal(weight, 1.0 - weight.sum(axis=1))
+    config: dict[str, Any] = {
+        "network": {"name": "complete", "n": 10, "weights": weight.tolist(), "byzantine": [0]},
+        "rule": "ios",
+        "problem": {"name": "quadratic", "dimension": 3, "targets": "normal"},
+        "attack": {"name": "gaussian", "std": 100.0},
+        "measure": ["certificate"],
+        "evaluate_every": 1,
+        "rounds": 2,
+    }
+    misled, warned = simulate(**config, b=0.06), simulate(**config, b=0.09)
+    assert misled.final("contraction") > 1.0 and misled.final("violations") == 0
+    assert warned.final("contraction") < 1.0 and warned.final("violations") == 0
+
+
+@pytest.mark.parametrize("name", ["ios", "lazyios"])
+def test_nothing_is_proved_so_near_one_half_that_float32_takes_distances_for_equal(name: str) -> None:
+    weights, lie = [0.25, 0.25 + 1e-7, 0.5 - 1e-7], np.array([[0.0], [1000.0]], np.float32)
+    assert aggregate(name, np.zeros(1, np.float32), lie, weights, f=1)[0] > 100.0
+    declared = rule(name).contraction
+    assert declared is not None and declared.of_h is not None
+    assert np.isnan(declared.of_h(np.array([0.5 - 1e-7]))).all() and declared.of_h(np.array([0.499]))[0] > 100.0

@@ -117,7 +117,6 @@ def command(
     Example: byzmesh certify --run 3fa8
     """
     from byzmesh.config.yaml import parse_settings
-    from byzmesh.networks.fault_bounds import WEIGHT
     from byzmesh.plugins import load_plugins
     from byzmesh.sweeps.build import network_as_run
     from byzmesh.theory.certify import certify
@@ -153,10 +152,8 @@ def command(
     wanted = config.get("f") if f is None else bound_of(f, net)
     if isinstance(wanted, dict) and "name" in wanted:  # quantile: about the rounds of a process, printed below
         wanted = "exact"
-    if f is None and (total is not None or b is not None) and isinstance(wanted, str):
-        wanted = None  # the liars that "exact" would count are those of the total, or those that b allows
-    if b is not None and isinstance(wanted, dict) and WEIGHT in wanted:
-        wanted = None  # --b instead of the config's
+    if f is None and (total is not None or b is not None) and wanted in ("exact", "max"):
+        wanted = None  # the liars that they would count are those of the total, or those that b allows
     certificate = certify(
         net,
         rule or config.get("rule", "ios"),

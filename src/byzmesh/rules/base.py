@@ -293,6 +293,10 @@ class Rule:
     gossip_error: Callable[[Neighbourhoods], Floats] | None = None
     """(N,) e_n with ||A_n - xbar_n||^2 <= e_n sum_m w'_nm ||x_n - x_m||^2 over the honest neighbours m, W to-own, for
     the criterion 2 e < mu_2 of robust gossip (`theory.gossip`); None: nothing of this form is proved."""
+    square_error: Callable[[Floats], Floats] | None = None
+    """h (N,) -> (N,) k_n with ||A_n - c||^2 <= k_n sum_m w'_nm ||x_m - c||^2 over the honest m, n among them, for every
+    point c, if at most f lie and the f heaviest weigh h_n, and w'_nn includes what silent neighbours weigh; for rules
+    around this one (WeightedNNM). None: nothing of this form is proved."""
 
     def __repr__(self) -> str:
         return as_call("rule", self.name, self.options)

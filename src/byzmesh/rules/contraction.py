@@ -22,6 +22,9 @@ from byzmesh.heaviest import ROUNDING, THIRD, below, of_the_heaviest
 from byzmesh.types import Floats, Integers
 
 HALF = 0.5
+CUTS_BELOW = HALF - 1e-6
+"""Where the bounds of rules that cut the farthest end. Near 1/2 a lie at any distance is hardly farther than an honest
+message, and in float32 distances that differ by 2e-6 count as equal (`cutting.py`)."""
 
 
 def equal_weights(neighbours: Integers, slots: int) -> Floats:
@@ -114,8 +117,8 @@ def first_wrong_cut(h: Floats) -> Floats:
     >>> first_wrong_cut(np.array([0.0, 0.1, 0.5])).round(4)
     array([0.    , 0.3889,    nan])
     """
-    safe = np.where(below(h, HALF), h, 0.0)
-    return np.where(below(h, HALF), safe * (3.0 - 2.0 * safe) / ((1.0 - safe) * (1.0 - 2.0 * safe)), np.nan)
+    safe = np.where(below(h, CUTS_BELOW), h, 0.0)
+    return np.where(below(h, CUTS_BELOW), safe * (3.0 - 2.0 * safe) / ((1.0 - safe) * (1.0 - 2.0 * safe)), np.nan)
 
 
 def twice_over_the_rest(h: Floats) -> Floats:
@@ -124,8 +127,18 @@ def twice_over_the_rest(h: Floats) -> Floats:
     >>> twice_over_the_rest(np.array([0.0, 0.1, 0.5]))
     array([0.  , 0.25,  nan])
     """
+    safe = np.where(below(h, CUTS_BELOW), h, 0.0)
+    return np.where(below(h, CUTS_BELOW), 2.0 * safe / (1.0 - 2.0 * safe), np.nan)
+
+
+def twice_over_the_middle(h: Floats) -> Floats:
+    """2 / (1 - 2 h), NaN where h >= 1/2: the `square_error` of medians and trimmed means by weight.
+
+    >>> twice_over_the_middle(np.array([0.0, 0.1, 0.5]))
+    array([2. , 2.5, nan])
+    """
     safe = np.where(below(h, HALF), h, 0.0)
-    return np.where(below(h, HALF), 2.0 * safe / (1.0 - 2.0 * safe), np.nan)
+    return np.where(below(h, HALF), 2.0 / (1.0 - 2.0 * safe), np.nan)
 
 
 def by_weight(
@@ -140,7 +153,8 @@ def by_weight(
 
     equal=True: the rule counts every neighbour 1 / (d_n + 1) instead of w'_nm.
     within_b=True: the proof needs no more than that neither the lies nor what is cut weigh more than h, so that b, if
-    the rule is told one, takes the place of a larger h.
+    the rule is told one, takes the place of a larger h. But if silent liars leave f messages or fewer, the worker keeps
+    its own model, as far as h / (1 - h) from the average with h the weight of the f heaviest: honest ones, not lies.
     """
 
     def finite(h: Floats) -> Floats:
@@ -149,7 +163,12 @@ def by_weight(
         return np.where(np.isfinite(most), most, np.nan)
 
     def bound(near: Neighbourhoods) -> Floats:
-        return np.where(near.lying <= near.f, finite(near.cut_weight(equal, within_b)), np.nan)
+        most = finite(near.cut_weight(equal, within_b))
+        if within_b and near.room is not None:
+            h = near.cut_weight(equal)
+            alone = np.maximum(most, np.where(h < 1.0, h / np.where(h < 1.0, 1.0 - h, 1.0), np.nan))
+            most = np.where(near.neighbours - near.lying <= near.f, alone, most)
+        return np.where(near.lying <= near.f, most, np.nan)
 
     return Contraction(bound, reason, of_h=finite, equal=equal, within_b=within_b, beside=beside)
 

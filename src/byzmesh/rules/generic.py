@@ -64,6 +64,7 @@ def generic(inner: Rule | str = "GeoMed", r: SelfWeight = 0.5) -> Rule:
         virtual_mixing=None,
         contraction=None,
         gossip_error=None,
+        square_error=None,
     )
 
 

@@ -41,7 +41,8 @@ class Bridge:
 
     def _convert(self, array: Any) -> Any:
         if self.torch is None:
-            return np.ascontiguousarray(array, dtype=self.work)
+            with np.errstate(over="ignore"):  # infinity, which counts as silence
+                return np.ascontiguousarray(array, dtype=self.work)
         tensor = (
             self.torch.as_tensor(array, device=self.device).detach().to(getattr(self.torch, self.work)).contiguous()
         )

@@ -13,9 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
-from byzmesh.rules.feasible import Feasible, below_half_of_all, below_neighbours
 from byzmesh.rules.nearest import pick_least
-from byzmesh.rules.preaggregate import Mixed, premixed
+from byzmesh.rules.preaggregate import Mixed, before, premixed
 
 
 @rules.register("NNM", aliases=("nearest-neighbour-mixing",))
@@ -39,12 +38,5 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
         matrix = chosen / np.maximum(chosen.sum(axis=2, keepdims=True), 1)
         return matrix, normalised(block.present), block.present
 
-    def largest_f(neighbours: int) -> int:
-        return min(below_neighbours(neighbours), rule.largest_f(neighbours))
-
-    def resisted(messages: int) -> int:
-        most = below_half_of_all(messages)  # with more, every mixture may contain lies
-        return most if rule.feasible is None else min(most, rule.feasible.resisted(messages))
-
-    feasible = Feasible("f < d and that of the inner rule", largest_f, resisted)
+    feasible = before(rule)
     return replace(premixed("NNM", rule, mixing, feasible, weighted=False), symmetric=rule.symmetric)

@@ -3,10 +3,12 @@
 They replace the K slots of an inbox by K' linear combinations of them, y' = A y with one matrix A (K', K) per receiver.
 A Gram rule then sees the block A G A^T and its coefficients come back as A^T c; for other rules the mixed vectors
 are built. The receiver's own vector stays in slot 0. A bound b on the weight of lies is not one on that of mixtures
-with lies, so the inner rule counts: f, the most lies that b allows.
+with lies, so the inner rule counts: f, the most lies that b allows. Only behind WeightedNNM is it told b, as mixtures
+of an honest vector's nearest are near it whatever is among them.
 
     bucketing(s)   neighbours in random groups of s, each replaced by its mean; f liars corrupt at most f groups
     NNM            every vector, own included, becomes the mean of its S - f nearest (itself included); equal weights
+    WeightedNNM    every vector becomes the weighted mean of its nearest of weight 1 - b; the mixing weights stay
     ARC            the floor(2 f (S - f) / S) vectors farthest from its own are clipped to the next distance
 """
 
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.rules.base import Block, Inbox, Outcome, Rule, State, settle
-from byzmesh.rules.feasible import Feasible
+from byzmesh.rules.feasible import Feasible, below_half_of_all, below_neighbours
 from byzmesh.rules.gram.pool import Pool
 from byzmesh.rules.gram.products import mix
 from byzmesh.rules.gram.rule import block_of, keep_own
@@ -30,20 +32,43 @@ Mixed = tuple[Floats, Floats, Booleans]
 """(A (R, K', K), weight (R, K'), present (R, K'))."""
 
 
+def before(rule: Rule) -> Feasible:
+    """How many lies nearest-neighbour mixing takes before this rule."""
+
+    def largest_f(neighbours: int) -> int:
+        return min(below_neighbours(neighbours), rule.largest_f(neighbours))
+
+    def resisted(messages: int) -> int:
+        most = below_half_of_all(messages)  # with more, every mixture may contain lies
+        return most if rule.feasible is None else min(most, rule.feasible.resisted(messages))
+
+    return Feasible("f < d and that of the inner rule", largest_f, resisted)
+
+
 def premixed(
-    name: str, inner: Rule, mixing: Callable[[Block], Mixed], feasible: Feasible, *, weighted: bool, **options: Any
+    name: str,
+    inner: Rule,
+    mixing: Callable[[Block], Mixed],
+    feasible: Feasible,
+    *,
+    weighted: bool,
+    tells_b: bool = False,
+    **options: Any,
 ) -> Rule:
     """The rule `inner` on mixed inboxes.
 
     weighted  whether a mixed vector has the total weight of its parts; otherwise all have equal weights
+    tells_b   whether slot m of the result stands for m, so that b bounds the weight of the liars' slots
     options   of the pre-aggregator
 
-    What is proved about the inner rule (`virtual_mixing`, `contraction`, `gossip_error`) does not carry over: these
+    What is proved about the inner rule (`virtual_mixing`, `contraction`, ...) does not carry over: these
     inboxes contain mixtures of honest models and lies.
     """
 
     def apply(inbox: Inbox, state: State) -> tuple[Outcome, State]:
         f, kept = settle(inbox, feasible)
+        if not tells_b:
+            inbox = replace(inbox, b=None)
         block = block_of(inbox, f)
         matrix, weight, present = mixing(block)
         if inner.coefficients is None:
@@ -51,7 +76,7 @@ def premixed(
             return replace(outcome, models=keep_own(inbox, outcome.models, kept), coefficients=None, kept=kept), state
         product = matrix @ block.inner @ matrix.transpose(0, 2, 1)
         product = product - product[:, :1] - product[:, :, :1] + product[:, :1, :1]
-        mixed = replace(block, inner=product, weight=weight, present=present, b=None)
+        mixed = replace(block, inner=product, weight=weight, present=present)
         chosen = np.einsum("rg,rgk->rk", inner.coefficients(mixed), matrix)
         chosen[kept] = 0.0
         chosen[kept, 0] = 1.0
@@ -83,4 +108,4 @@ def mixed_inbox(inbox: Inbox, f: Integers, matrix: Floats, weight: Floats, prese
     rows = mix(inbox.pool, index, matrix.reshape(receivers * groups, slots))
     places = np.arange(receivers * groups).reshape(receivers, groups)
     pool = Pool(rows[places[:, 0]], messages=rows[places[:, 1:].ravel()])
-    return replace(inbox, pool=pool, index=own_slots(receivers, groups), weight=weight, present=present, f=f, b=None)
+    return replace(inbox, pool=pool, index=own_slots(receivers, groups), weight=weight, present=present, f=f)

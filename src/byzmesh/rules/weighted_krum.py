@@ -10,32 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from byzmesh.compiled import exact
-from byzmesh.heaviest import ROUNDING, of_the_heaviest
+from byzmesh.heaviest import of_the_heaviest
 from byzmesh.rules.base import Block, Rule, rules
 from byzmesh.rules.gram.rule import gram_rule
 from byzmesh.rules.krum import ALL_BUT_TWO
-from byzmesh.rules.nearest import pick_least
+from byzmesh.rules.nearest import nearest_of_weight, pick_least
 from byzmesh.types import Booleans, Floats
 
 
-@exact
-def weighted_scores(distance2: Floats, weight: Floats, present: Booleans, lies: Floats) -> Floats:
+def weighted_scores(distance2: Floats, weight: Floats, present: Booleans, lies: Floats, tie: float) -> Floats:
     """(R, K) weighted squared distances to the nearest, itself included, of weight 1 - b'; infinity where absent."""
-    receivers, slots = present.shape
-    scores = np.full((receivers, slots), np.inf)
-    for receiver in range(receivers):
-        for slot in range(slots):
-            if present[receiver, slot]:
-                left, total = 1.0 - weight[receiver, slot] - lies[receiver], 0.0
-                order = np.argsort(distance2[receiver, slot])
-                for other in order:
-                    if left > ROUNDING and other != slot and present[receiver, other]:
-                        part = min(left, weight[receiver, other])
-                        total += part * distance2[receiver, slot, other]
-                        left -= part
-                scores[receiver, slot] = total
-    return scores
+    counted = nearest_of_weight(distance2, weight, present, 1.0 - lies, tie)
+    total = np.where(counted > 0.0, counted * distance2, 0.0).sum(axis=2)
+    return np.where(present, total, np.inf)
 
 
 def left_out(block: Block) -> Floats:
@@ -55,7 +42,7 @@ def weighted_krum() -> Rule:
     """
 
     def coefficients(block: Block) -> Floats:
-        scores = weighted_scores(block.distance2, block.weight, block.present, left_out(block))
+        scores = weighted_scores(block.distance2, block.weight, block.present, left_out(block), block.tie)
         return pick_least(scores, np.ones(len(scores), np.int64), block.tie).astype(np.float64)
 
     return gram_rule("WeightedKrum", coefficients, feasible=ALL_BUT_TWO, uses_weights=True, virtual_mixing="to-own")

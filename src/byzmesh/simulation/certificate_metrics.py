@@ -84,4 +84,5 @@ def _promise(setting: Setting) -> tuple[Any, Proof]:
     from byzmesh.theory.mixing import virtual_mixing
 
     network, rule = setting.network, setting.rule
-    return virtual_mixing(network, rule).matrix, proved_contraction(network, rule, setting.bound)
+    proof = proved_contraction(network, rule, setting.bound, setting.weight_bound)
+    return virtual_mixing(network, rule).matrix, proof

@@ -190,7 +190,7 @@ def _terms(simulation: Simulation, given: Mapping[str, float | None]) -> tuple[f
     if network.samples is not None:
         raise ConfigError("the theorems are about the mean over workers; this run weighs samples (objective: samples)")
     mixing = virtual_mixing(network, rule).matrix
-    proved = proved_contraction(network, rule, simulation.setting.bound).rho
+    proved = proved_contraction(network, rule, simulation.setting.bound, simulation.setting.weight_bound).rho
     known = dict.fromkeys(given, math.nan)
     if isinstance(task, Bounded):
         decay = simulation.local.decay

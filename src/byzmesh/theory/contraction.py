@@ -18,13 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from byzmesh.errors import ByzmeshError, ConfigError
+from byzmesh.heaviest import ROUNDING, most_below, of_the_heaviest
 from byzmesh.heaviest import heaviest as over_neighbours
-from byzmesh.heaviest import most_below, of_the_heaviest
 from byzmesh.networks import Network
 from byzmesh.rules import contraction
 from byzmesh.rules.base import Rule
 from byzmesh.rules.ios import THEOREM_3
-from byzmesh.types import Floats, Integers
+from byzmesh.types import Booleans, Floats, Integers
 
 
 class ContradictedProof(ByzmeshError):
@@ -109,8 +109,10 @@ def largest_f(network: Network, limit: float, equal: bool = False) -> Integers:
     return most_below(_weights(network, equal), network.layout.degree, limit)
 
 
-def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
+def proved_contraction(network: Network, rule: Rule, f: Integers, told: Floats | None = None) -> Proof:
     """Upper bounds on rho that are proved for this rule on this network, with bounds f (N,) on the lying neighbours.
+
+    told  (N,) the rule is told that lies weigh at most this; where they weigh more, nothing is proved
 
     >>> from byzmesh.networks import network
     >>> from byzmesh.rules.aggregate import rule
@@ -119,7 +121,14 @@ def proved_contraction(network: Network, rule: Rule, f: Integers) -> Proof:
     >>> round(proof.rho, 6), [(weaker.reason, round(weaker.rho, 6)) for weaker in proof.beside]
     (0.280303, [('Theorem 3', 1.2)])
     """
-    return evaluated(rule, [neighbourhoods(network, f)])
+    proof = evaluated(rule, [neighbourhoods(network, f, told)])
+    return proof if told is None else _except(proof, network.lying_weight > told * (1.0 + ROUNDING))
+
+
+def _except(proof: Proof, workers: Booleans) -> Proof:
+    """The proof without its bounds for these workers (N,); that there is none stays proved."""
+    bound = np.where(workers & np.isfinite(proof.bound), np.nan, proof.bound)
+    return Proof(bound, proof.reason, tuple(_except(weaker, workers) for weaker in proof.beside))
 
 
 def evaluated(rule: Rule, cases: list[contraction.Neighbourhoods]) -> Proof:

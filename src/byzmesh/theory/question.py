@@ -25,7 +25,7 @@ from byzmesh.networks import Network
 from byzmesh.networks.fault_bounds import unlimited
 from byzmesh.rules import contraction
 from byzmesh.rules.base import Rule
-from byzmesh.theory.contraction import Proof, evaluated, heaviest, neighbourhoods
+from byzmesh.theory.contraction import Proof, evaluated, heaviest, neighbourhoods, proved_contraction
 from byzmesh.types import Booleans, Floats, Integers
 
 
@@ -124,7 +124,7 @@ class Question:
         Infinity where a placement is known for which there is no bound, NaN where nothing is proved.
         """
         if not self.anywhere:
-            return _except(evaluated(rule, [neighbourhoods(self.network, self.f, self.told)]), self.misled)
+            return proved_contraction(self.network, rule, self.f, self.told)
         cases = []
         for count in range(1 + int(self.most.max(initial=0))):
             lying = np.minimum(count, self.most)
@@ -160,12 +160,6 @@ class Question:
             error = np.asarray(rule.gossip_error(neighbourhoods(self.network, self.f)), np.float64)
             return np.where(self.misled, np.nan, error)
         return np.asarray(rule.gossip_error(self._near(self.most, self.most_weight)), np.float64)
-
-
-def _except(proof: Proof, workers: Booleans) -> Proof:
-    """The proof without its bounds for these workers (R,); that there is none stays proved."""
-    bound = np.where(workers & np.isfinite(proof.bound), np.nan, proof.bound)
-    return Proof(bound, proof.reason, tuple(_except(weaker, workers) for weaker in proof.beside))
 
 
 def _most_within(network: Network, b: Floats) -> Integers:
@@ -205,7 +199,7 @@ def ask(
            which the rule is given, is the largest number of liars that this allows, unless given
     largest  neighbours -> the largest f that the rule allows, for bounds that follow from the weights
 
-    f = {"weight": 0.2}, b of a config, also tells the rule that lies weigh no more.
+    f = {"weight": 0.2}, b of a config, also tells the rule that lies weigh no more, and is b unless that is given, too.
 
     >>> from byzmesh.networks import network
     >>> ask(network("paper/two-castle")).anywhere, ask(network("ring", n=5), 1).most.tolist()
@@ -226,12 +220,16 @@ def ask(
     if total is not None:
         whole("total", total, 0, network.n - 1, f"liars among {network.n} nodes")
     told = network.weight_bounds(f)
-    if told is not None:
-        if b is not None:
-            raise ConfigError("give b, how much lies weigh, or f as a weight: one of the two")
-        b, f = told, None
-    weight = None if b is None else _weight_bounds(b, network)
-    if f is None and weight is not None:
+    weight = told if b is None else _weight_bounds(b, network)
+    if told is not None and weight is not None:
+        if (weight > told).any():
+            node = int(np.argmax(weight - told))
+            raise ConfigError(
+                f"b = {weight[node]:g} at node {node} is more than the {told[node]:g} that the rule is told (b "
+                "of a config, or f as a weight); tell it more, or leave b out"
+            )
+        f = _most_within(network, told)  # as in a run, which knows of no total
+    elif f is None and weight is not None:
         f = np.minimum(_most_within(network, weight), network.n if total is None else total)
     if (f is None and total is None) or (isinstance(f, str) and f in ("exact", "max")):
         said = "f is not given" if f is None else f"f = {f!r} counts them"

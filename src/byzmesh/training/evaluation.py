@@ -20,11 +20,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Setting:
-    """What stays the same over a run: the network, the rule, and the bound f (N,) of each honest worker."""
+    """What stays the same over a run: the network, the rule, and the bound f (N,) of each honest worker.
+
+    weight_bound  (N,) what the rule is told that lies weigh at most (b); None: f alone
+    """
 
     network: Network
     rule: Rule
     bound: Integers
+    weight_bound: Floats | None = None
     known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, function: Callable[[Setting], T]) -> T:

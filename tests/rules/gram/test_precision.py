@@ -95,13 +95,14 @@ def test_geomed_between_opposite_liars(dtype: type, far: float, steps: int | Non
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("outer", ["NNM", "WeightedNNM"])
 @pytest.mark.parametrize("inner", ["ClippedGossip", "RTC"])
-def test_models_that_coincide_after_mixing_have_no_negative_distance(inner: str, dtype: type) -> None:
+def test_models_that_coincide_after_mixing_have_no_negative_distance(inner: str, outer: str, dtype: type) -> None:
     network = bm.network("paper/two-castle")
     for seed in range(5):
         models: np.ndarray = np.random.default_rng(seed).normal(size=(10, 50)).astype(dtype)
         lies = bm.forge(bm.attack("isolation", own=True), network, models)
-        out = bm.aggregate_all({"name": "NNM", "inner": inner}, network, models, lies, f=2)
+        out = bm.aggregate_all({"name": outer, "inner": inner}, network, models, lies, f=2)
         assert np.isfinite(out.models).all()
 
 

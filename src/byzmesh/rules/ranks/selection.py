@@ -91,8 +91,9 @@ def joined(programs: list[Program]) -> tuple[Integers, Integers, Integers, Integ
             step_count, place_count = step_count + len(program[0]), place_count + len(program[1])
             steps.append(program[0])
             places.append(program[1])
-    span = np.array([spans[id(program)] for program in programs], np.int64).reshape(-1, 3)
-    return np.concatenate(steps), span[:, 0], span[:, 1], np.concatenate(places), span[:, 2]
+    # contiguous: otherwise kernels are compiled twice, for one receiver and for several
+    first, last, place = np.array([spans[id(program)] for program in programs], np.int64).reshape(-1, 3).T.copy()
+    return np.concatenate(steps), first, last, np.concatenate(places), place
 
 
 def work_lines(largest: int, first: Array) -> Array:

@@ -24,8 +24,8 @@ def declaring() -> tuple[str, ...]:
     (True, False)
     """
     registry.load()
-    made = [make_rule(name) for name in registry.names()]
-    return tuple(rule.name for rule in made if rule.contraction is not None and playable(rule))
+    made = [(name, make_rule(name)) for name in registry.names()]
+    return tuple(name for name, rule in made if rule.contraction is not None and playable(rule))
 
 
 @dataclass(frozen=True, kw_only=True)
