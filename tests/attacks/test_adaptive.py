@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import byzmesh as bm
 from byzmesh.attacks import View, adaptive, attack
+from byzmesh.attacks.adaptive import CANDIDATES
 from byzmesh.attacks.directions import FIXED
 from byzmesh.attacks.search import LENGTHS, STEPS, best_of, honest_average
 from byzmesh.errors import ConfigError
@@ -126,11 +128,11 @@ def test_in_every_round_of_a_run_it_harms_most(rule: str) -> None:
     assert len(rounds) == 25 and min(rounds) > 0.0
 
 
-def searches(rule: Any, topology: str, dtype: str, watch: Any) -> None:
+def searches(rule: Any, topology: str, dtype: str, watch: Any, **more: Any) -> None:
     """Runs a few rounds of the adaptive attacker and calls watch(view, what the attack would tell)."""
     problem = {"name": "quadratic", "dimension": 40, "targets": "normal"}
     run = prepare(
-        problem=problem, network=topology, rule=rule, attack=ONE_ROUND, rounds=6, step=0.2, dtype=dtype, seed=2
+        problem=problem, network=topology, rule=rule, attack=ONE_ROUND, rounds=6, step=0.2, dtype=dtype, seed=2, **more
     )
     made = run.attack
 
@@ -179,6 +181,24 @@ def test_a_search_among_inner_products_or_ranks_measures_what_a_search_with_mode
     assert len(compared) == 6 * (1 + len(STEPS)) and min(compared) > 0.0
 
 
+@pytest.mark.parametrize("rule", ["Krum", "MultiKrum", "SMEA", "CAF"])
+def test_a_victim_that_hears_too_little_for_its_rule_keeps_its_model_in_trials_too(rule: str) -> None:
+    kept = []
+
+    def watch(view: View, forged: Any) -> None:
+        assert view.weigh is not None and view.respond is not None
+        apart, victims = view.models - view.models[0], view.scene.victims
+        share = np.random.default_rng(view.round.number).normal(size=(len(victims), len(apart)))
+        tried = view.weigh(apart @ apart.T, share[None])[0]
+        real = view.respond(share @ apart + view.models[0])[victims]
+        np.testing.assert_allclose(tried @ apart + view.models[0], real, rtol=1e-9, atol=1e-9)
+        kept.extend((real == view.models[victims]).all(axis=1))
+
+    lossy = {"name": "link-loss", "p": 0.5}
+    searches(rule, "paper/er-12", "float64", watch, process=lossy, f=2)
+    assert 0 < sum(kept) < len(kept)
+
+
 @pytest.mark.parametrize(
     ("rule", "whole"), [("TriMean", True), ({"name": "CC", "centre": "memory"}, True), ("IOS", False)]
 )
@@ -198,3 +218,68 @@ def test_a_rule_without_defence_diverges_quietly() -> None:
             if run.round >= 200:  # from round 100 on, squares of the models are about as large as float32 can be
                 break
     assert np.abs(run.models).max() > 1e15 or run.status == "diverged"
+
+
+def test_it_looks_ahead_and_chooses_what_will_have_harmed_most() -> None:
+    """With one candidate swapped for silence it would choose another; here it plays what the twin said is worst."""
+    problem = {"name": "softmax", "partition": "one-class", "init": "zero"}
+    run = prepare(problem=problem, network="paper/two-castle", rule="ios", attack="adaptive", rounds=60, seed=1)
+    seen: list[tuple[int, float]] = []
+    foresee = run._foresee
+
+    def noted(part: Any, state: Any, rounds: int) -> float:
+        seen.append((run.round, foresee(part, state, rounds)))
+        return seen[-1][1]
+
+    object.__setattr__(run, "_foresee", noted)
+    for look in (0, 25):
+        for _ in range(25):
+            run.step()
+        reached = 1.0 - float(np.mean(run.task.evaluate(run.models)["accuracy"]))
+        foreseen = [harm for number, harm in seen if number == look]
+        assert len(foreseen) == len(CANDIDATES)
+        assert reached == max(foreseen), "the future that was foreseen is the one that came"
+    assert {number for number, _ in seen} == {0, 25}
+
+
+def test_mixed_with_another_it_looks_no_more_often() -> None:
+    """`foresee` is there in every round that any of the two may want it."""
+    made = attack("mixed", inner={"name": "adaptive", "horizon": 2}, other={"name": "adaptive", "horizon": 3})
+    world = random_world(3, nodes=10, liars=2, probability=0.7)
+    looks: list[tuple[int, int]] = []
+    state = None
+    for number in range(7):
+        models = frozen_models(world, 4, seed=number)
+
+        def foresee(part: Any, state: Any, rounds: int, number: int = number) -> float:
+            looks.append((number, rounds))
+            return 0.0
+
+        view = replace(view_of(world, models, number), before=models, foresee=foresee)
+        _, state = made.forge(view, made.init(view.scene) if state is None else state)
+    assert made.horizon == 1
+    assert set(looks) == {(0, 2), (2, 2), (4, 2), (6, 2), (0, 3), (3, 3), (6, 3)}
+
+
+@pytest.mark.parametrize("chosen", range(len(CANDIDATES)))
+def test_it_plays_a_candidate_as_it_would_be_played_alone(chosen: int) -> None:
+    """Chosen in the third round, after others were told: with what it remembers of the first two."""
+    world = random_world(3, nodes=10, liars=2, probability=0.7)
+    made, alone = attack("adaptive", horizon=2), CANDIDATES[chosen]()
+    state = kept = None
+    for number, worst in enumerate((0, None, chosen)):
+        models = frozen_models(world, 4, seed=number) + number
+        calls = itertools.count()
+        view = replace(
+            view_of(world, models, number),
+            before=models - 1.0,
+            foresee=None if worst is None else lambda part, state, rounds: float(next(calls) == worst),
+        )
+        if number == 0:
+            state, kept = made.init(view.scene), alone.init(view.scene)
+        forged, state = made.forge(view, state)
+        if number < 2:
+            kept = alone.observe(view, kept)
+    told = alone.forge(view, kept)[0]
+    np.testing.assert_array_equal(forged.dense()[forged.row], told.dense()[told.row])
+    assert state is not None and state[0] == chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byzmesh.attacks import Attack, View, attack, attacks
+import byzmesh as bm
+from byzmesh.attacks import Attack, Forged, View, attack, attacks
 from byzmesh.errors import ConfigError, UnknownName, UnknownOption
 from tests.attacks.scenes import frozen_models, make_world, random_row_weights, random_world, scene_of, star, view_of
 from tests.attacks.test_oracles import forge
@@ -22,8 +24,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {"p": 0.0} if name == "feigned-sleep" else {}) for name in FORGING),
     *((entry.name, entry.published_options("iid")) for entry in attacks.entries() if entry.published),
     ("ascent", {"length": 10.0}),
-    ("pull-back", {"reference": "average"}),
-    ("reflection", {"reference": "average"}),
+    *((name, {"reference": reference}) for name in ("pull-back", "reflection") for reference in ("average", "round")),
     *(("threshold-riding", {"direction": direction}) for direction in ("ALIE-minus", "negative", "fiedler", "ascent")),
 ]
 
@@ -35,7 +36,8 @@ def views(draw: st.DrawFn) -> tuple[Any, View]:
     world = random_world(seed, nodes, draw(st.integers(0, nodes - 1)), draw(st.sampled_from([0.0, 0.3, 0.7, 1.0])))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     models = frozen_models(world, draw(st.sampled_from([1, 3, 17, 600])), seed, dtype)
-    return world, view_of(world, models, draw(st.integers(0, 10**6)), draw(st.integers(0, 2**63)))
+    view = view_of(world, models, draw(st.integers(0, 10**6)), draw(st.integers(0, 2**63)))
+    return world, replace(view, before=np.roll(models, 1, axis=0))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,36 @@ def test_contract(name: str, options: dict[str, Any], case: tuple[Any, View]) ->
     assert again.dense().tobytes() == dense.tobytes()
     later, _ = made.forge(view, state)
     assert later.dense().tobytes() == dense.tobytes(), "the state depends on the first round only"
+    seen, _ = made.forge(view, made.observe(view, made.init(view.scene)))
+    assert seen.dense().tobytes() == dense.tobytes(), "to have seen the round changes nothing in it"
+
+
+def victims_told_apart(name: str, options: dict[str, Any]) -> bool:
+    """Whether every victim hears something else, where their neighbours differ."""
+    world = random_world(3, nodes=10, liars=2, probability=0.7)
+    models = frozen_models(world, 60)
+    forged = forge(attack(name, **options), world, models)
+    heard = {n: forged[b, n].tobytes() for b, n in world.pairs()}
+    return len(set(heard.values())) == len(heard) > 3
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(
+            (name, {})
+            for name in ("pull-back", "reflection", "target", "box", "ascent", "adaptive", "threshold-riding")
+        ),
+        ("ascent", {"length": 10.0}),
+        *(("threshold-riding", {"direction": to}) for to in ("ALIE-minus", "negative", "fiedler", "ascent")),
+        *((name, {"inner": "reflection"}) for name in ("late", "alternating", "one-victim")),
+        ("mixed", {"inner": "reflection", "other": "dissensus"}),
+    ],
+    ids=str,
+)
+def test_lies_are_made_for_each_victim(name: str, options: dict[str, Any]) -> None:
+    assert victims_told_apart(name, options)
+    assert not victims_told_apart("zero", {})
 
 
 @pytest.mark.parametrize("name", [name for name in FORGING if attack(name).fixed])
@@ -115,6 +147,26 @@ def test_names_and_aliases() -> None:
             option: value for option, value in entry.options.items() if option not in ("inner", "other")
         }
         assert entry.summary.endswith(".")
+
+
+@pytest.mark.parametrize("more", [{"rule": "ios"}, {"rule": "trimean"}, {"rule": "scc", "channel": "int8"}], ids=str)
+def test_messages_of_another_type_are_told_in_that_of_the_models(more: dict[str, Any]) -> None:
+    """A user's attack may return doubles, whole numbers or a list."""
+
+    def saying(rows: Any) -> Any:
+        def forge(view: View, state: Any) -> tuple[Forged, Any]:
+            scene, row = view.scene, np.zeros(len(view.scene.liar), np.int64)
+            if view.respond is not None:
+                view.respond(np.tile(np.asarray(rows), (len(scene.victims), 1)))
+            return Forged(scene.liar, scene.victim, row, view.models, rows=rows), state
+
+        made = Attack("saying", forge, needs_response=True)
+        problem = {"name": "quadratic", "dimension": 3, "targets": "normal"}
+        return bm.simulate(problem=problem, network="paper/two-castle", attack=made, rounds=3, **more).models
+
+    told = saying(np.ones((1, 3), np.float32))
+    for rows in (np.ones((1, 3)), np.ones((1, 3), int), [[1.0, 1.0, 1.0]]):
+        np.testing.assert_array_equal(saying(rows), told)
 
 
 def test_faults() -> None:

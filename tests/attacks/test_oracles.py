@@ -122,6 +122,13 @@ def test_mimic_keeps_its_worker() -> None:
     assert again == state
 
 
+def test_mimic_chooses_among_models_whose_squares_overflow() -> None:
+    world = two_castle()
+    models = frozen_models(world, 30, dtype=np.float32)
+    usual, large = (attack("mimic").forge(view_of(world, np.ldexp(models, by)), -1)[1] for by in (0, 65))
+    assert usual == large
+
+
 def test_mimic_breaks_ties_by_the_first() -> None:
     world = two_castle(byzantine=tuple(range(2, 12)))
     models = np.array([[1.0, 2.0], [3.0, 7.0]])

@@ -73,9 +73,10 @@ def test_at_the_start_of_the_round_it_flips_the_pseudo_gradient() -> None:
         np.testing.assert_allclose(run.models, (before.mean(axis=0) + 0.5 * progress)[None].repeat(3, 0), atol=1e-12)
 
 
-def test_peers_do_not_know_it() -> None:
+@pytest.mark.parametrize("name", ["reflection", "pull-back"])
+def test_peers_do_not_know_it(name: str) -> None:
     world = random_world(4)
     view = view_of(world, frozen_models(world, 5, seed=1))
-    made = attack("reflection", reference="round")
-    with pytest.raises(ConfigError, match="needs models that peers do not send"):
+    made = attack(name, reference="round")
+    with pytest.raises(ConfigError, match=f"attack {name}: reference round needs models that peers do not send"):
         made.forge(view, made.init(view.scene))

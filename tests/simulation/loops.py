@@ -75,9 +75,11 @@ def plain_loops(given: dict[str, Any], rounds: int) -> np.ndarray:
         forged: Any = None
         if k == 0 or (process and not isinstance(state, np.ndarray | int | float)):
             state = attack.init(scene)
+        view = bm.View(models=sent, scene=scene, round=bm.Round(number=k, seed=simulation.seed))
         if len(scene.liar):
-            view = bm.View(models=sent, scene=scene, round=bm.Round(number=k, seed=simulation.seed))
             forged, state = attack.forge(view, state)
+        else:
+            state = attack.observe(view, state)
         fresh = []
         for worker, row in row_of.items():
             if not meeting.active[worker]:

@@ -57,7 +57,8 @@ PROCESSES: list[Any] = [
 
 @pytest.mark.parametrize("process", PROCESSES, ids=str)
 def test_rounds_equal_the_loops_for_every_process(data: Path, process: Any) -> None:
-    for attack, scheme in (("alie", "equal"), ("isolation", "lazy"), ("mimic", "max-degree"), ("gaussian", "mh")):
+    pairs = (("alie", "equal"), ("isolation", "lazy"), ("mimic", "max-degree"), ("gaussian", "mh"), ("stale", "equal"))
+    for attack, scheme in pairs:
         network = {"name": "paper/two-castle", "weights": scheme}
         given = raw(data, process, attack=attack, network=network, local={"momentum": "heavy-ball"}, rounds=5)
         want = plain_loops(given, 5)
@@ -83,7 +84,26 @@ def test_no_loss_is_the_network_itself(data: Path) -> None:
     assert same.models.tobytes() == still.models.tobytes() and "process" not in same.config
 
 
+QUIET: dict[str, Any] = {"name": "schedule", "edges": [[], [[0, 7], [1, 2]], [[0, 1]], []]}
+"""In one round of four there is a liar to hear."""
+
+
+@pytest.mark.parametrize("rounds", [8, 200])
+def test_what_an_attack_remembers_it_remembers_of_rounds_in_which_nobody_hears_a_liar(data: Path, rounds: int) -> None:
+    """The running average of a reflection is that of all rounds, in a run of prepared and compiled rounds, too."""
+    lie = {"name": "reflection", "reference": "average", "memory": 0.9}
+    run = bm.prepare(**raw(data, QUIET, attack={"name": "late", "inner": lie, "after": 5}, rounds=rounds))
+    average: Any = None
+    for _ in range(8):
+        assert run.step()
+        now = run.half.mean(axis=0)
+        average = now if average is None else 0.9 * average + 0.1 * now
+        np.testing.assert_allclose(run.attack_state.memory[0].memory, average, rtol=1e-12)
+
+
 STATEFUL: list[dict[str, Any]] = [
+    {"process": QUIET, "attack": {"name": "reflection", "reference": "average"}},
+    {"process": QUIET, "attack": {"name": "mixed", "inner": {"name": "stale", "period": 2}, "other": "ascent"}},
     {"process": MIXED},
     {"process": MIXED, "rule": {"name": "CC", "centre": "memory"}, "attack": "mimic"},
     {"process": MIXED, "local": {"momentum": "heavy-ball"}, "attack": "stale", "dtype": "float32"},

@@ -73,17 +73,20 @@ def test_a_checkpoint_pins_the_way_of_the_gradients(tmp_path: Path) -> None:
         ("krum", {"name": "adaptive", "horizon": 1}),
     ],
 )
-def test_models_that_stay_on_a_device(rule: Any, attack: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_stay_on_a_device(
+    rule: Any, attack: Any, few_digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a GPU would run, here with CPU tensors that never become NumPy arrays."""
-    here = prepared(rule=rule, attack=attack, dtype="float64", measure=["gradient"]).run()
+    config = {"rule": rule, "attack": attack, "dtype": "float64", "measure": ["gradient"]}
+    here = prepared(**config, problem={"dataset": str(few_digits)}).run()
     monkeypatch.setattr(TorchTask, "_out", lambda self, tensor: tensor)
-    there = prepared(rule=rule, attack=attack, dtype="float64", measure=["gradient"])
+    there = prepared(**config, problem={"dataset": str(few_digits)})
     assert isinstance(there.models, torch.Tensor)
     for _ in range(5):
         there.advance()
     assert isinstance(there.models, torch.Tensor)
     there.save(tmp_path / "checkpoint")
-    resumed = prepared(rule=rule, attack=attack, dtype="float64", measure=["gradient"])
+    resumed = prepared(**config, problem={"dataset": str(few_digits)})
     resumed.restore(tmp_path / "checkpoint")
     assert isinstance(resumed.models, torch.Tensor)
     after = resumed.run()

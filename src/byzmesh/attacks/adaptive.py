@@ -18,14 +18,17 @@ from collections.abc import Callable
 
 from byzmesh.attacks import directions
 from byzmesh.attacks.ascent import ascent
+from byzmesh.attacks.averages import sign_flipping
 from byzmesh.attacks.base import Attack, Forged, Scene, State, View, attacks
 from byzmesh.attacks.box import box
 from byzmesh.attacks.pull_back import pull_back
+from byzmesh.attacks.reflection import reflection
 from byzmesh.attacks.search import best_of, worst_lies
 from byzmesh.attacks.spread import alie
 from byzmesh.attacks.state import States
 from byzmesh.attacks.target import target
 from byzmesh.attacks.threshold_riding import threshold_riding
+from byzmesh.attacks.timing import mixed, one_victim, truth
 from byzmesh.checks import whole
 
 
@@ -50,6 +53,16 @@ CANDIDATES: tuple[Callable[[], Attack], ...] = (
     ascent,
     box,
     lambda: threshold_riding(direction="fiedler"),
+    lambda: threshold_riding(direction="ALIE-minus"),
+    sign_flipping,
+    reflection,
+    lambda: reflection(reference="round"),
+    lambda: pull_back(reference="round"),
+    lambda: one_victim({"name": "threshold-riding", "direction": "negative"}, period=25),
+    lambda: mixed("target", {"name": "ALIE", "z": 3.0}),
+    lambda: reflection(reference="average"),
+    lambda: pull_back(reference="average"),
+    truth,
 )
 
 
@@ -67,26 +80,28 @@ def adaptive(horizon: int = 25) -> Attack:
     parts = tuple(make() for make in (CANDIDATES if horizon > 1 else CANDIDATES[:1]))
 
     def init(scene: Scene) -> States:
-        return States((-1, *(part.init(scene) if scene.has_data or not part.needs_data else None for part in parts)))
+        return States((0, *(part.init(scene) if scene.has_data or not part.needs_data else None for part in parts)))
 
     def forge(view: View, state: States) -> tuple[Forged, States]:
-        played, states = state[0], list(state[1:])
-        able = [n for n, part in enumerate(parts) if states[n] is not None or not part.needs_data]
-        if played < 0:
-            played = 0
-            if view.foresee is not None:  # all of them see the first round, which some remember
-                for number in able:
-                    states[number] = parts[number].forge(view, states[number])[1]
-        if view.foresee is not None:
+        played, states = state[0], state[1:]
+        if view.foresee is not None and view.round.number % horizon == 0:  # `mixed` may look more often
+            able = [n for n, part in enumerate(parts) if states[n] is not None or not part.needs_data]
             harm = [view.foresee(parts[number], states[number], horizon) for number in able]
             played = able[harm.index(max(harm, key=lambda value: -math.inf if math.isnan(value) else value))]
-        forged, states[played] = parts[played].forge(view, states[played])
-        return forged, States((played, *states))
+        forged, told = parts[played].forge(view, states[played])
+        after = [*observe(view, state)[1:]]
+        after[played] = told
+        return forged, States((played, *after))
+
+    def observe(view: View, state: States) -> States:
+        kept = zip(parts, state[1:], strict=True)
+        return States((state[0], *(known if known is None else part.observe(view, known) for part, known in kept)))
 
     return Attack(
         "adaptive",
         forge,
         init=init,
+        observe=observe,
         options={"horizon": horizon},
         needs_response=True,
         horizon=horizon if horizon > 1 else 0,

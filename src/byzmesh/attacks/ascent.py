@@ -60,7 +60,8 @@ def ascent(period: int = 10, length: float | None = None) -> Attack:
             lies[:] = models[view.scene.victims] + length * slope / (np.linalg.norm(slope) or 1.0)
         return Forged(view.scene.liar, view.scene.victim, view.scene.place, view.models, rows=lies), slope
 
-    return Attack("ascent", forge, init=_nothing, options={"period": period, "length": length}, needs_data=True)
+    options = {"period": period, "length": length}
+    return Attack("ascent", forge, init=_nothing, observe=_forget, options=options, needs_data=True)
 
 
 def uphill(period: int = 10) -> Attack:
@@ -73,12 +74,17 @@ def uphill(period: int = 10) -> Attack:
         length = np.linalg.norm(slope)
         return everybody_hears(view, centre + FAR * (spread or 1.0) * slope / (length or 1.0)), slope
 
-    return Attack("uphill", forge, init=_nothing, needs_data=True)
+    return Attack("uphill", forge, init=_nothing, observe=_forget, needs_data=True)
 
 
 def _nothing(scene: Scene) -> Any:
     """No gradient is known yet."""
     return np.zeros(0)
+
+
+def _forget(view: View, known: Any) -> Any:
+    """A gradient from before a pause is not that of where the workers are after it."""
+    return known[:0]
 
 
 def _slope(view: View, known: Any, period: int) -> Any:

@@ -161,8 +161,13 @@ class Forged:
     models: Any = field(repr=False)
     _: KW_ONLY
     rows: Any = None
-    """(Q, D) messages, or None if they are combinations."""
+    """(Q, D) messages, or None if they are combinations; of another type than the models they are converted."""
     combination: Combination | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and isinstance(self.models, np.ndarray):
+            with np.errstate(over="ignore"):  # infinity, which counts as silence
+                object.__setattr__(self, "rows", np.asarray(self.rows, self.models.dtype))
 
     def __len__(self) -> int:
         return len(self.liar)
@@ -193,6 +198,11 @@ def no_state(scene: Scene) -> State:
     return None
 
 
+def unchanged(view: View, state: State) -> State:
+    """`observe` of an attack that remembers nothing of rounds in which it is not told."""
+    return state
+
+
 @dataclass(frozen=True, repr=False)
 class Attack:
     """What the liars do: two pure functions and facts about them.
@@ -206,6 +216,9 @@ class Attack:
     forge: Callable[[View, State], tuple[Forged, State]]
     _: KW_ONLY
     init: Callable[[Scene], State] = no_state
+    observe: Callable[[View, State], State] = unchanged
+    """The state after a round in which others speak for the attack (`late`, `adaptive`), or in which a changing network
+    lets nobody hear a liar: what it remembers of it."""
     options: Mapping[str, Any] = field(default_factory=dict)
     poison: Mapping[str, Any] | None = None
     """How the liars poison their own data while following the protocol; `forge` is then not called.

@@ -67,7 +67,7 @@ def sample_duplicating(together: bool = False) -> Attack:
 def mimic() -> Attack:
     """A copy of one fixed honest worker: the one farthest along the top direction of honest variation.
 
-    It is chosen in the first round that the attack sees and kept in the state (a row; -1 before).
+    It is chosen in the first round in which it is told and kept in the state (a row; -1 before).
 
     >>> mimic().name
     'mimic'
@@ -96,6 +96,7 @@ def most_singular(models: Any) -> int:
     3
     """
     centred = models - models.mean(axis=0, dtype=np.float64).astype(models.dtype)
+    centred = np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])  # exact, and no product overflows
     gram = (centred @ centred.T).astype(np.float64)
     distance = np.abs(np.linalg.eigh(gram)[1][:, -1])
     return int(np.argmax(distance >= (1.0 - 1e-6) * distance.max()))

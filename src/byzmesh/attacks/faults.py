@@ -86,14 +86,18 @@ def stale(period: int = 100) -> Attack:
     def init(scene: Scene) -> Any:
         return np.zeros(0)
 
+    def observe(view: View, kept: Any) -> Any:
+        if kept.size and view.round.number % period:
+            return kept
+        return view.models.mean(axis=0, dtype=np.float64).astype(view.models.dtype)
+
     def forge(view: View, kept: Any) -> tuple[Forged, Any]:
-        if not kept.size or view.round.number % period == 0:
-            kept = view.models.mean(axis=0, dtype=np.float64).astype(view.models.dtype)
+        kept = observe(view, kept)
         row = _one_for_all(view.scene)
         rows = kept[None, :][: len(row)]
         return Forged(view.scene.liar, view.scene.victim, row, view.models, rows=rows), kept
 
-    return Attack("stale", forge, init=init, options={"period": period})
+    return Attack("stale", forge, init=init, observe=observe, options={"period": period})
 
 
 @attacks.register("nan")

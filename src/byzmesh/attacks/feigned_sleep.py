@@ -43,7 +43,9 @@ def feigned_sleep(inner: Any = "sign-flipping", p: float = 0.5) -> Attack:
         "feigned-sleep",
         forge,
         init=attack.init,
+        observe=attack.observe,
         options={"inner": {"name": attack.name, **attack.options}, "p": p},
         needs_response=attack.needs_response,
+        needs_data=attack.needs_data,
         horizon=attack.horizon,
     )

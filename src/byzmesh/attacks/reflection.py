@@ -54,23 +54,30 @@ def reflection(
         flipped = send(view, state.plan)
         if reference == "zero":
             return flipped, state
-        if reference == "round":
-            about = _average_before(view)
-        else:
-            about = running_average(view.models, state.memory, memory if reference == "average" else 1.0)
+        state = observe(view, state)
+        about = average_before("reflection", view) if reference == "round" else state.memory
         rows = flipped.dense()
         rows += ((1.0 + scale) * about).astype(rows.dtype)
-        return Forged(flipped.liar, flipped.victim, flipped.row, view.models, rows=rows), Split(state.plan, about)
+        return Forged(flipped.liar, flipped.victim, flipped.row, view.models, rows=rows), state
+
+    def observe(view: View, state: Split) -> Split:
+        return remembered(view, state, reference, memory)
 
     options = {"scale": scale, "reference": reference, "memory": memory, "own": own, "mean": mean}
-    return Attack("reflection", forge, init=init, options=options, fixed=reference == "zero")
+    return Attack("reflection", forge, init=init, observe=observe, options=options, fixed=reference == "zero")
 
 
-def _average_before(view: View) -> Any:
+def remembered(view: View, state: Split, reference: str, memory: float) -> Split:
+    """The state after a round: its memory is where the models started, or their running average."""
+    if reference not in ("start", "average"):
+        return state
+    return Split(state.plan, running_average(view.models, state.memory, memory if reference == "average" else 1.0))
+
+
+def average_before(attack: str, view: View) -> Any:
+    """(D,) float64 average of the honest models before the local steps of this round."""
     if view.before is None:
-        raise ConfigError(
-            "attack reflection: reference round needs models that peers do not send; use start or average"
-        )
+        raise ConfigError(f"attack {attack}: reference round needs models that peers do not send; use start or average")
     return view.before.mean(axis=0, dtype=np.float64)
 
 

@@ -6,7 +6,7 @@ kept: an array, a number, or the states of other attacks.
     array, number    memory
     Split            a plan and a memory
     States           the states of several attacks
-    mapping          memories by path, before there is a plan to put them into
+    Memories         memories by path, before there is a plan to put them into
     anything else    a plan
 """
 
@@ -35,13 +35,17 @@ class States(tuple[Any, ...]):
     __slots__ = ()
 
 
+class Memories(dict[str, Any]):
+    """The memories of a state by path, as a checkpoint has them."""
+
+
 def renewed(state: Any, init: Callable[[], Any]) -> Any:
     """The state for a graph that has changed: `init` plans anew, memories are kept.
 
     >>> renewed(Split("plan", 7), lambda: Split("new plan", 0)), renewed("plan", lambda: "new plan"), renewed(3, dict)
     (Split(plan='new plan', memory=7), 'new plan', 3)
     """
-    if isinstance(state, (Split, States, dict)):
+    if isinstance(state, (Split, States, Memories)):
         return with_memories(init(), dict(memories(state, "")), "")
     return state if remembers(state) else init()
 
@@ -56,25 +60,28 @@ def memories(state: Any, path: str) -> Iterator[tuple[str, Any]]:
 
     >>> dict(memories(Split("a plan", States((3, "another"))), "state"))
     {'state/0': 3}
+    >>> dict(memories({0: "a plan, too"}, "state"))
+    {}
     """
     if remembers(state):
         yield path, state
     elif isinstance(state, Split):
         yield from memories(state.memory, path)
-    elif isinstance(state, Mapping):
+    elif isinstance(state, Memories):
         yield from ((path + place, kept) for place, kept in state.items())
     elif isinstance(state, States):
         for number, part in enumerate(state):
             yield from memories(part, f"{path}/{number}")
 
 
-def memories_below(kept: Mapping[str, Any], path: str) -> dict[str, Any] | None:
+def memories_below(kept: Mapping[str, Any], path: str) -> Memories | None:
     """A state before there is a plan: the memories below a path, None if there are none.
 
     >>> memories_below({"state/0": 7, "state/1": 8, "other": 9}, "state")
     {'/0': 7, '/1': 8}
     """
-    return {place.removeprefix(path): value for place, value in kept.items() if place.startswith(path)} or None
+    below = {place.removeprefix(path): value for place, value in kept.items() if place.startswith(path)}
+    return Memories(below) or None
 
 
 def with_memories(fresh: Any, kept: Mapping[str, Any], path: str) -> Any:

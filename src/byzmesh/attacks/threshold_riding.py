@@ -15,7 +15,7 @@ import numpy as np
 
 from byzmesh.attacks.ascent import uphill
 from byzmesh.attacks.averages import sign_flipping
-from byzmesh.attacks.base import Attack, Forged, Scene, State, View, attacks
+from byzmesh.attacks.base import Attack, Forged, State, View, attacks
 from byzmesh.attacks.search import Choose, Damage, worst_lies
 from byzmesh.attacks.spectral import spectral_heterogeneity
 from byzmesh.attacks.spread import alie
@@ -55,16 +55,19 @@ def threshold_riding(direction: str = "ALIE", reach: float = 1.0) -> Attack:
     at_least("attack threshold-riding: reach", reach, 0)
     along = DIRECTIONS[direction]()
 
-    def init(scene: Scene) -> State:
-        return along.init(scene)
-
     def forge(view: View, state: State) -> tuple[Forged, State]:
         told, state = along.forge(view, state)
         return worst_lies("threshold-riding", view, [told], farthest(reach), goal=0), state
 
     options = {"direction": direction, "reach": reach}
     return Attack(
-        "threshold-riding", forge, init=init, options=options, needs_response=True, needs_data=along.needs_data
+        "threshold-riding",
+        forge,
+        init=along.init,
+        observe=along.observe,
+        options=options,
+        needs_response=True,
+        needs_data=along.needs_data,
     )
 
 

@@ -6,7 +6,8 @@
     mixed         different lies by different liars: two attacks, dealt out in turn
 
 "Honest" here is what a liar without data of its own can say that nobody can object to: the mean of the victim's honest
-neighbours, weighted by the mixing weights. Trust that is won this way is what a rule with a memory gives away.
+neighbours, weighted by the mixing weights. Trust that is won this way is what a rule with a memory gives away. What an
+attack remembers, the start or a running average, it remembers of the honest rounds, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from byzmesh.attacks.base import Attack, Combination, Forged, Scene, View, attacks
-from byzmesh.attacks.parts import mean_of_holdings, per_victim, send
+from byzmesh.attacks.parts import Plan, mean_of_holdings, per_victim, send_as_planned
 from byzmesh.attacks.state import Split, States
 from byzmesh.checks import fraction, whole
 from byzmesh.errors import ConfigError
@@ -50,7 +51,7 @@ def alternating(inner: Any = "sign-flipping", period: int = 100, share: float = 
     fraction("attack alternating: share", share)
 
     def lies(view: View) -> Booleans:
-        return _everybody(view, view.round.number % period < share * period)
+        return _everybody(view, view.round.number % period / period < share)
 
     return _sometimes("alternating", inner, {"period": period, "share": share}, lies)
 
@@ -58,6 +59,8 @@ def alternating(inner: Any = "sign-flipping", period: int = 100, share: float = 
 @attacks.register("one-victim")
 def one_victim(inner: Any = "sign-flipping", period: int = 100) -> Attack:
     """The inner attack against one victim at a time, each for `period` rounds in turn; the others hear the truth.
+
+    On a changing network every round counts its own victims.
 
     >>> one_victim("ALIE", period=0)
     Traceback (most recent call last):
@@ -90,11 +93,15 @@ def mixed(inner: Any = "sign-flipping", other: Any = "ALIE") -> Attack:
         odd = np.searchsorted(view.scene.byzantine, view.scene.liar) % 2 == 1
         return chosen_from(view, one, two, odd), States((first, second))
 
+    def observe(view: View, states: States) -> States:
+        return States(part.observe(view, state) for part, state in zip(parts, states, strict=True))
+
     horizons = [part.horizon for part in parts if part.horizon]
     return Attack(
         "mixed",
         forge,
         init=init,
+        observe=observe,
         options={"inner": _spec(parts[0]), "other": _spec(parts[1])},
         needs_response=any(part.needs_response for part in parts),
         needs_data=any(part.needs_data for part in parts),
@@ -102,23 +109,36 @@ def mixed(inner: Any = "sign-flipping", other: Any = "ALIE") -> Attack:
     )
 
 
+def truth() -> Attack:
+    """What an honest liar says: the weighted mean of the victim's honest neighbours."""
+
+    def init(scene: Scene) -> Plan:
+        return per_victim(scene, mean_of_holdings(scene, "weighted", own=False))
+
+    return Attack("truth", send_as_planned, init=init, fixed=True)
+
+
 def _sometimes(name: str, inner: Any, options: dict[str, Any], lies: Lies) -> Attack:
-    attack = _forging(name, inner)
+    attack, honest = _forging(name, inner), truth()
 
     def init(scene: Scene) -> Split:
-        return Split(per_victim(scene, mean_of_holdings(scene, "weighted", own=False)), States([attack.init(scene)]))
+        return Split(honest.init(scene), States([attack.init(scene)]))
 
     def forge(view: View, state: Split) -> tuple[Forged, Split]:
-        honest, lying = send(view, state.plan), lies(view)
+        told, lying = honest.forge(view, state.plan)[0], lies(view)
         if not lying.any():
-            return honest, state
+            return told, observe(view, state)
         forged, inner_state = attack.forge(view, state.memory[0])
-        return chosen_from(view, honest, forged, lying), Split(state.plan, States([inner_state]))
+        return chosen_from(view, told, forged, lying), Split(state.plan, States([inner_state]))
+
+    def observe(view: View, state: Split) -> Split:
+        return Split(state.plan, States([attack.observe(view, state.memory[0])]))
 
     return Attack(
         name,
         forge,
         init=init,
+        observe=observe,
         options={"inner": _spec(attack), **options},
         needs_response=attack.needs_response,
         needs_data=attack.needs_data,

@@ -36,12 +36,13 @@ class Changing(Aggregating):
         self.exchange, live.bound, live.asleep = exchange, self.bound, asleep
         live.begin(k, self.local_round, self.models)
         self.prepared = exchange.prepared.get(0) if exchange.age is None else None
-        if exchange.lies:
+        if exchange.lies or self._watches:
             scene = self.scene = exchange.scene
             if exchange.plan is None:
                 self.attack_state = renewed(self.attack_state, lambda: self.attack.init(scene))
             else:
                 self.attack_state = exchange.plan
+        if exchange.lies:
             self.trials = self._trials()
         return asleep
 

@@ -282,7 +282,7 @@ def aggregate_all(
     exchange = Exchange(network)
     check_feasible(chosen, bound, exchange.degree, exchange.receiver)
     start = None if previous is None else _models(bridge, previous, network)
-    if forged is not None and bridge.torch is not None and forged.rows is not None:
+    if forged is not None and forged.rows is not None:
         forged = Forged(forged.liar, forged.victim, forged.row, rows, rows=bridge.rows(forged.rows))
     inbox = exchange.inbox(
         chosen,

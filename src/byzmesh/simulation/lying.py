@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.attacks.base import Attack, Forged, Ranks, State, Weigh, forged_by
+from byzmesh.attacks.base import Attack, Forged, Ranks, State, Weigh, forged_by, unchanged
 from byzmesh.attacks.parts import planned, send_as_planned
 from byzmesh.attacks.scene import make_view
 from byzmesh.round import Round
@@ -31,13 +31,20 @@ class Lying(Parts):
 
     @property
     def _same_lies(self) -> bool:
-        """Whether the same links bring the same lies, as combinations of honest models."""
-        return self.courier is None and (self.attack.fixed or not self._lies)
+        """Whether the same links bring the same lies, as combinations of honest models, and no attack has to watch."""
+        return self.courier is None and (self.attack.fixed or not (self._lies or self._watches))
+
+    @property
+    def _watches(self) -> bool:
+        """Whether the attack remembers something of rounds in which nobody hears a liar."""
+        return self.live is not None and self.attack.observe is not unchanged
 
     def _deliver(self, round: Round) -> Delivery:
         """What arrives in a round, with its lies."""
         exchange = self.exchange
         if not isinstance(exchange, LiveExchange) or not self._same_lies:
+            if self._watches and not self._lies:
+                self._watch(round)
             return self._delivered(self._forge(round) if self._lies else None)
         return exchange.with_late(self._fresh(exchange, round), self.half)
 
@@ -72,9 +79,19 @@ class Lying(Parts):
             peak=self.local_round.peak,
         )
 
+    def _watch(self, round: Round) -> None:
+        """Let the attack see a round of a changing network in which nobody hears a liar."""
+        before = self.local_round.shown(self.models)
+        view = make_view(to_host(self._sent(before)), self.scene, round, before=to_host(before))
+        self.attack_state = self.attack.observe(view, self.attack_state)
+
+    def _sent(self, before: Any) -> Any:
+        """(N, D) what the honest workers send, as it arrives."""
+        return sent_by(self.rule, self.half, before) if self.courier is None else self.courier.arrived
+
     def _forge(self, round: Round) -> Forged:
         before = self.local_round.shown(self.models)
-        sent = sent_by(self.rule, self.half, before) if self.courier is None else self.courier.arrived
+        sent = self._sent(before)
         respond = self._responder(sent, round) if self.attack.needs_response else None
         ranks = self.trials if isinstance(self.trials, Ranks) else None
         weigh = None if self.trials is None or isinstance(self.trials, Ranks) else self.trials(round)

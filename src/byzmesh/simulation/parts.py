@@ -102,7 +102,7 @@ class Parts(RunState):
         self.asked = [metrics.build(name) for name in self.measure]
         keep_memory()
         honest = self.network.honest
-        self.weight_bound = self.network.weight_bounds(self.f)
+        told = self.weight_bound = self.network.weight_bounds(self.f)
         if self.process:
             bound = np.zeros(len(honest), np.int64)  # of every round its own: `_meet`
         else:
@@ -124,7 +124,7 @@ class Parts(RunState):
             acting = self.network
             self.task_row = self.honest_row = np.arange(len(honest))
             self.bound = bound
-        self.setting = Setting(network=self.network, rule=self.rule, bound=bound)
+        self.setting = Setting(network=self.network, rule=self.rule, bound=bound, weight_bound=told)
         self.exchange = Exchange(acting)
         gradient = self.task.full_gradient
         self.scene = replace(scene_of(self.network), wrong_model=self.wrong_model, gradient=gradient)

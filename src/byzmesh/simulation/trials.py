@@ -15,6 +15,7 @@ import numpy as np
 from byzmesh.attacks.base import Ranks, Scene, Weigh
 from byzmesh.attacks.rank_search import MOST
 from byzmesh.round import Round
+from byzmesh.rules.arrivals import Arrivals
 from byzmesh.rules.base import Block, Ranking, Rule, settle
 from byzmesh.rules.gram.products import tie_tolerance
 from byzmesh.simulation.exchange import Delivery, Exchange
@@ -36,7 +37,8 @@ def trials(
     one_hot = ((valid & ~lying)[:, :, None] & (row[:, :, None] == np.arange(len(scene.honest)))).astype(np.float64)
     filled = valid[:, :, None] & valid[:, None, :]
     both, mixed = lying[:, :, None] & lying[:, None, :], lying[:, :, None] ^ lying[:, None, :]
-    f = np.minimum(bound[victims], valid.sum(axis=1) - 1)
+    f, kept = (part[victims] for part in settle(_arrivals(exchange, bound), rule.feasible))
+    itself = np.arange(slots) == 0
 
     def of_round(round: Round) -> Weigh:
         def weigh(gram: Floats, lies: Floats) -> Floats:
@@ -66,6 +68,8 @@ def trials(
                 b=None if b is None else repeated(b[victims]),
             )
             chosen = coefficients(block).reshape(times, len(victims), slots)
+            alone = kept | ~np.isfinite(chosen).all(axis=2)  # as in `gram_rule`
+            chosen = np.where(alone[:, :, None], itself, chosen)
             out: Floats = np.where(lying, chosen, 0.0).sum(axis=2)[:, :, None] * lies
             out[:, :, : one_hot.shape[2]] += (chosen[:, :, None] @ one_hot)[:, :, 0]
             return out
@@ -87,8 +91,7 @@ def ranks_of(rule: Rule, exchange: Exchange, scene: Scene, bound: Integers) -> R
     count = ranked.sum(axis=1)
     if count.max(initial=0) > MOST:
         return None
-    arrivals = exchange.arrivals(Delivery(exchange.honest_row, exchange.valid), np.empty((0, 0)), bound)
-    f, kept = settle(arrivals, parts.feasible)
+    f, kept = settle(_arrivals(exchange, bound), parts.feasible)
     lower, upper = parts.ranks(valid.sum(axis=1), f[victims])
     honest = np.zeros((len(victims), int(count.max(initial=0))), np.int64)
     honest[np.arange(honest.shape[1]) < count[:, None]] = exchange.honest_row[victims][ranked]
@@ -101,3 +104,8 @@ def ranks_of(rule: Rule, exchange: Exchange, scene: Scene, bound: Integers) -> R
         upper=np.where(kept[victims], 0, upper),
         apart=parts.apart,
     )
+
+
+def _arrivals(exchange: Exchange, bound: Integers) -> Arrivals:
+    """What is known of the inboxes if all liars speak."""
+    return exchange.arrivals(Delivery(exchange.honest_row, exchange.valid), np.empty((0, 0)), bound)

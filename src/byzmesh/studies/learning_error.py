@@ -103,7 +103,7 @@ def study(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
         for seed in plan["seeds"]:
             simulation = build(resolve({**cell.config, "seed": seed}))
             gradient = simulation.run().metrics["gradient"]
-            network, rule = simulation.network, simulation.rule
+            network, rule, setting = simulation.network, simulation.rule, simulation.setting
             rows.append(
                 {
                     "panel": cell.panel,
@@ -111,7 +111,7 @@ def study(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "x": cell.x,
                     "seed": seed,
                     "error": float(gradient[len(gradient) // 2 + 1 :].mean()),
-                    "rho": proved_contraction(network, rule, simulation.setting.bound).rho,
+                    "rho": proved_contraction(network, rule, setting.bound, setting.weight_bound).rho,
                     "chi2": chi2(virtual_mixing(network, rule).matrix),
                     "honest": len(network.honest),
                 }
