@@ -1,6 +1,6 @@
-"""The frontiers of README.md: worst cases of the fifth to eighth protocols beside what is learned of workers apart.
+"""The frontier of README.md, the tables of searches.md, and worst cases beside what is learned of workers apart.
 
-python reports/audit/frontier.py        # prints the tables, writes frontier.png
+python reports/audit/frontier.py        # writes the tables into these pages, and frontier.png
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 FIFTH = {
-    "scale-free-shards": "scale-free graph, four shards of classes",
+    "scale-free-shards": "scale-free, four shards of classes",
     "dumbbell-dirichlet": "dumbbell, Dirichlet(0.7)",
 }
 SIXTH = {
@@ -30,8 +30,39 @@ EIGHTH = {
     "erdos-dirichlet": "random graph of 16, Dirichlet(0.35)",
     "tripartite-shards": "three groups of five, eight shards of classes",
 }
+NINTH = {
+    "king-dirichlet": "king's moves on a board of 16, Dirichlet(0.25)",
+    "bipartite-dirichlet": "two groups of eight, Dirichlet(1)",
+}
+BEFORE = {
+    "torus-three-classes": "torus, three shards of classes",
+    "geometric-dirichlet": "random geometric graph, Dirichlet(0.5)",
+    "two-worlds-shards": "two worlds, six shards of classes",
+    "complete-dirichlet": "complete graph, Dirichlet(2)",
+}
+"""The second and third protocols, in which only IOS was run."""
+HONEST = {
+    "torus-three-classes": 79.2,
+    "geometric-dirichlet": 81.1,
+    "two-worlds-shards": 87.8,
+    "complete-dirichlet": 79.7,
+    "scale-free-shards": 76.6,
+    "dumbbell-dirichlet": 79.7,
+    "regular-dirichlet": 79.5,
+    "small-world-shards": 78.7,
+    "circulant-dirichlet": 79.4,
+    "hypercube-shards": 78.8,
+    "erdos-dirichlet": 78.7,
+    "tripartite-shards": 79.7,
+    "king-dirichlet": 78.9,
+    "bipartite-dirichlet": 79.4,
+}
+"""IOS if nobody lies, from the start of its worst case: one run each."""
+SHOWN = ("IOS", "Leash", "DRSA", "TriMean", "CooMed", "MeaMed")
+"""The columns of the overview: the two profiles, and the rules that are next to them."""
 T = 2.7764451051977987
 """Student's t at 97.5% with four degrees of freedom."""
+LATER = EIGHTH | NINTH
 FIXED = ("target 500", "box 1", "pull-back, start")
 MOVING = ("riding, ascent 1", "ascent 10")
 """Fixed lies since the seventh protocol."""
@@ -46,25 +77,12 @@ OF_25 = {
     "Krum": "10 of 20",
     "GeoMed": "7 of 20",
     "SimRew": "0 of 20",
+    "Leash": "8",
     **dict.fromkeys(("WeiMean", "TriMean", "CooMed", "DRSA"), "8 of 20"),
     "TriMean, momentum 0.99": "at most 19",
     "CooMed, momentum 0.99": "at most 22",
 }
 """In how many of the paper's columns it is within a point of the best rule (docs/recommendation.md)."""
-PLACES = {
-    "IOS, momentum 0.99": (6, -7),
-    "IOS": (6, 2),
-    "FABA": (-28, 0),
-    "Tether": (-34, 5),
-    "Reprieve": (-42, -8),
-    "Krum": (6, -9),
-    "SCC": (6, -9),
-    "CooMed, momentum 0.99": (-100, 0),
-    "TriMean, momentum 0.99": (6, 1),
-    "DRSA": (-28, -5),
-    "TriMean": (6, -8),
-}
-"""Where names are, in points from their dots."""
 
 
 def read(name: str) -> list[dict[str, str]]:
@@ -95,6 +113,12 @@ class Row:
         return sum(lie in self.asked for lie, _ in self.lies)
 
     @property
+    def mark(self) -> str:
+        """† for all fixed lies and an audit at its defaults, ° if no lie moved."""
+        moving = any(lie in MOVING + FAR for lie, _ in self.lies)
+        return "†" if self.fixed == 12 and self.short >= 200 else "" if moving else "°"
+
+    @property
     def met(self) -> str:
         """The same in words, and those of later protocols."""
         later = [
@@ -103,7 +127,7 @@ class Row:
             if lies[0] not in self.asked and any(lie in lies for lie, _ in self.lies)
         ]
         asked = {FIXED: 6, FIXED + MOVING: 10, FIXED + MOVING + FAR: 12}[self.asked]
-        return " and ".join([f"{self.fixed} of {asked}", *later])
+        return ", ".join([f"{self.fixed} of {asked}", *later])
 
     def __str__(self) -> str:
         (lie, start), values = self.worst
@@ -117,9 +141,9 @@ class Row:
 def searched() -> dict[tuple[str, str], Row]:
     found: dict[tuple[str, str], Row] = defaultdict(Row)
     for run in read("worst-cases.csv"):
-        if run["column"] in FIFTH | SIXTH | SEVENTH | EIGHTH and run["lie"] != "nobody lies":
+        if run["lie"] != "nobody lies":
             row = found[run["column"], run["row"]]
-            row.asked = FIXED + MOVING * (run["column"] in SEVENTH | EIGHTH) + FAR * (run["column"] in EIGHTH)
+            row.asked = FIXED + MOVING * (run["column"] in SEVENTH | LATER) + FAR * (run["column"] in LATER)
             if run["stage"] == "4":
                 row.lies[run["lie"], run["start"]].append(float(run["accuracy"]))
             else:
@@ -140,7 +164,21 @@ def tolerable() -> dict[str, str]:
     }
 
 
-def table(columns: dict[str, str], *, prices: bool) -> None:
+def overview() -> list[str]:
+    """A line per network: IOS if nobody lies, then worst cases; ° met no lie that moves, † its whole search."""
+    found = searched()
+    lines = [f"| network and data | IOS, nobody lies | {' | '.join(SHOWN)} |"]
+    lines.append(f"| --- |{' ---: |' * (len(SHOWN) + 1)}")
+    for column, title in (BEFORE | FIFTH | SIXTH | SEVENTH | EIGHTH | NINTH).items():
+        cells = [str(HONEST[column])]
+        for rule in SHOWN:
+            row = found.get((column, rule))
+            cells.append(f"{interval(row.worst[1])}{row.mark}" if row else "")
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return lines
+
+
+def table(columns: dict[str, str], *, prices: bool = False) -> list[str]:
     found, price = searched(), tolerable()
     apart = {run["rule"]: f"{float(run['accuracy']):.2f}" for run in read("caution.csv")}
 
@@ -148,14 +186,25 @@ def table(columns: dict[str, str], *, prices: bool) -> None:
         return -sum(float(np.mean(found[column, row].worst[1])) for column in columns if (column, row) in found)
 
     heads = ["rule", *(f"worst case, {title}" for title in columns.values()), "of 25"]
-    print(f"\n| {' | '.join(heads + ['f: tolerable', 'apart'] * prices)} |")
+    heads += ["f: tolerable", "apart"] * prices
+    lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for row in sorted({row for column, row in found if column in columns}, key=key):
         cells = [str(found[column, row]) if (column, row) in found else "" for column in columns]
         cells += [OF_25.get(row, ""), *([price.get(row, ""), apart.get(row, "")] if prices else [])]
-        print(f"| {row} | {' | '.join(cells)} |")
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return lines
+
+
+def put(name: str, lines: list[str]) -> None:
+    """Write a table in the place of the one on that page that has the same head."""
+    before, _, rest = (HERE / name).read_text(encoding="utf-8").partition(lines[0])
+    after = rest.partition("\n\n")[2]
+    text = "\n".join(lines)
+    (HERE / name).write_text(f"{before}{text}\n\n{after}", encoding="utf-8")
 
 
 def figure() -> None:
+    """Worst cases of the ninth protocol over what the same rule learns of workers that are apart."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -164,29 +213,34 @@ def figure() -> None:
     apart = {run["rule"]: float(run["accuracy"]) for run in read("caution.csv")}
     found = searched()
     panels, axes = plt.subplots(1, 2, figsize=(11, 4.8), sharey=True)
-    for axis, (column, title) in zip(axes, FIFTH.items(), strict=True):
-        points = []
-        for (there, name), row in found.items():
+    for axis, (column, title) in zip(axes, NINTH.items(), strict=True):
+        points: dict[tuple[float, float], str] = {}
+        for (there, name), row in sorted(found.items()):
             if there == column and name in apart:
-                (x, values), full = (apart[name], row.worst[1]), row.fixed == 6
+                x, values = apart[name], row.worst[1]
                 y, half = float(np.mean(values)), T * float(np.std(values, ddof=1)) / math.sqrt(len(values))
-                points.append((x, y))
-                mark, colour = ("o", "#1f5fa8") if full else ("v", "#9a9a9a")
+                mark, colour = ("o", "#1f5fa8") if row.mark == "†" else ("v", "#9a9a9a")
                 axis.errorbar(x, y, half, fmt=mark, color=colour, ms=5, lw=1)
-                shift = PLACES.get(name, (6, 3))
-                axis.annotate(name, (x, y), textcoords="offset points", xytext=shift, fontsize=7)
+                near = next((at for at in points if abs(at[0] - x) < 1.5 and abs(at[1] - y) < 5.0), (x, y))
+                points[near] = f"{points[near]}, {name}" if near in points else name
+        for at, names in points.items():
+            axis.annotate(names, at, textcoords="offset points", xytext=(7, 4), fontsize=8)
         best = sorted(p for p in points if not any(q[0] >= p[0] and q[1] >= p[1] and q != p for q in points))
         axis.step([x for x, _ in best], [y for _, y in best], where="pre", color="#c0392b", lw=1, ls="--")
-        axis.set(title=title, xlabel="accuracy if nobody lies and three workers are apart (%)", xlim=(54, 97))
+        axis.set(
+            title=title, xlabel="accuracy if nobody lies, three workers alone have three digits (%)", xlim=(60, 97)
+        )
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("worst case found (%)")
+    axes[0].plot([], [], "o", color="#1f5fa8", label="twelve lies and an audit")
+    axes[0].plot([], [], "v", color="#9a9a9a", label="fewer lies: could only fall")
+    axes[0].legend(fontsize=8, loc="upper right")
     panels.tight_layout()
     panels.savefig(HERE / "frontier.png", dpi=110)
 
 
 if __name__ == "__main__":
-    table(EIGHTH, prices=False)
-    table(SEVENTH, prices=False)
-    table(SIXTH, prices=False)
-    table(FIFTH, prices=True)
+    put("README.md", overview())
+    for columns in (NINTH, EIGHTH, SEVENTH, SIXTH, FIFTH):
+        put("searches.md", table(columns, prices=columns is FIFTH))
     figure()

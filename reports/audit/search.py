@@ -1,11 +1,11 @@
-"""The searches of the eighth protocol: for each row and column twelve fixed lies and an audit at its full size.
+"""The searches of the eighth and ninth protocols: for each row and column twelve fixed lies and a whole audit.
 
-    python reports/audit/search.py FOLDER [ROW ...]
+    python reports/audit/search.py FOLDER 9 [ROW ...]
 
 Several of these may run at once. First every row meets the first lie; then always the row whose worst case is the
-highest so far meets its next part: the lies that were the worst before, the other fixed lies, the audit. Results are
-CSV files in the folder, one per part, with the columns of worst-cases.csv; a new folder begins with the parts that are
-in that file.
+highest so far meets its next part: the lies that were the worst before, the other fixed lies, the audit. In the ninth
+the audits wait for the fixed lies. Results are CSV files in the folder, one per part,
+with the columns of worst-cases.csv; a new folder begins with the parts that are in that file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any
 
 from byzmesh.config.overrides import read_config
 from byzmesh.studies.audit.audit import FRESH, LAST, SEEDS, audit
-from byzmesh.studies.audit.halving import QUIET, Budget, Search, Trial
 from byzmesh.studies.audit.lies import FAMILIES
+from byzmesh.studies.audit.trials import QUIET, Budget, Search, Trial
 
 HERE = Path(__file__).parent
-COLUMNS = ("erdos-dirichlet", "tripartite-shards")
+COLUMNS = {"8": ("erdos-dirichlet", "tripartite-shards"), "9": ("king-dirichlet", "bipartite-dirichlet")}
 ROUNDS = 400
 PARTS = (
     (("target", 500, "common"),),
@@ -48,7 +48,9 @@ PARTS = (
 AUDIT = len(PARTS)
 """The last part of a search."""
 MOMENTUM = ", momentum 0.99"
-AROUND = {name: {"name": name, "inner": "CooMed"} for name in ("NNM", "ARC", "bucketing")}
+AROUND = {name: {"name": name, "inner": "CooMed"} for name in ("NNM", "ARC", "bucketing")} | {
+    "WeightedNNM": {"name": "WeightedNNM", "inner": "WeightedCooMed"}
+}
 ROWS = [
     *(rule + more for rule in ("TriMean", "CooMed", "Leash", "MeaMed") for more in ("", MOMENTUM)),
     *("IOS", "CC", "DRSA", "GeoMed", "FABA", "SCC", "WeiMean", "Krum"),
@@ -69,6 +71,16 @@ ROWS = [
     *("UBAR", "Zeno", "bucketing", "ARC", "NNM", "Bulyan", "Phocas", "WeightedTriMean", "WeightedCooMed"),
 ]
 """The rules that coordinates decide and Leash, the paper's, the library's later rules, and last the slow ones."""
+PAPER = (
+    *("Leash", "TriMean", "CooMed", "DRSA", "IOS", "FABA", "CC", "SCC", "GeoMed", "Reprieve"),
+    *("WeiMean", "Krum", "SimRew"),
+)
+NINTH = (
+    *PAPER,
+    *(row for row in ROWS if row not in PAPER and MOMENTUM not in row),
+    *("WeightedGeoMed", "WeightedKrum", "WeightedNNM", "NoComm"),
+)
+"""In the ninth: our rules Leash and Reprieve, the paper's, and then all others."""
 
 
 def config_of(column: str, row: str) -> tuple[dict[str, Any], Any]:
@@ -86,9 +98,11 @@ def fixed_lies(written: dict[str, Any], row: str, rule: Any, store: Path, lies: 
         written=written,
         rules={row: rule},
         starts=("zero", "common", "normal"),
+        own_start="zero",
         rounds=ROUNDS,
+        liars=len(written["network"]["byzantine"]),
         store=store,
-        budget=Budget(1),
+        budget=Budget(runs=1),
         compute={"workers": 0, "dask": None},
     )
     asked = [
@@ -96,7 +110,7 @@ def fixed_lies(written: dict[str, Any], row: str, rule: Any, store: Path, lies: 
         for family, strength, start in lies
         for seed in range(FRESH, FRESH + SEEDS)
     ]
-    found = search.run([trial for trial in asked if trial is not None], 1e9)
+    found = search.run([trial for trial in asked if trial is not None])
     if len(found) < len(asked):  # failed, or ended from outside
         failed = search.failures.get(row, ())
         raise RuntimeError(
@@ -159,12 +173,12 @@ def part_of(run: dict[str, str], audited: bool) -> int:
     return AUDIT if audited else sys.exit(f"a run of no part: {run}")
 
 
-def begin(folder: Path) -> None:
-    """Make the folder, with the parts that are committed."""
+def begin(folder: Path, columns: Sequence[str]) -> None:
+    """Make the folder, with the parts of these columns that are committed."""
     folder.mkdir(parents=True)
     parts: dict[str, list[list[str]]] = defaultdict(list)
     with (HERE / "worst-cases.csv").open(encoding="utf-8") as file:
-        runs = [run for run in csv.DictReader(file) if run["column"] in COLUMNS]
+        runs = [run for run in csv.DictReader(file) if run["column"] in columns]
     audited = {(run["column"], run["row"]) for run in runs if int(run["stage"]) != LAST}
     for run in runs:
         where = run["column"], run["row"]
@@ -180,19 +194,25 @@ def begin(folder: Path) -> None:
 
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
-    folder, rows = Path(sys.argv[1]), sys.argv[2:] or ROWS
+    folder, protocol, *asked = Path(sys.argv[1]), *sys.argv[2:]
+    rows = NINTH if protocol == "9" else ROWS
     if not folder.exists():
-        begin(folder)
-    both = [(column, row) for row in rows for column in COLUMNS]
+        begin(folder, COLUMNS[protocol])
+    both = [(column, row) for row in asked or rows for column in COLUMNS[protocol]]
     for column, row in both:
         if taken(folder, column, row, 0):
             run(folder, column, row, 0)
     while True:
-        able = [(column, row) for column, row in both if (folder / f"{column} {row} 0.csv").exists()]
-        for column, row in sorted(able, key=lambda one: -worst(folder, *one)):
-            done = [part for part in range(AUDIT + 1) if (folder / f"{column} {row} {part}.csv").exists()]
-            if len(done) <= AUDIT and taken(folder, column, row, len(done)):
-                run(folder, column, row, len(done))
+        done = {
+            (column, row): sum((folder / f"{column} {row} {part}.csv").exists() for part in range(AUDIT + 1))
+            for column, row in both
+        }
+        able = [one for one, parts in done.items() if 0 < parts <= AUDIT]
+        waits = {one: protocol == "9" and done[one] == AUDIT for one in able}
+        for column, row in sorted(able, key=lambda one: (waits[one], -worst(folder, *one))):
+            part = done[column, row]
+            if taken(folder, column, row, part):
+                run(folder, column, row, part)
                 break
         else:
             return

@@ -14,7 +14,8 @@
         ├── Isolated                 it heard nobody, or too few, for too long (exit code 4)
         └── NotWritten               its state cannot be written to disk (exit code 5)
 
-Every message is one line: which argument, which bound, what was given, what to do. `WeakBound` is a warning.
+Every message is one line: which argument, which bound, what was given, what to do. `WeakBound` and `Advice` are
+warnings.
 """
 
 from __future__ import annotations
@@ -49,16 +50,17 @@ class UnknownOption(ConfigError):
 
 
 class NoLiars(ConfigError):
-    """An attack is chosen where nobody lies.
+    """An attack is chosen, or without one an audit, where nobody lies.
 
     >>> str(NoLiars("ALIE"))
     'attack ALIE: nobody lies here; say who does (byzantine: how many, or their ids), or take attack none'
+    >>> str(NoLiars())
+    'audit: nobody lies here; say who does (byzantine: how many, or their ids)'
     """
 
-    def __init__(self, attack: str) -> None:
-        super().__init__(
-            f"attack {attack}: nobody lies here; say who does (byzantine: how many, or their ids), or take attack none"
-        )
+    def __init__(self, attack: str = "") -> None:
+        what, way_out = (f"attack {attack}", ", or take attack none") if attack else ("audit", "")
+        super().__init__(f"{what}: nobody lies here; say who does (byzantine: how many, or their ids){way_out}")
 
 
 class InfeasibleBound(ConfigError):
@@ -121,6 +123,10 @@ class NotWritten(PeerError):
 
 class WeakBound(UserWarning):
     """The rule can run with this bound on the lying neighbours, but does not resist that many lies."""
+
+
+class Advice(UserWarning):
+    """A run may say less than it seems to."""
 
 
 def brief(value: Any) -> str:

@@ -14,7 +14,8 @@ app = commands()
 
 def run(*arguments: object, **options: Any) -> Result:
     """Runs a command and returns what it printed; user errors are raised as they reach `main`."""
-    told = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+    words = [str(argument) for argument in arguments]
+    told = CliRunner().invoke(commands(*words[:1]), words, **options)  # of the named verb, as `main` does
     if told.exception is not None and not isinstance(told.exception, SystemExit):
         raise told.exception
     return told

@@ -20,11 +20,15 @@ def command(
         list[str] | None, typer.Option(help="Rule to audit (default: the config's); repeatable.", show_default=False)
     ] = None,
     start: Annotated[
-        list[str] | None, typer.Option(help="First models: zero, common, normal (default: all); repeatable.")
+        list[str] | None,
+        typer.Option(help="First models: zero, common, normal; torch: common, own (default: all); repeatable."),
     ] = None,
     runs: Annotated[int, typer.Option(help="Short runs per rule, in three stages.")] = 200,
     rounds: Annotated[int | None, typer.Option(help="Rounds of the last stage (default: the config's).")] = None,
     minutes: Annotated[float | None, typer.Option(help="Limit on the time.")] = None,
+    total_rounds: Annotated[
+        int | None, typer.Option(help="Limit on the rounds of all runs together (finds the same on every machine).")
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Fresh seeds of the last stage.")] = 5,
     finals: Annotated[int, typer.Option(help="Lies per rule in the last stage.")] = 2,
     at_least: Annotated[
@@ -38,7 +42,7 @@ def command(
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
-    """The worst accuracy over attacks, their parameters, starts and seeds, within a budget of runs or minutes.
+    """The worst accuracy over attacks, their parameters, starts and seeds, within a budget of runs, rounds or minutes.
 
     Every run is kept in the store: Ctrl-C stops, the same command continues.
 
@@ -55,7 +59,7 @@ def command(
     from byzmesh.reports.text_table import to_rich
     from byzmesh.studies.audit.audit import audit
     from byzmesh.studies.audit.fault_bound import bounds_grid
-    from byzmesh.studies.audit.tables import unavoidable_text, verdict_grid
+    from byzmesh.studies.audit.tables import verdict_grid
 
     written = with_plugins(read_config(config, settings or ()), load_plugins(plugin or ()))
     with progress() as show:
@@ -66,6 +70,7 @@ def command(
             runs=runs,
             rounds=rounds,
             minutes=minutes,
+            total_rounds=total_rounds,
             seeds=seeds,
             finals=finals,
             at_least=at_least,
@@ -85,6 +90,6 @@ def command(
         for grid in (verdict_grid(found), bounds_grid(found)):
             if grid is not None:
                 console.print(to_rich(grid))
-        console.print(unavoidable_text(found), highlight=False, markup=False)
+        console.print(str(found.limit), highlight=False, markup=False)
     typer.echo(f"{len(files)} files in {out}: " + ", ".join(path.name for path in files), err=True)
     raise typer.Exit(0 if found.holds else 1)

@@ -17,10 +17,11 @@ import byzmesh as bm
 from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, InfeasibleBound, NoLiars
 from byzmesh.rules.base import rules
-from byzmesh.studies.audit import halving, lies
+from byzmesh.studies.audit import halving, lies, trials
 from byzmesh.studies.audit.audit import FRESH, SHORT, Audit, _verdict
-from byzmesh.studies.audit.fault_bound import ASKED
+from byzmesh.studies.audit.fault_bound import ASKED, _told
 from byzmesh.studies.audit.lies import Family, every_lie
+from byzmesh.studies.audit.tables import verdict_text
 from byzmesh.sweeps.build import build
 
 CONFIG = {
@@ -79,8 +80,8 @@ def test_it_finds_what_was_planted_and_repeats_it(tmp_path: Path) -> None:
     check(found)
     worst = found["WeiMean"].worst
     assert worst is not None
-    assert worst.trial.lie.strength == 5.6, "a strength beyond those listed, found by refining"
-    assert [trial.seed for trial in found["WeiMean"].trials if trial.stage == 4 and trial.lie is not halving.QUIET] == [
+    assert worst.trial.lie.strength == 15.68, "a strength beyond those listed, found by refining twice"
+    assert [trial.seed for trial in found["WeiMean"].trials if trial.stage == 4 and trial.lie is not trials.QUIET] == [
         FRESH,
         FRESH + 1,
     ] * 2
@@ -93,8 +94,8 @@ def test_it_finds_what_was_planted_and_repeats_it(tmp_path: Path) -> None:
     config = yaml.safe_load(written["worst-weimean.yaml"].read_text())
     assert bm.simulate(**config).final("loss") == pytest.approx(worst.values[0], rel=1e-6)
     page = written["audit.html"].read_text()
-    assert "WeiMean: loss " in page and "under planted 5.6 from the start zero; " in page
-    assert "planted 5.6" in page and "NeurIPS 2023" in page and "Damage against strength" in page
+    assert "WeiMean: loss " in page and "under planted 15.68 from the start zero; " in page
+    assert "planted 15.68" in page and "NeurIPS 2023" in page and "Damage against strength" in page
 
 
 @pytest.mark.usefixtures("planted")
@@ -109,6 +110,142 @@ def test_an_auditor_that_does_not_look_is_caught(mutant: str, tmp_path: Path, mo
         found = search(tmp_path / "runs.db", starts=["normal"])
     with pytest.raises(AssertionError, match="was not searched"):
         check(found)
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_when_to_lie_is_searched(looks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A push that harms most if the first lie is told in round 28; the second stage tries 20."""
+    with attacks.temporary():
+
+        @bm.register_attack("patient")
+        def patient() -> bm.Attack:
+            """Honest means, and a push as large as the first lie is well timed."""
+
+            def forge(view: bm.View, first: Any) -> Any:
+                scene, first = view.scene, view.round.number if first is None else first
+                push = 10.0 * max(1.0 - abs(first - 28) / 20, 0.0)
+                rows = (view.models.mean(axis=0, keepdims=True) + push).astype(view.models.dtype)
+                return bm.Forged(
+                    scene.liar, scene.victim, np.zeros(len(scene.liar), np.int64), view.models, rows=rows
+                ), first
+
+            return bm.Attack("patient", forge, init=lambda scene: None, options={})
+
+        monkeypatch.setattr(lies, "FAMILIES", {"patient": Family(attack={"name": "patient"})})
+        if not looks:
+            monkeypatch.setattr(lies, "NEAR", ())
+        found = bm.audit(CONFIG, runs=40, seeds=2, store=tmp_path / "runs.db", workers=0)
+    worst = found["WeiMean"].worst
+    assert worst is not None and worst.trial.lie.name == f"patient, late {28 if looks else 20}"
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("total", [15, 200, 1000, 3000])
+def test_a_limit_on_the_rounds_is_kept_and_finds_the_same_again(total: int, tmp_path: Path) -> None:
+    rules = ["weimean", "ios"]
+    found = search(tmp_path / "runs.db", rules=rules, total_rounds=total, at_least=1e9)
+    spent = sum(trial.rounds for verdict in found.verdicts for trial in verdict.trials)
+    assert total // 2 < spent <= total or spent == 0, "no more than is allowed for"
+    assert [verdict.worst is None for verdict in found.verdicts] == [total == 15] * 2
+    assert found.holds == (total >= 1000), "whatever the loss is: a last stage that is not complete says nothing"
+    again = search(tmp_path / "again.db", rules=rules, total_rounds=total, at_least=1e9)
+    assert {**again.to_dict(), "store": ""} == {**found.to_dict(), "store": ""}
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_limit_below_the_first_run_has_a_report_that_says_so(tmp_path: Path) -> None:
+    found = search(tmp_path / "runs.db", total_rounds=10)
+    assert "nothing tried" in found.write(tmp_path / "out")[-1].read_text()
+    assert not found.complete and not found.holds
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_last_stage_is_complete_if_only_nobody_lying_fails(tmp_path: Path) -> None:
+    """Without the liar every worker has two neighbours, too few for f = 1: that says nothing about the lies."""
+    config = {**CONFIG, "network": {"name": "complete", "n": 4, "byzantine": [3]}, "rule": "TriMean", "f": 1}
+    found = bm.audit(config, runs=3, seeds=2, store=tmp_path / "runs.db", workers=0, at_least=1e9)
+    assert any("nobody lies" in why for why in found.failures)
+    assert found.complete and found.holds
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("measure", ["gradient", None])
+def test_a_measure_may_be_written_as_a_name_or_as_nothing(measure: str | None, tmp_path: Path) -> None:
+    config = {**CONFIG, "measure": measure, "rounds": 20}
+    found = bm.audit(config, runs=2, seeds=1, store=tmp_path / "runs.db", workers=0)
+    worst = found["WeiMean"].worst
+    assert worst is not None and worst.final
+
+
+@pytest.mark.usefixtures("planted")
+def test_no_run_has_more_rounds_than_the_config(tmp_path: Path) -> None:
+    found = bm.audit(CONFIG, runs=4, rounds=7, seeds=1, store=tmp_path / "runs.db", workers=0)
+    assert found.rounds == 7 and {trial.rounds for trial in found["WeiMean"].trials} == {7}
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("none", ["None", {"name": "none"}])
+def test_an_attack_that_is_none_is_no_lie(none: Any, tmp_path: Path) -> None:
+    found = bm.audit({**CONFIG, "attack": none, "rounds": 20}, runs=2, seeds=1, store=tmp_path / "runs.db", workers=0)
+    families = {trial.lie.family for trial in found["WeiMean"].trials if trial.lie is not trials.QUIET}
+    assert all(family.startswith("planted") for family in families)
+
+
+def test_the_config_s_attack_and_the_same_lie_of_a_family_are_one_finalist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lies, "FAMILIES", {name: lies.FAMILIES[name] for name in ("huge", "zero")})
+    config = {**CONFIG, "attack": {"name": "huge", "fraction": 0.3}, "rounds": 20}
+    found = bm.audit(config, runs=5, starts=["zero"], seeds=1, store=tmp_path / "runs.db", workers=0)
+    first, second = found["WeiMean"].cases
+    assert first.keys != second.keys
+
+
+@pytest.mark.usefixtures("planted")
+def test_the_configs_attack_is_told_at_full_length_from_its_start(tmp_path: Path) -> None:
+    """Short runs end before it begins."""
+    late = {"name": "late", "after": 100, "inner": {"name": "gaussian", "std": 1e6}}
+    config: dict[str, Any] = {**CONFIG, "attack": late}
+    found = bm.audit(config, runs=20, seeds=2, store=tmp_path / "runs.db", workers=0)["WeiMean"].cases
+    own = [case for case in found if (case.trial.lie.name, case.trial.start) == ("the config's late 100", "normal")]
+    config["seed"] = FRESH
+    assert [case.values[0] for case in own] == [pytest.approx(bm.simulate(**config).final("loss"), rel=1e-6)]
+
+
+@pytest.mark.usefixtures("planted")
+def test_the_configs_attack_is_tried_at_other_strengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lies, "FAMILIES", {"zero": Family(attack={"name": "zero"})})
+    config = {**CONFIG, "attack": {"name": "planted", "strength": 2}}
+    found = bm.audit(config, runs=20, seeds=2, store=tmp_path / "runs.db", workers=0)["WeiMean"].worst
+    assert found is not None and found.trial.lie.name == "the config's planted 7.84"
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(("rounds", "last", "complete"), [(None, 30, True), (160, 80, False)])
+def test_with_a_limit_on_the_rounds_runs_are_as_long_as_fits_unless_it_is_said_how_long(
+    rounds: int | None, last: int, complete: bool, tmp_path: Path
+) -> None:
+    found = search(tmp_path / "runs.db", total_rounds=1000, rounds=rounds)
+    assert (found.rounds, found.complete) == (last, complete)
+
+
+def test_an_attack_that_remembers_in_a_closure_can_be_audited(tmp_path: Path) -> None:
+    """What it keeps is part of its identity: the key of a run that is planned later is another one."""
+    rounds: list[int] = []
+    with attacks.temporary():
+
+        @bm.register_attack("remembering")
+        def remembering() -> bm.Attack:
+            """Zeros."""
+
+            def forge(view: bm.View, state: Any) -> Any:
+                rounds.append(view.round.number)
+                return attacks.build("zero").forge(view, state)
+
+            return bm.Attack("remembering", forge, init=attacks.build("zero").init, options={})
+
+        found = bm.audit({**CONFIG, "attack": "remembering"}, runs=8, seeds=2, store=tmp_path / "runs.db", workers=0)
+    assert found.complete and rounds
 
 
 @pytest.mark.usefixtures("planted")
@@ -128,12 +265,12 @@ def test_what_the_search_found_is_told_if_there_is_no_time_for_the_last_stage(
         now[0] *= 1.001
         return now[0]
 
-    def over(search: halving.Search, count: int) -> Any:
-        chosen = halving.finalists(search, count)
+    def over(search: trials.Search, count: int, seeds: int) -> Any:
+        chosen = halving.finalists(search, count, seeds)
         now[0] = 3600.0
         return chosen
 
-    monkeypatch.setattr(halving, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(trials, "time", SimpleNamespace(monotonic=clock))
     monkeypatch.setattr("byzmesh.studies.audit.audit.finalists", over)
     found = search(tmp_path / "runs.db", minutes=1.0, at_least=1e9)
     check(found)
@@ -145,20 +282,21 @@ def test_what_the_search_found_is_told_if_there_is_no_time_for_the_last_stage(
     written = {path.name: path for path in found.write(tmp_path / "out")}
     config = yaml.safe_load(written["worst-weimean.yaml"].read_text())
     assert bm.simulate(**config).final("loss") == pytest.approx(worst.mean, rel=1e-6)
-    assert "no time for the last stage" in written["audit.html"].read_text()
+    assert "the last stage has no result" in written["audit.html"].read_text()
     assert json.loads(written["audit.json"].read_text())["rules"][0]["cases"][0]["final"] is False
 
 
 def test_what_f_costs_is_measured_with_and_without_the_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of the five numbers is that of a run of its own; rules that take no f have none."""
+    """Each of the six numbers is that of a run of its own; rules that take no f have none."""
     monkeypatch.setattr(lies, "FAMILIES", {"sign-flipping": lies.FAMILIES["sign-flipping"]})
     config = {**CONFIG, "rule": "IOS", "rounds": 40, "b": 0.2}
     found = bm.audit(config, rules=["IOS", "WeiMean"], runs=3, seeds=1, finals=1, store=tmp_path / "runs.db", workers=0)
     worst = found["IOS"].worst
     assert worst is not None and found["WeiMean"].bounds == {}
     same = {name: value for name, value in worst.trial.config.items() if name != "labels"}
-    for (lying, f), value in found["IOS"].bounds.items():
-        attack = same["attack"] if lying else "none"
+    wrong = {"one too few": [0] * 5, "one too many": [2] * 5}
+    for (lying, told), value in found["IOS"].bounds.items():
+        attack, f = same["attack"] if lying else "none", wrong.get(str(told), told)
         assert bm.simulate(**{**same, "attack": attack, "f": f}).final("loss") == pytest.approx(value, rel=1e-6)
     assert list(found["IOS"].bounds) == list(ASKED) and len(set(found["IOS"].bounds.values())) >= 3
     assert "one seed" in str(found) and "nan" not in str(found)
@@ -203,6 +341,135 @@ def test_every_family_before_any_twice() -> None:
         assert attacks.canonical(dict(lie.attack))["name"] == attacks.build(dict(lie.attack)).name
 
 
+def test_every_attack_is_tried_and_every_scale_is_searched() -> None:
+    """Named here is what is left out, and why; an attack or a scale that somebody adds is missed by this test first."""
+    around = {one.attack["name"] for one in lies.refined(lies.FAMILIES["ALIE"].at("ALIE", 3.0), 100, 2)} - {"ALIE"}
+    silence = {"none", "nan", "infinity"}  # as `silent`: what is not finite counts as not sent
+    other_goals = {"backdoor", "trigger-phrase"}  # accuracy does not show them
+    tried = {attacks.canonical(dict(family.attack))["name"] for family in lies.FAMILIES.values()}
+    assert tried | around | silence | other_goals == set(attacks.names())
+    searched = {(family.attack["name"], family.option) for family in lies.FAMILIES.values() if len(family.values) > 1}
+    fixed = {
+        ("adaptive", "horizon"),  # how far it looks, not how loud it is
+        ("reflection", "memory"),
+        ("box", "rounds"),  # of training a goal that `target` has with other rounds
+    }
+    scales = {
+        (name, option)
+        for name in tried
+        for option, value in attacks.entry(name).options.items()
+        if isinstance(value, float | int | None) and not isinstance(value, bool)
+    }
+    assert scales - searched == fixed
+
+
+def test_a_harmful_lie_is_tried_at_strengths_that_its_attack_allows() -> None:
+    assert [one.strength for one in lies.refined(lies.FAMILIES["huge"].at("huge", 1e-19), 9, 2)][:4] == pytest.approx(
+        [1.4e-19, 0.7e-19, 2.8e-19, 0.35e-19]
+    )
+    asleep = lies.refined(lies.FAMILIES["feigned sleep"].at("feigned sleep", 0.5), 9, 1)
+    near = [one.strength for one in asleep if one.family == "feigned sleep"]
+    assert near == [0.7, 0.35, 0.175], "1.4 is no probability"
+    assert not any(one.attack["name"] == "mixed" for one in asleep), "one liar alone cannot tell two lies"
+
+
+def test_what_is_made_of_a_lie_differs_from_it() -> None:
+    """Who is asleep in some rounds is not woken by sleeping twice; who alternates stops before a short run is over."""
+    asleep = lies.refined(lies.FAMILIES["feigned sleep"].at("feigned sleep", 0.5), 1000, 2)
+    assert [one.attack["name"] for one in asleep].count("feigned-sleep") == 3, "its other strengths only"
+    (there,) = [one for one in asleep if one.attack["name"] == "alternating"]
+    assert there.strength == 100
+    (there,) = [
+        one
+        for one in lies.refined(lies.FAMILIES["zero"].at("zero", None), 40, 2)
+        if one.attack["name"] == "alternating"
+    ]
+    assert there.strength == 40
+
+
+@pytest.mark.parametrize(("seconds", "slow"), [(np.inf, False), (300.0, True)])
+def test_what_is_made_of_the_worst_lies_comes_in_turn_with_them_and_slow_ones_last(
+    seconds: float, slow: bool, tmp_path: Path
+) -> None:
+    """If all that was kept came first, the time would be over before any other strength of the worst was tried."""
+    under_way = trials.Search(
+        written=CONFIG,
+        rules={"IOS": "IOS"},
+        starts=("zero", "common", "normal"),
+        own_start="zero",
+        rounds=3000,
+        liars=2,
+        store=tmp_path / "runs.db",
+        budget=trials.Budget(runs=20, seconds=seconds),
+        compute={"workers": 2},
+    )
+    told = [lies.FAMILIES["adaptive"].at("adaptive", None)]
+    told += [lies.FAMILIES["ALIE"].at("ALIE", z) for z in (3.0, 1.0, 6.0)]
+    found = [
+        trials.Trial(
+            rule="IOS",
+            lie=lie,
+            start=start,
+            seed=0,
+            rounds=375,
+            stage=1,
+            key="",
+            config={},
+            lost=0.9,
+            seconds=0.06 if lie.family == "adaptive" else 0.002,
+        )
+        for start in under_way.starts
+        for lie in told
+    ]
+    names = [(lie.name, start) for lie, start in halving._next(under_way, found, 6, 2)]
+    assert {start for _, start in names} == {"zero"} and len(set(names)) == 6
+    in_turn = ["adaptive", "ALIE 4.2", "ALIE 3", "ALIE 2.1", "ALIE 1", "ALIE 8.4"]
+    slow_last = ["ALIE 3", "ALIE 4.2", "ALIE 1", "ALIE 2.1", "ALIE 8.4", "adaptive"]
+    assert [name for name, _ in names] == (slow_last if slow else in_turn)
+
+
+def test_what_takes_too_long_does_not_reach_the_last_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would leave the audit without a result; if nothing else was found, it goes on."""
+
+    def stage(search: trials.Search, number: int, chosen: Any) -> None:
+        search.trials += [
+            trials.Trial(
+                rule="IOS",
+                lie=lie,
+                start="zero",
+                seed=0,
+                rounds=1,
+                stage=number,
+                key="",
+                config={"attack": lie.name},
+                lost=lost,
+                seconds=seconds,
+            )
+            for lie, lost, seconds in told
+        ]
+
+    monkeypatch.setattr(halving, "run_stage", stage)
+    told = [
+        (lies.FAMILIES["adaptive"].at("adaptive", None), 0.9, 0.06),
+        (lies.FAMILIES["zero"].at("zero", None), 0.8, 0.002),
+    ]
+    config = {"network": "paper/two-castle", "problem": "softmax", "rounds": 3000}
+    asked: list[list[str]] = []
+
+    def note(search: trials.Search, some: list[trials.Trial], part: float = 1.0) -> list[trials.Trial]:
+        asked.append(sorted({trial.lie.name for trial in some}))
+        return []
+
+    monkeypatch.setattr(trials.Search, "run", note)
+    monkeypatch.setattr(trials.Search, "warm_up", lambda search: None)
+    for minutes in (5.0, None):
+        bm.audit(config, rules=["IOS"], starts=["zero"], minutes=minutes, workers=2, store=tmp_path / "runs.db")
+    told = told[:1]
+    bm.audit(config, rules=["IOS"], starts=["zero"], minutes=5.0, workers=2, store=tmp_path / "runs.db")
+    quiet = "nobody lies"
+    assert asked == [[quiet, "zero"], ["adaptive", quiet, "zero"], ["adaptive", quiet]]
+
+
 def test_every_family_meets_every_start_at_the_default_budget_and_all_families_come_first() -> None:
     lies_told, starts = list(every_lie()), ("zero", "common", "normal")
     order = halving.in_order(lies_told, starts)
@@ -222,13 +489,13 @@ def test_the_likeliest_lie_is_tried_first_and_nobody_lying_before_each_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that a machine that does next to nothing in the time still says something."""
-    asked: list[list[halving.Trial]] = []
+    asked: list[list[trials.Trial]] = []
 
-    def note(search: halving.Search, trials: list[halving.Trial], until: float) -> list[halving.Trial]:
-        asked.append(trials)
+    def note(search: trials.Search, some: list[trials.Trial], part: float = 1.0) -> list[trials.Trial]:
+        asked.append(some)
         return []
 
-    monkeypatch.setattr(halving.Search, "run", note)
+    monkeypatch.setattr(trials.Search, "run", note)
     config = {"problem": "softmax", "network": "paper/two-castle", "attack": "sign-flipping", "rounds": 400}
     bm.audit(config, rules=["IOS", "FABA"], store=tmp_path / "runs.db")
     stage = [(trial.rule, trial.lie.family, trial.start) for trial in asked[0]]
@@ -245,6 +512,8 @@ def test_mistakes() -> None:
         bm.audit({**CONFIG, "network": {"name": "ring", "n": 5}})
     with pytest.raises(ConfigError, match="runs must be a whole number of at least 1, got 0"):
         bm.audit(CONFIG, runs=0)
+    with pytest.raises(ConfigError, match="total_rounds must be a whole number from 1 to 9007199254740992, got 0"):
+        bm.audit(CONFIG, total_rounds=0)
     with pytest.raises(ConfigError, match="at_least must be a finite number, got nan"):
         bm.audit(CONFIG, at_least=float("nan"))
     with pytest.raises(ConfigError, match="a start of an audit must be zero, common or normal, got 'nil'"):
@@ -258,6 +527,8 @@ def test_mistakes() -> None:
         bm.audit({**CONFIG, "b": 1.5})
     with pytest.raises(ConfigError, match="unknown attack 'sine-flipping': did you mean 'sign-flipping'"):
         bm.audit({**CONFIG, "attack": "sine-flipping"})
+    with pytest.raises(ConfigError, match="attack given as a mapping needs the key 'name', got the keys scale"):
+        bm.audit({**CONFIG, "attack": {"scale": 2.0}})
 
 
 @pytest.mark.usefixtures("planted")
@@ -272,15 +543,15 @@ def test_a_rule_that_diverges_by_itself_has_a_worst_case(tmp_path: Path) -> None
 
 
 def test_a_lie_is_judged_even_if_nobody_lying_fails_or_diverges() -> None:
-    def trial(value: float, status: str = "finished", metric: str = "loss") -> halving.Trial:
+    def trial(value: float, status: str = "finished", metric: str = "loss") -> trials.Trial:
         known: dict[str, Any] = {"rule": "IOS", "start": "zero", "seed": 0, "rounds": 9, "key": "", "config": {}}
-        return halving.Trial(lie=halving.LOUD, stage=1, value=value, status=status, metric=metric, **known)
+        return trials.Trial(lie=trials.LOUD, stage=1, value=value, status=status, metric=metric, **known)
 
     endless, failed = trial(np.inf, "diverged"), trial(np.nan, "failed")
-    assert halving._judged(endless, endless).lost > halving._judged(trial(3.0), endless).lost
-    assert halving._judged(trial(3.0), failed).lost > halving._judged(trial(2.0), failed).lost
-    assert halving._judged(trial(20.0, metric="accuracy"), failed).lost == 0.8
-    assert np.isnan(halving._judged(trial(3.0), failed).damage) and np.isnan(halving._judged(trial(3.0), None).lost)
+    assert trials._judged(endless, endless).lost > trials._judged(trial(3.0), endless).lost
+    assert trials._judged(trial(3.0), failed).lost > trials._judged(trial(2.0), failed).lost
+    assert trials._judged(trial(20.0, metric="accuracy"), failed).lost == 0.8
+    assert np.isnan(trials._judged(trial(3.0), failed).damage) and np.isnan(trials._judged(trial(3.0), None).lost)
 
 
 @pytest.mark.parametrize("only_liars", [False, True])
@@ -314,15 +585,15 @@ def test_that_all_runs_failed_is_said_and_is_no_success(
 def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> None:
     """A lie that was tried twice stands where its last trial puts it, before new ones that did less."""
 
-    def trial(name: str, stage: int, lost: float) -> halving.Trial:
+    def trial(name: str, stage: int, lost: float) -> trials.Trial:
         lie = lies.Lie(family=name, strength=None, attack={"name": "zero"})
         known: dict[str, Any] = {"rule": "IOS", "start": "zero", "seed": 0, "rounds": 9, "key": "", "config": {}}
-        return halving.Trial(lie=lie, stage=stage, lost=lost, **known)
+        return trials.Trial(lie=lie, stage=stage, lost=lost, **known)
 
     tried = [trial("strong", 1, 0.9), trial("weak", 1, 0.1), trial("strong", 2, 0.8), trial("new", 2, 0.2)]
     assert [one.lie.name for one in halving.ranked(tried, "IOS")] == ["strong", "new", "weak"]
-    quiet = [replace(trial("", stage, 0.0), lie=halving.QUIET, value=10.0 * stage) for stage in (1, 2, 3)]
-    found = _verdict("IOS", [], cast(halving.Search, SimpleNamespace(trials=[*tried, *quiet], failures={})))
+    quiet = [replace(trial("", stage, 0.0), lie=trials.QUIET, value=10.0 * stage) for stage in (1, 2, 3)]
+    found = _verdict("IOS", [], cast(trials.Search, SimpleNamespace(trials=[*tried, *quiet], failures={})))
     assert found.quiet == {"zero": 20.0}, "without liars after as many rounds as the lie that is told"
 
 
@@ -334,10 +605,31 @@ def test_compiling_does_not_count_as_time(tmp_path: Path, monkeypatch: pytest.Mo
         now[0] += 3600.0
         return build(config)
 
-    monkeypatch.setattr(halving, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(halving, "build", slow)
+    monkeypatch.setattr(trials, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(trials, "build", slow)
     found = bm.audit(
         {**CONFIG, "rounds": 20}, runs=2, seeds=1, finals=1, minutes=1.0, store=tmp_path / "runs.db", workers=0
     )
     assert now[0] >= 3600.0
     assert found["WeiMean"].worst is not None
+
+
+def test_a_wrong_f_is_one_that_the_rule_can_run_with() -> None:
+    """On the octopus graph an arm has one neighbour, for which IOS allows f = 0 only."""
+    octopus = {"name": "paper/octopus"}
+    assert _told("one too many", "ios", octopus) == (2, 2, 1, 1, 1, 1, 0, 0, 0, 0)
+    assert _told("one too few", "ios", octopus) == (0,) * 10
+    assert _told("tolerable", "ios", octopus) == "tolerable" and _told(0, "ios", octopus) == 0
+
+
+@pytest.mark.usefixtures("planted")
+def test_what_a_worker_reaches_alone_stands_beside_the_worst_case(tmp_path: Path) -> None:
+    """It is a run in which nobody hears anybody, from the start of the worst case, with the last stage's first seed."""
+    found = search(tmp_path / "runs.db")
+    worst = found["WeiMean"].worst
+    assert worst is not None
+    config = {name: value for name, value in worst.trial.config.items() if name != "labels"}
+    alone = bm.simulate(**{**config, "rule": "NoComm", "attack": "none"}).final("loss")
+    assert found["WeiMean"].alone[worst.trial.start] == pytest.approx(alone, rel=1e-6)
+    assert f"{alone:.2f}" in str(found) and "if every worker trains alone" in verdict_text(found["WeiMean"])
+    assert "zero" in found.to_dict()["rules"][0]["alone"]

@@ -78,7 +78,11 @@ def test_what_is_finished_before_ctrl_c_is_not_computed_again(
             if len(computed) == ended:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    first = search(store, workers=0, show=show)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        first = search(store, workers=0, show=show)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert first.interrupted and len(computed) == ended
     assert any(trial.stage == LAST for trial in first["IOS"].trials) == (ended == 12)
     found = search(store, workers=0, show=show)

@@ -19,12 +19,27 @@ from byzmesh.studies.audit.unavoidable import Unavoidable, lower_bound, unavoida
 @pytest.mark.parametrize(("honest", "liars"), [(10, 2), (7, 1), (5, 4)])
 def test_no_point_is_good_in_both_worlds(honest: int, liars: int) -> None:
     """Whatever x an algorithm returns, in one of the worlds its squared gradient is at least the bound."""
-    first = np.array([1.0] * liars + [0.0] * (honest - liars))
-    second = np.zeros(honest)
+    first = np.array([-1.0] * liars + [0.0] * (honest - liars))
+    second = -first
     zeta = float(np.sqrt(np.mean((first - first.mean()) ** 2)))
     bound = lower_bound(honest, liars, zeta)
     worst = min(max((x - first.mean()) ** 2, (x - second.mean()) ** 2) for x in np.linspace(-1.0, 1.0, 4001))
     assert worst >= bound * (1.0 - 1e-9) and worst == pytest.approx(bound, rel=1e-2), "and the bound is reached"
+
+
+@pytest.mark.parametrize(("honest", "liars"), [(1, 2), (2, 1), (2, 5), (4, 4), (6, 3)])
+def test_who_listens_to_nobody_does_not_beat_the_bound(honest: int, liars: int) -> None:
+    """Its squared gradient is at most (N - 1) zeta^2 however many lie: a bound above that would be wrong."""
+    random = np.random.default_rng(honest)
+    for _ in range(200):
+        minima = random.normal(size=honest) * (random.random(honest) < 0.5)
+        zeta = float(np.sqrt(np.mean((minima - minima.mean()) ** 2)))
+        worst = float(np.max((minima - minima.mean()) ** 2))
+        assert worst <= (honest - 1) * zeta**2 * (1.0 + 1e-9)
+        assert lower_bound(honest, liars, zeta) <= (honest - 1) * zeta**2
+    assert "inf" not in str(
+        Unavoidable(honest=honest, liars=liars, zeta=1.0, delta_out=1.0, b=0.5, mu_2=0.1, initial=1.0)
+    )
 
 
 @pytest.mark.parametrize(("honest", "liars"), [(4, 1), (5, 2)])
@@ -80,8 +95,19 @@ def test_a_rule_that_is_told_more_is_not_meant() -> None:
     net = Network.from_spec(config["network"])
     assert others(net, exact=False) and not others(net, exact=True)
     told = str(unavoidable(config))
-    assert "no rule that is told one bound f for all workers can guarantee a squared gradient norm" in told
+    assert (
+        "No rule that is told only the graph and how many lie (2 liars beside 10 honest workers) can guarantee" in told
+    )
     assert "(f: exact), nothing of this is proved" in told
+
+
+def test_one_bound_for_all_may_tell_who_lies() -> None:
+    """Five liars, each heard by another of ten who hear each other: with f = 1 for all nobody else may lie instead."""
+    clique = itertools.combinations(range(10), 2)
+    edges = [list(pair) for pair in (*clique, *((worker, 10 + worker) for worker in range(5)))]
+    config = resolve({"problem": "quadratic", "network": {"edges": edges, "byzantine": [*range(10, 15)]}})
+    assert not others(Network.from_spec(config["network"]), exact=False)
+    assert "one bound" not in str(unavoidable(config)), "f: max is told more than how many lie"
 
 
 def test_classifiers_are_spoken_of_where_there_are_labels(tmp_path: Path) -> None:
@@ -100,7 +126,7 @@ def test_of_a_config() -> None:
     config = resolve({"problem": {"name": "quadratic", "targets": "normal"}, "network": "paper/two-castle"})
     told = unavoidable(config)
     assert (told.honest, told.liars, round(told.b, 3), round(told.mu_2, 3)) == (10, 2, 0.182, 0.727)
-    assert 0.0 < told.zeta <= told.delta_out and told.gradient == pytest.approx(told.zeta**2 / 16)
+    assert 0.0 < told.zeta <= told.delta_out and told.gradient == pytest.approx(told.zeta**2 / 4)
     assert "NeurIPS 2023" in str(told) and "below mu_2 / 2" in str(told)
 
 
@@ -109,7 +135,7 @@ def test_where_training_begins_is_held_against_the_bound() -> None:
     known: dict[str, Any] = {
         "honest": 10,
         "liars": 2,
-        "zeta": 4.0,
+        "zeta": 2.0,
         "delta_out": 5.0,
         "b": 0.1,
         "mu_2": 0.7,

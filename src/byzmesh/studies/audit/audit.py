@@ -20,10 +20,12 @@ from byzmesh.config.overrides import read_config
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, NoLiars
 from byzmesh.networks import Network
-from byzmesh.problems.base import INITS
 from byzmesh.rules.base import rules as rule_registry
-from byzmesh.studies.audit.fault_bound import compare_bounds
-from byzmesh.studies.audit.halving import QUIET, SHARES, Budget, Search, Trial, affordable, finalists, ranked
+from byzmesh.store import open_store
+from byzmesh.studies.audit.fault_bound import ASKED, compare_bounds
+from byzmesh.studies.audit.halving import LEAST_ROUNDS, SHARES, affordable, finalists, ranked, short_runs
+from byzmesh.studies.audit.lies import starts_of
+from byzmesh.studies.audit.trials import ALONE, QUIET, Budget, Search, Trial
 from byzmesh.studies.audit.unavoidable import Unavoidable, unavoidable
 from byzmesh.studies.seeds import estimate
 from byzmesh.sweeps.queue import Show
@@ -39,7 +41,7 @@ FRESH = 1000
 class Case:
     """A lie from a start: its value over the last stage's fresh seeds, and half the width of its 95% interval.
 
-    If the time was over before the last stage it is one run of the search, not `final`.
+    If the time, or the rounds, were over before the last stage it is one run of the search, not `final`.
     """
 
     trial: Trial
@@ -69,7 +71,7 @@ class Case:
     def half(self) -> float:
         """Half the width of the 95% interval (Student); NaN for one seed, or if a run diverged to an infinite loss.
 
-        >>> from byzmesh.studies.audit.halving import QUIET
+        >>> from byzmesh.studies.audit.trials import QUIET
         >>> one = Trial(rule="IOS", lie=QUIET, start="zero", seed=0, rounds=9, stage=4, key="", config={})
         >>> round(Case(trial=one, values=(1.0, 3.0), keys=()).half, 2)
         12.71
@@ -84,6 +86,7 @@ class Verdict:
     cases   the finalists over fresh seeds, the worst first; if the time did not allow for them, the most harmful run of
             the search; empty if nothing was tried, or all runs failed
     quiet   start -> value without liars after as many rounds as the worst case has, or after fewer
+    alone   start -> value of workers that hear nobody, whom no lie can harm; of the last stage
     trials  every run of the search that has a result
     failures  the runs that failed, and why
     bounds  (whether the worst lie is told, f) -> value of one run; empty if the rule takes no f (fault_bound.py)
@@ -94,6 +97,7 @@ class Verdict:
     quiet: Mapping[str, float]
     trials: tuple[Trial, ...] = field(repr=False)
     failures: tuple[str, ...] = field(default=(), repr=False)
+    alone: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[tuple[bool, str | int], float] = field(default_factory=dict)
 
     @property
@@ -108,6 +112,8 @@ class Audit:
 
     verdicts: tuple[Verdict, ...]
     rounds: int
+    complete: bool
+    """Whether every run of the last stage in which somebody lies has a result, and there is one."""
     limit: Unavoidable
     store: Path
     interrupted: bool = False
@@ -119,11 +125,11 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether every rule has a worst case; with `at_least`, one of the last stage that is not below it."""
+        """Whether every rule has a worst case; with `at_least`, one of a complete last stage that is not below it."""
         cases = [verdict.worst for verdict in self.verdicts]
-        return all(
-            case is not None and (self.at_least is None or (case.final and case.meets(self.at_least))) for case in cases
-        )
+        if self.at_least is None:
+            return None not in cases
+        return self.complete and all(case is not None and case.final and case.meets(self.at_least) for case in cases)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -156,6 +162,7 @@ def audit(
     runs: int = SHORT,
     rounds: int | None = None,
     minutes: float | None = None,
+    total_rounds: int | None = None,
     seeds: int = SEEDS,
     finals: int = LONG // SEEDS,
     at_least: float | None = None,
@@ -168,11 +175,12 @@ def audit(
 
     config    a file or a mapping, as for `simulate`; its attack is one of those tried
     rules     specs of rules to audit (default: the config's)
-    starts    first models to try, of zero, common, normal (default: all, if the problem has them)
+    starts    first models to try: zero, common, normal, or common, own for torch (default: all that the problem has)
     runs      short runs per rule, in three stages of successive halving
-    rounds    of the runs in the last stage (default: the config's)
+    rounds    of the runs in the last stage (default: the config's, or with `total_rounds` fewer, so that all runs fit)
     minutes   limit on the time: what is not tried by then is left out, and the last stage has fewer rounds if need be;
               compiling, which the first audit on a machine begins with, does not count
+    total_rounds  limit on the rounds of all runs together; it finds the same on every machine
     seeds     fresh seeds of the last stage
     finals    lies per rule in the last stage
     at_least  accuracy in percent that the worst case shall have (for a loss: at most): `Audit.holds`
@@ -192,50 +200,74 @@ def audit(
         finite("at_least", at_least)
     if minutes is not None:
         positive("minutes", minutes)
+    if total_rounds is not None:
+        whole("total_rounds", total_rounds, 1, 2**53)
     written = read_config(config) if isinstance(config, str | Path) else dict(config)
     if rounds is not None:
         written["rounds"] = whole("rounds", rounds, 1)
     plain = resolve({**written, "attack": "none"})
-    if len(Network.from_spec(plain["network"]).byzantine) == 0:
-        raise NoLiars("audit")
-    known = plain["problem"].get("init")
-    if known is None and starts:
+    written |= {"measure": plain["measure"], "problem": plain["problem"]}
+    whole("rounds", plain["rounds"], 1)
+    liars = len(Network.from_spec(plain["network"]).byzantine)
+    if liars == 0:
+        raise NoLiars()
+    known = starts_of(plain["problem"])
+    if starts and not known:
         raise ConfigError(f"problem {plain['problem']['name']} has one start; leave starts out")
     for start in starts:
-        choice("a start of an audit", start, INITS)
+        choice("a start of an audit", start, known)
+    named = _named(rules or [written.get("rule") or plain["rule"]])
+    tried = tuple(dict.fromkeys(starts)) or known or ("",)
+    own = plain["problem"].get("init", "")
+    longest = plain["rounds"]
+    if total_rounds is not None and rounds is None:
+        runs_of_a_rule = short_runs(runs, len(tried)) + (finals + 1) * seeds + 2 * len(tried) + len(ASKED)
+        longest = min(longest, max(LEAST_ROUNDS, int(total_rounds / runs_of_a_rule) // len(named)))
     search = Search(
         written=written,
-        rules=_named(rules or [written.get("rule", plain["rule"])]),
-        starts=tuple(starts) or (INITS if known is not None else ("",)),
-        rounds=plain["rounds"],
+        rules=named,
+        starts=tried,
+        own_start=own if own in tried else tried[0],
+        rounds=longest,
+        liars=liars,
         store=Path(store),
-        budget=Budget(runs, None if minutes is None else 60.0 * minutes),
+        budget=Budget(runs=runs, seconds=60.0 * (minutes or math.inf), rounds=total_rounds or math.inf),
         compute={"workers": workers, "dask": dask},
         show=show,
     )
     search.check()
+    with open_store(search.store):  # to report from, also if the budget is too small for a first run
+        pass
     if minutes is not None and dask is None:
         search.warm_up()
-    chosen = finalists(search, finals)
-    last = affordable(search, chosen, seeds)
+    chosen = finalists(search, finals, seeds)
+    last = affordable(search, chosen, seeds, 2 * len(search.starts) + len(ASKED))
     first = int(written.get("seed") or 0) + FRESH
+    told = [
+        (rule, trial, seed)
+        for place in range(finals + 1)
+        for seed in range(first, first + seeds)
+        for rule, found in chosen.items()
+        for trial in found[place : place + 1]
+    ]
+    told += [(rule, trial, first) for rule, found in chosen.items() for trial in _without_liars(found)]
+    told += [(ALONE, trial, first) for trial in _without_liars([one for found in chosen.values() for one in found])]
     asked = [
         made
-        for place in range(finals + 1)
-        for seed in range(first, first + (seeds if place < finals else 1))
-        for rule, found in chosen.items()
-        for trial in (found[place : place + 1] if place < finals else _without_liars(found))
+        for rule, trial, seed in told
         if (made := search.trial(rule, trial.lie, trial.start, seed, last, LAST, measure=("gradient",))) is not None
     ]
-    done = [] if search.interrupted or not asked else search.run(asked, max(search.budget.left(), 1.0))
+    done = [] if search.interrupted else search.run(asked)
     verdicts = tuple(_verdict(rule, done, search) for rule in search.rules)
-    if not search.interrupted and search.budget.left() > 0.0:
+    if not search.interrupted and not search.budget.over:
         worst = {verdict.rule: verdict.worst.trial for verdict in verdicts if verdict.worst and verdict.worst.final}
         bounds = compare_bounds(search, worst)
         verdicts = tuple(replace(verdict, bounds=bounds.get(verdict.rule, {})) for verdict in verdicts)
+    lies = [trial.key for trial in asked if trial.lie is not QUIET]
     return Audit(
         verdicts=verdicts,
         rounds=last,
+        complete=bool(lies) and set(lies) <= {trial.key for trial in done},
         limit=unavoidable(plain),
         store=Path(store),
         interrupted=search.interrupted,
@@ -244,11 +276,21 @@ def audit(
 
 
 def _named(specs: Sequence[Any]) -> dict[str, Any]:
-    """Rules by the names that tables show; options are named if two rules share a name."""
-    made = [(rule_registry.build(spec), spec) for spec in specs]
-    names = [rule.name for rule, _ in made]
-    shown = [repr(rule) if names.count(rule.name) > 1 else rule.name for rule, _ in made]
-    return dict(zip(shown, (spec for _, spec in made), strict=True))
+    """Rules by the names that tables show, with the options that were given if two rules share a name.
+
+    >>> list(_named(["IOS", "cc", {"name": "CC", "tau": 0.5}]))
+    ['IOS', 'CC', 'CC(tau=0.5)']
+    """
+    names = [rule_registry.build(spec).name for spec in specs]
+    return {
+        name + (_given(spec) if names.count(name) > 1 else ""): spec for name, spec in zip(names, specs, strict=True)
+    }
+
+
+def _given(spec: Any) -> str:
+    options = {} if isinstance(spec, str) else spec if isinstance(spec, Mapping) else spec.options
+    told = ", ".join(f"{option}={value}" for option, value in options.items() if option != "name")
+    return f"({told})" if told else ""
 
 
 def _without_liars(found: Sequence[Trial]) -> list[Trial]:
@@ -274,4 +316,5 @@ def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
     stage = cases[0].trial.stage if cases else LAST
     quiet = {t.start: t.value for t in mine if t.lie is QUIET and t.stage <= stage}
     failures = tuple(search.failures.get(rule, ()))
-    return Verdict(rule=rule, cases=tuple(cases), quiet=quiet, trials=mine, failures=failures)
+    alone = {t.start: t.value for t in done if t.rule == ALONE and t.lie is QUIET}
+    return Verdict(rule=rule, cases=tuple(cases), quiet=quiet, trials=mine, failures=failures, alone=alone)

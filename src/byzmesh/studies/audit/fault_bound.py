@@ -1,7 +1,8 @@
 """What f costs: what `f: tolerable` loses where nobody lies, and what an exact f loses once it is wrong.
 
-    nobody lies      f = 0, which is then exact, and f: tolerable       the difference is what caution costs
-    the worst lie    f: exact, f: tolerable, and f = 0                  the last is who counted on honest neighbours
+    nobody lies      f = 0, which is then exact, and f: tolerable     the difference is what caution costs
+    the worst lie    f: exact, one too few and one too many at every worker (at least 0, at most what the rule allows
+                     there), and f: tolerable
 
 One run each, with the first seed of the last stage and its rounds: differences of a point may be chance. Rules that
 take no f are left out.
@@ -11,11 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from byzmesh.networks import Network
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.rules.base import rules as rule_registry
-from byzmesh.studies.audit.halving import QUIET, Search, Trial
+from byzmesh.studies.audit.trials import QUIET, Bound, Search, Trial
 
 if TYPE_CHECKING:
     from byzmesh.studies.audit.audit import Audit
@@ -24,8 +28,9 @@ ASKED: tuple[tuple[bool, str | int], ...] = (
     (False, 0),
     (False, "tolerable"),
     (True, "exact"),
+    (True, "one too few"),
+    (True, "one too many"),
     (True, "tolerable"),
-    (True, 0),
 )
 """Whether the worst lie is told, and f."""
 
@@ -41,19 +46,36 @@ def compare_bounds(search: Search, worst: Mapping[str, Trial]) -> dict[str, dict
         if rule_registry.build(search.rules[rule]).uses_f
         if (
             trial := search.trial(
-                rule, case.lie if lying else QUIET, case.start, case.seed, case.rounds, 5, measure=("gradient",), f=f
+                rule,
+                case.lie if lying else QUIET,
+                case.start,
+                case.seed,
+                case.rounds,
+                5,
+                measure=("gradient",),
+                f=_told(f, search.rules[rule], case.config["network"]),
             )
         )
         is not None
     }
     if not asked:
         return {}
-    value = {trial.key: trial.value for trial in search.run(list(asked.values()), max(search.budget.left(), 1.0))}
+    value = {trial.key: trial.value for trial in search.run(list(asked.values()))}
     found: dict[str, dict[tuple[bool, str | int], float]] = {}
     for (rule, lying, f), trial in asked.items():
         if trial.key in value:
             found.setdefault(rule, {})[lying, f] = value[trial.key]
     return found
+
+
+def _told(f: str | int, rule: Any, spec: Any) -> Bound:
+    """The bound as a config has it."""
+    if f not in ("one too few", "one too many"):
+        return f
+    network, more = Network.from_spec(spec), 1 if f == "one too many" else -1
+    largest = rule_registry.build(rule).largest_f
+    allowed = [max(0, largest(int(degree))) for degree in network.layout.degree]
+    return tuple(np.clip(network.lying_neighbours + more, 0, allowed).tolist())
 
 
 def bounds_grid(audit: Audit) -> Grid | None:
@@ -69,10 +91,10 @@ def bounds_grid(audit: Audit) -> Grid | None:
         name="bounds",
         title="What f costs",
         corner="rule",
-        columns=tuple(f"{'worst lie' if lying else 'nobody lies'}, f {f}" for lying, f in ASKED),
+        columns=tuple(f"{'worst lie' if lying else 'nobody lies'}, f: {f}" for lying, f in ASKED),
         rows=rows,
         note="One run each. If nobody lies, f = 0 is exact: what a tolerable f loses to it is the price of caution. "
-        "Under the worst lie, what f = 0 loses to the exact f is the price of trust.",
+        "Under the worst lie, what one too few loses to the exact f is the price of trust.",
     )
 
 

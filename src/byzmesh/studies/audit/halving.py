@@ -4,225 +4,64 @@
     1        6/10                                     1/8           every family once, then from every start, then
                                                                     its further strengths, from one start
     2        3/10                                     1/4           the worst quarter of them, and lies like these
-    3        1/10                                     1/2           the worst of stage 2
-    last     finalists x seeds                        all           the worst of stage 3, with seeds not used before
+    3        1/10                                     1/2           the worst of stage 2, and lies like these
+    last     finalists x seeds                        all           the worst of stage 3 and the config's attack from
+                                                                    its start, with seeds not used before
 
 In the first stages a lie is judged by what is lost of what a run without liars from the same start reaches in as many
-rounds (from some starts a run is slow by itself). In the last the accuracy counts.
+rounds (from some starts a run is slow by itself). In the last the accuracy counts. With a limit on the time, lies that
+take too much of a stage come last in it, and do not reach the last stage if others do.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
-from byzmesh.config.cell import Cell, make_cell
-from byzmesh.config.code import CodeReader
-from byzmesh.config.keys import assign
-from byzmesh.config.schema import resolve
-from byzmesh.errors import ByzmeshError
-from byzmesh.reports.aggregation import value_of
-from byzmesh.store import ENDED, RunRecord, Store, open_store
-from byzmesh.studies.audit.lies import FAMILIES, Lie, every_lie, refined
-from byzmesh.sweeps.build import build
-from byzmesh.sweeps.queue import Backlog, Show
-from byzmesh.sweeps.sweep import cores, sweep
+from byzmesh.studies.audit.lies import Lie, every_lie, refined
+from byzmesh.studies.audit.trials import QUIET, Search, Trial
 
 SHARES = (0.6, 0.3, 0.1)
 """Parts of the budget of short runs by stage."""
 ROUNDS = (8, 4, 2)
 """A stage's runs have this fraction of the rounds: 1/8, ..."""
 TIMES = (0.4, 0.65, 0.75)
-"""With a limit on the time: when a stage must be over, as a part of it."""
+"""With a limit on the time or the rounds: what part of it may be spent when a stage is over."""
 KEEP = 4
-"""One of so many goes on to the second stage."""
+"""One of so many goes on to the next stage."""
+TOO_SLOW = 0.25
+"""With a limit on the time: what part of a stage's time is too much for one of its runs."""
 LEAST_ROUNDS = 20
-WARMING = ("target", "riding, negative", "ALIE", "sign-flipping")
-"""Families that between them need nearly all compiled code."""
 LIKELIEST = "target"
 """The family that was the worst for most rules: tried first, because the time may be over at any moment."""
-QUIET = Lie(family="nobody lies", strength=None, attack={"name": "none"})
-LOUD = Lie(family="sign-flipping", strength=None, attack={"name": "sign-flipping"})
-"""A lie that goes with every problem."""
-PERFECT = {"accuracy": 100.0, "loss": 0.0}
-"""What a lie is held against if the run without liars fails (it may have too few neighbours for f)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """A run of an audit.
-
-    value    accuracy in percent, or the loss of a problem without accuracy; NaN if the run has no result
-    damage   by how much it is worse than the run without liars from the same start after as many rounds; NaN if there
-             is none
-    lost     the damage as a part of what that run reaches
-    """
-
-    rule: str
-    lie: Lie
-    start: str
-    seed: int
-    rounds: int
-    stage: int
-    key: str
-    config: Mapping[str, Any] = field(repr=False)
-    f: str | int | None = None
-    """Instead of the config's f; None: as configured."""
-    value: float = math.nan
-    metric: str = "accuracy"
-    damage: float = math.nan
-    lost: float = math.nan
-    status: str = "not run"
-    seconds: float = 0.0
-    """Per round."""
+def rounds_of(search: Search, stage: int) -> int:
+    """Rounds of a stage's runs: its fraction, not below `LEAST_ROUNDS`, and never more than are asked for."""
+    return min(search.rounds, max(LEAST_ROUNDS, search.rounds // ROUNDS[stage - 1]))
 
 
-@dataclass
-class Budget:
-    """Short runs per rule, and seconds if they are limited."""
-
-    runs: int
-    seconds: float | None = None
-    began: float = field(default_factory=time.monotonic)
-
-    def left(self, part: float = 1.0) -> float:
-        """Seconds until this part of the time is over."""
-        return math.inf if self.seconds is None else part * self.seconds - (time.monotonic() - self.began)
+def too_slow(search: Search, trial: Trial, stage: int) -> bool:
+    """Whether such a run would take too much of a stage's time."""
+    time_of_stage = (TIMES[stage - 1] - ((0.0, *TIMES)[stage - 1])) * search.budget.seconds
+    return trial.seconds * rounds_of(search, stage) > TOO_SLOW * time_of_stage
 
 
-@dataclass(kw_only=True)
-class Search:
-    """An audit under way: configs as written, rules, starts, and how to compute runs."""
-
-    written: Mapping[str, Any]
-    rules: Mapping[str, Any]
-    starts: Sequence[str]
-    rounds: int
-    store: Path
-    budget: Budget
-    folder: str = "."
-    compute: Mapping[str, Any] = field(default_factory=dict)
-    show: Show = lambda backlog, record: None
-    interrupted: bool = False
-    failures: dict[str, list[str]] = field(default_factory=dict)
-    """By rule: the runs that failed, and why."""
-    trials: list[Trial] = field(default_factory=list)
-
-    def own_lies(self) -> list[Lie]:
-        """The config's attack, if it has one."""
-        own = self.written.get("attack", "none")
-        asked = dict(own) if isinstance(own, Mapping) else {"name": own}
-        return [] if own == "none" else [Lie(family=f"the config's {asked['name']}", strength=None, attack=asked)]
-
-    def check(self) -> None:
-        """Raise what is wrong with the config, with one of the rules there or with its attack, before anything runs."""
-        for rule in self.rules:
-            build(self.cell(rule, LOUD, self.starts[0], 0, 1, (), None).config)
-            for lie in self.own_lies():
-                self.cell(rule, lie, self.starts[0], 0, 1, (), None)
-
-    def cell(
-        self, rule: str, lie: Lie, start: str, seed: int, rounds: int, measure: Sequence[str], f: str | int | None
-    ) -> Cell:
-        """The run; `ByzmeshError` if the config does not go with the lie (a backdoor without images, say)."""
-        raw: dict[str, Any] = {**self.written, "rule": self.rules[rule], "attack": dict(lie.attack), "seed": seed}
-        if start:
-            assign(raw, "problem.init", start)
-        raw |= {"rounds": rounds, "evaluate_every": max(1, rounds // 10) if measure else rounds}
-        if f is not None:
-            raw = {name: value for name, value in raw.items() if name != "b"} | {"f": f}
-        if measure:
-            raw["measure"] = [*raw.get("measure", []), *measure]
-        return make_cell(resolve(raw, self.folder), reader=self._reader)
-
-    def __post_init__(self) -> None:
-        self._reader = CodeReader()
-
-    def warm_up(self) -> None:
-        """Two rounds under some lies, not stored, and then the clock: compiling for the first time takes a minute."""
-        for rule, family in itertools.product(self.rules, WARMING):
-            with suppress(ByzmeshError):  # the search says what fails, and why
-                build(self.cell(rule, FAMILIES[family].at(family, None), self.starts[0], 0, 2, (), None).config).run()
-        self.budget.began = time.monotonic()
-
-    def run(self, asked: Sequence[Trial], until: float) -> list[Trial]:
-        """The trials with their results; those that the time did not allow for are left out."""
-        deadline = time.monotonic() + until
-        late = False
-
-        def show(backlog: Backlog, record: RunRecord | None) -> None:
-            nonlocal late
-            self.show(backlog, record)
-            if time.monotonic() > deadline:
-                late = True
-                raise KeyboardInterrupt
-
-        swept = sweep([trial.config for trial in asked], self.store, show=show, retry_failed=True, **self.compute)
-        self.interrupted = swept.interrupted and not late
-        done = self._read(asked)
-        self.trials += done
-        return done
-
-    def _read(self, asked: Sequence[Trial]) -> list[Trial]:
-        with open_store(self.store, readonly=True) as opened:
-            found = [_result(trial, opened) for trial in asked]
-            failed = [(trial, opened.get(trial.key).failure or "") for trial in found if trial.status == "failed"]
-        for trial, why in failed:
-            last = (why.strip() or "unknown").splitlines()[-1]
-            self.failures.setdefault(trial.rule, []).append(f"{trial.lie.name}: {last}")
-        quiet = {(t.rule, t.start, t.rounds, t.seed, t.f): t for t in found if t.lie is QUIET}
-        ended = [trial for trial in found if trial.status in ENDED]
-        return [_judged(t, quiet.get((t.rule, t.start, t.rounds, t.seed, t.f))) for t in ended]
-
-    def stage(self, number: int, candidates: Mapping[str, Sequence[tuple[Lie, str]]], until: float) -> list[Trial]:
-        """Run a stage: for every rule its (lie, start), and before the first one from a start nobody lying."""
-        rounds = max(LEAST_ROUNDS, self.rounds // ROUNDS[number - 1])
-        seed = int(self.written.get("seed") or 0)
-        told = [(rule, each, start) for rule, lie, start in _in_turn(candidates) for each in (QUIET, lie)]
-        once = {(rule, lie.name, start): (rule, lie, start) for rule, lie, start in told}
-        return self.run(
-            [
-                trial
-                for rule, lie, start in once.values()
-                if (trial := self.trial(rule, lie, start, seed, rounds, number)) is not None
-            ],
-            until,
-        )
-
-    def trial(
-        self,
-        rule: str,
-        lie: Lie,
-        start: str,
-        seed: int,
-        rounds: int,
-        stage: int,
-        *,
-        measure: Sequence[str] = (),
-        f: str | int | None = None,
-    ) -> Trial | None:
-        """A trial to run; None if there is no such run."""
-        try:
-            cell = self.cell(rule, lie, start, seed, rounds, measure, f)
-        except ByzmeshError:
-            return None
-        return Trial(
-            rule=rule,
-            lie=lie,
-            start=start,
-            seed=seed,
-            rounds=rounds,
-            stage=stage,
-            key=cell.key,
-            config=cell.config,
-            f=f,
-        )
+def run_stage(search: Search, stage: int, candidates: Mapping[str, Sequence[tuple[Lie, str]]]) -> None:
+    """Run a stage: for every rule its (lie, start), and before the first one from a start nobody lying."""
+    rounds = rounds_of(search, stage)
+    seed = int(search.written.get("seed") or 0)
+    told = [(rule, each, start) for rule, lie, start in _in_turn(candidates) for each in (QUIET, lie)]
+    once = {(rule, lie.name, start): (rule, lie, start) for rule, lie, start in told}
+    search.run(
+        [
+            trial
+            for rule, lie, start in once.values()
+            if (trial := search.trial(rule, lie, start, seed, rounds, stage)) is not None
+        ],
+        TIMES[stage - 1],
+    )
 
 
 def _in_turn(candidates: Mapping[str, Sequence[tuple[Lie, str]]]) -> list[tuple[str, Lie, str]]:
@@ -231,7 +70,7 @@ def _in_turn(candidates: Mapping[str, Sequence[tuple[Lie, str]]]) -> list[tuple[
     return [one for row in itertools.zip_longest(*lines) for one in row if one is not None]
 
 
-def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
+def finalists(search: Search, count: int, seeds: int) -> dict[str, list[Trial]]:
     """The first three stages: for every rule its most harmful trials, at most `count`, no family twice at one start."""
     number = search.budget.runs
     everything = in_order([*search.own_lies(), *every_lie()], search.starts)
@@ -239,16 +78,35 @@ def finalists(search: Search, count: int) -> dict[str, list[Trial]]:
     chosen = dict.fromkeys(search.rules, first)
     worst: dict[str, list[Trial]] = {}
     for stage in range(1, len(SHARES) + 1):
-        if search.interrupted or search.budget.left() <= 0.0:
+        if search.interrupted or search.budget.over:
             break
-        search.stage(stage, chosen, search.budget.left(TIMES[stage - 1]))
+        run_stage(search, stage, chosen)
         worst = {rule: ranked(search.trials, rule) for rule in search.rules}
         if stage == len(SHARES):
             break
         room = max(1, round(SHARES[stage] * number))
-        rounds = search.rounds // ROUNDS[stage]
-        chosen = {rule: _next(found, room, rounds, grow=stage == 1) for rule, found in worst.items()}
-    return {rule: _different(found)[:count] for rule, found in worst.items()}
+        chosen = {rule: _next(search, found, room, stage + 1) for rule, found in worst.items()}
+    share = search.budget.seconds_left() * search.parallel / (count * seeds * max(len(search.rules), 1))
+    shortest = rounds_of(search, len(ROUNDS))
+    able = {rule: [t for t in found if t.seconds * shortest <= share] or found for rule, found in worst.items()}
+    return {rule: _with_own(search, rule, _different(found)[:count]) for rule, found in able.items()}
+
+
+def _with_own(search: Search, rule: str, found: list[Trial]) -> list[Trial]:
+    """The finalists and the config's attack from its start: it may be one that short runs do not show."""
+    own = [search.trial(rule, lie, search.own_start, 0, 1, 0) for lie in search.own_lies()]
+    there = [(trial.config["attack"], trial.start) for trial in found]
+    new = [trial for trial in own if trial and (trial.config["attack"], trial.start) not in there]
+    return [*found, *new] if found else []
+
+
+def short_runs(runs: int, starts: int) -> float:
+    """How many runs of full length have as many rounds as a rule's short ones, nobody lying from each start included.
+
+    >>> short_runs(200, 3)
+    42.625
+    """
+    return sum((share * runs + starts) / part for share, part in zip(SHARES, ROUNDS, strict=True))
 
 
 def in_order(lies: Sequence[Lie], starts: Sequence[str]) -> list[tuple[Lie, str]]:
@@ -277,55 +135,37 @@ def ranked(trials: Sequence[Trial], rule: str) -> list[Trial]:
     return list(latest.values())
 
 
-def _next(found: Sequence[Trial], room: int, rounds: int, *, grow: bool) -> list[tuple[Lie, str]]:
-    """Who goes on: the worst, and after the first stage also what can be made of them, the worst one's first."""
-    if not grow:
-        return [(t.lie, t.start) for t in found[:room]]
+def _next(search: Search, found: Sequence[Trial], room: int, stage: int) -> list[tuple[Lie, str]]:
+    """Who goes on, in turn, as the budget may end: the worst, and what can be made of them and was not tried before."""
     kept = found[: max(1, min(room // 2, len(found) // KEEP))]
-    like = [(lie, t.start) for t in kept for lie in refined(t.lie, rounds)]
-    each = {(lie.name, start): (lie, start) for lie, start in [*((t.lie, t.start) for t in kept), *like]}
-    return list(each.values())[:room]
+    tried = {(t.lie.name, t.start) for t in found}
+    rounds = rounds_of(search, stage)
+    like = {(lie.name, t.start): (lie, t.start) for t in kept for lie in refined(t.lie, rounds, search.liars)}
+    new = [one for name, one in like.items() if name not in tried]
+    quick = [(t.lie, t.start) for t in kept if not too_slow(search, t, stage)]
+    slow = [(t.lie, t.start) for t in kept if too_slow(search, t, stage)]
+    in_turn = [one for pair in itertools.zip_longest(quick, new) for one in pair if one is not None]
+    return [*in_turn[: room - len(slow)], *slow]
 
 
 def _different(found: Sequence[Trial]) -> list[Trial]:
-    """The worst of every family and start."""
+    """The worst of every family and start; the config's attack may be one of the families, and is there once then."""
     first: dict[tuple[str, str], Trial] = {}
     for trial in found:
         first.setdefault((trial.lie.family, trial.start), trial)
-    return list(first.values())
+    once: dict[tuple[str, str], Trial] = {}
+    for trial in first.values():
+        once.setdefault((str(trial.config["attack"]), trial.start), trial)
+    return list(once.values())
 
 
-def affordable(search: Search, chosen: Mapping[str, Sequence[Trial]], seeds: int) -> int:
-    """How many rounds the last stage's runs can have in the time that is left; at least those of the stage before."""
-    seconds = seeds * sum(trial.seconds for found in chosen.values() for trial in found)
-    workers = search.compute.get("workers")
-    parallel = max(1, cores() if workers is None else workers)
-    left = search.budget.left()
-    if not math.isfinite(left) or seconds == 0.0:
-        return search.rounds
-    least = max(LEAST_ROUNDS, search.rounds // ROUNDS[-1])
-    return max(least, min(search.rounds, int(0.9 * left * parallel / seconds)))
+def affordable(search: Search, chosen: Mapping[str, Sequence[Trial]], seeds: int, more: int) -> int:
+    """How many rounds the last runs can have in the time and the rounds that are left; at least those before them.
 
-
-def _result(trial: Trial, opened: Store) -> Trial:
-    """The trial with what the store knows of it; a run that diverged has accuracy 0."""
-    record = opened.get(trial.key)
-    if record.status not in ENDED:
-        return replace(trial, status=record.status)
-    series = opened.series(trial.key)
-    metric = "accuracy" if "accuracy" in series else "loss"
-    value = value_of(series, metric) if record.status == "finished" else 0.0 if metric == "accuracy" else math.inf
-    seconds = (record.seconds or 0.0) / max(record.rounds or 1, 1)
-    return replace(trial, value=value, metric=metric, status=record.status, seconds=seconds)
-
-
-def _judged(trial: Trial, quiet: Trial | None) -> Trial:
-    if quiet is None:
-        return trial
-    if quiet.value == math.inf:  # nobody lying diverges, too: there is nothing to lose
-        same = trial.value == quiet.value
-        return replace(trial, damage=0.0 if same else -math.inf, lost=0.0 if same else -1.0)
-    failed = quiet.status == "failed"
-    reached = PERFECT[trial.metric] if failed else quiet.value
-    damage = reached - trial.value if trial.metric == "accuracy" else trial.value - reached
-    return replace(trial, damage=math.nan if failed else damage, lost=damage / max(abs(reached), 1e-12))
+    seeds  runs for every one that was chosen, and `more` for every rule
+    """
+    seconds = seeds * sum(trial.seconds for found in chosen.values() for trial in found) / search.parallel
+    runs = sum(seeds * len(found) + more for found in chosen.values())
+    in_time = 0.9 * search.budget.seconds_left() / seconds if seconds else math.inf
+    in_rounds = search.budget.rounds_left() / max(runs, 1)
+    return int(max(rounds_of(search, len(ROUNDS)), min(search.rounds, in_time, in_rounds)))

@@ -3,26 +3,29 @@
 A family is an attack and one option of it, its *strength*; its values are ordered by how telling they are: a budget
 that allows for it (about 50 runs) tries every family once before a second strength of any. `refined` makes new lies of
 a harmful one: other strengths nearby, and the same lie at other times or from only some of the liars
-(attacks/timing.py).
+(attacks/timing.py). `starts_of` says from which first models lies are told.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from byzmesh.attacks.base import attacks
+from byzmesh.errors import ConfigError
+from byzmesh.problems.base import INITS, problems
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lie:
-    """An attack to try; `strength` is the value of its family's option, None if it has none."""
+    """An attack to try; `strength` is the value of its `option`, None if it has none."""
 
     family: str
     strength: float | None
     attack: Mapping[str, Any]
+    option: str = ""
 
     @property
     def name(self) -> str:
@@ -45,7 +48,7 @@ class Family:
     def at(self, name: str, strength: float | None) -> Lie:
         """The lie of this strength."""
         more = {} if strength is None else {self.option: strength}
-        return Lie(family=name, strength=strength, attack={**self.attack, **more})
+        return Lie(family=name, strength=strength, attack={**self.attack, **more}, option=self.option)
 
 
 def _family(attack: str, option: str = "", values: tuple[float, ...] = (), **options: Any) -> Family:
@@ -67,22 +70,51 @@ FAMILIES: Mapping[str, Family] = {
     "ALIE, formula": _family("ALIE"),
     "reflection, start": _family("reflection", "scale", (1.0, 2.0, 0.5, 4.0), reference="start"),
     "reflection, average": _family("reflection", "scale", (1.0, 4.0), reference="average"),
+    "reflection, round": _family("reflection", "scale", (1.0, 4.0), reference="round"),
     "pull-back, start": _family("pull-back", reference="start"),
     "pull-back, average": _family("pull-back", "memory", (0.9, 0.99), reference="average"),
+    "pull-back, round": _family("pull-back", reference="round"),
     "isolation": _family("isolation", "scale", (1.0, 0.5, 2.0)),
     "dissensus": _family("dissensus", "eps", (1.5, 0.5, 3.0, 1.0)),
     "min-max": _family("min-max", "scale", (1.0, 0.5, 1.5)),
     "min-sum": _family("min-sum", "scale", (1.0, 1.5)),
     "spectral": _family("spectral-heterogeneity", "scale", (1.0, -4.0, 4.0)),
+    "IPM": _family("IPM", "eps", (0.1, 0.5, 2.0)),
     "sample-duplicating": _family("sample-duplicating"),
     "mimic": _family("mimic"),
     "label-flipping": _family("label-flipping"),
     "stale": _family("stale", "period", (1000, 100)),
     "silent": _family("silent"),
+    "feigned sleep": _family("feigned-sleep", "p", (0.5, 0.2, 0.9)),
     "zero": _family("zero"),
+    "same value": _family("same-value", "value", (1.0, -1.0, 0.1)),
+    "huge": _family("huge", "fraction", (0.3, 1e-19)),
     "gaussian": _family("gaussian", "std", (30.0, 1.0)),
     "adaptive": _family("adaptive"),
 }
+
+NEAR = (1.4, 0.7, 2.8, 0.35)
+"""Strengths that are tried of a lie that did harm, as parts of its own."""
+
+
+def starts_of(problem: Mapping[str, Any]) -> tuple[str, ...]:
+    """The first models that a canonical problem may begin from, its own among them; none if there is no choice.
+
+    >>> starts_of({"name": "softmax", "init": "zero"}), starts_of({"name": "torch", "init": "own"})
+    (('zero', 'common', 'normal'), ('common', 'own'))
+    """
+    problems.build(problem)  # says what is wrong with it, whatever the start
+    if "init" not in problem:
+        return ()
+
+    def takes(init: str) -> bool:
+        try:
+            problems.build({**problem, "init": init})
+        except ConfigError:
+            return False
+        return True
+
+    return tuple(init for init in dict.fromkeys([*INITS, "own", problem["init"]]) if takes(init))
 
 
 def every_lie() -> Iterator[Lie]:
@@ -99,27 +131,50 @@ def every_lie() -> Iterator[Lie]:
             return
 
 
-def refined(lie: Lie, rounds: int) -> list[Lie]:
+def refined(lie: Lie, rounds: int, liars: int) -> list[Lie]:
     """Lies like this one: other strengths nearby, at other times, against one victim at a time, from half of the liars.
 
-    rounds  of the run: "late" begins in the middle
+    Of a lie at other times it is when it is told that changes: its period, or the round that it begins in.
 
-    >>> [one.name for one in refined(FAMILIES["ALIE"].at("ALIE", 3.0), 1000)][:3]
-    ['ALIE 2.1', 'ALIE 4.2', 'ALIE 3, one victim']
+    rounds  of the run: "late" begins in the middle
+    liars   in all: one alone cannot tell two lies
+
+    >>> like = refined(FAMILIES["ALIE"].at("ALIE", 3.0), 1000, 2)
+    >>> [one.name for one in like]
+    ['ALIE 4.2', 'ALIE 2.1', 'ALIE 8.4', 'ALIE 1.05', 'ALIE 3, one victim 20', 'ALIE 3, alternating 100',
+     'ALIE 3, with ALIE', 'ALIE 3, feigned sleep 0.5', 'ALIE 3, late 500']
+    >>> [one.name for one in refined(like[-1], 1000, 2)]
+    ['ALIE 3, late 700', 'ALIE 3, late 350', 'ALIE 3, late 1400', 'ALIE 3, late 175']
     """
-    family = FAMILIES.get(lie.family)
     near = []
-    if family is not None and lie.strength is not None:
-        whole = isinstance(attacks.entry(str(family.attack["name"])).options[family.option], int)
-        values = [round(factor * lie.strength, None if whole else 6) for factor in (0.7, 1.4)]
-        near = [family.at(lie.family, value) for value in values if not (family.option == "memory" and value > 1.0)]
-    if family is None or attacks.build(lie.attack).poisons_data:
+    if lie.strength is not None:
+        usual = attacks.entry(str(lie.attack["name"])).options.get(lie.option, lie.strength)
+        whole = isinstance(usual, int)
+        values = [round(value) if whole else float(f"{value:.6g}") for value in (part * lie.strength for part in NEAR)]
+        like = [replace(lie, strength=value, attack={**lie.attack, lie.option: value}) for value in values]
+        near = [one for one in like if _allowed(one)]
+    attack = attacks.build(lie.attack)
+    if "inner" in lie.attack or attack.poisons_data or attack.horizon:  # one that looks ahead may choose not to lie
         return near
-    inner, middle = dict(lie.attack), rounds // 2
-    timed: dict[str, dict[str, Any]] = {
-        f"{lie.name}, one victim": {"name": "one-victim", "inner": inner, "period": 20},
-        f"{lie.name}, alternating": {"name": "alternating", "inner": inner, "period": 100},
-        f"{lie.name}, with ALIE": {"name": "mixed", "inner": inner, "other": {"name": "ALIE", "z": 3.0}},
-        f"{lie.name}, late": {"name": "late", "inner": inner, "after": middle},
+    timed: dict[str, Family] = {
+        "one victim": _family("one-victim", "period", (20,)),
+        "alternating": _family("alternating", "period", (min(100, rounds),)),
+        "with ALIE": _family("mixed", other={"name": "ALIE", "z": 3.0}),
+        "feigned sleep": _family("feigned-sleep", "p", (0.5,)),
+        "late": _family("late", "after", (rounds // 2,)),
     }
-    return near + [Lie(family=family, strength=None, attack=attack) for family, attack in timed.items()]
+    return near + [
+        replace(family, attack={**family.attack, "inner": dict(lie.attack)}).at(f"{lie.name}, {when}", strength)
+        for when, family in timed.items()
+        for strength in family.values or (None,)
+        if (liars > 1 or when != "with ALIE") and family.attack["name"] != attack.name
+    ]
+
+
+def _allowed(lie: Lie) -> bool:
+    """Whether the attack takes this strength: a memory above 1, say, is none."""
+    try:
+        attacks.build(lie.attack)
+    except ConfigError:
+        return False
+    return True

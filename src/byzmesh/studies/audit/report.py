@@ -23,17 +23,16 @@ from byzmesh.store import Store, open_store
 from byzmesh.studies.audit.fault_bound import bounds_grid
 from byzmesh.studies.audit.tables import (
     finalists_grid,
-    strength_chart,
+    strength_charts,
     tried_grid,
     trust_grid,
     trust_text,
     trusted,
-    unavoidable_text,
+    unavoidable_sentences,
     verdict_grid,
     verdict_text,
     without_case,
 )
-from byzmesh.studies.audit.unavoidable import THEOREM
 
 if TYPE_CHECKING:
     from byzmesh.studies.audit.audit import Audit, Verdict
@@ -46,11 +45,11 @@ def as_dict(audit: Audit) -> dict[str, Any]:
         "rounds": audit.rounds,
         "store": str(audit.store),
         "interrupted": audit.interrupted,
+        "complete": audit.complete,
         "at_least": audit.at_least,
         "holds": audit.holds,
         "failures": list(audit.failures),
         "unavoidable": {
-            "theorem": THEOREM,
             **{name: _finite(getattr(limit, name)) for name in (*_fields(limit), "gradient", "accuracy")},
         },
         "rules": [_of_rule(audit, verdict) for verdict in audit.verdicts],
@@ -61,6 +60,7 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
     return {
         "rule": verdict.rule,
         "quiet": {start: _finite(value) for start, value in verdict.quiet.items()},
+        "alone": {start: _finite(value) for start, value in verdict.alone.items()},
         "cases": [
             {
                 "attack": dict(case.trial.config["attack"]),
@@ -98,7 +98,7 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
 def as_text(audit: Audit) -> str:
     """The verdict and what f costs as Markdown, the limit below."""
     grids = [grid for grid in (verdict_grid(audit), bounds_grid(audit)) if grid]
-    return "\n".join([*map(to_markdown, grids), unavoidable_text(audit)])
+    return "\n".join([*map(to_markdown, grids), str(audit.limit)])
 
 
 def html_report(audit: Audit, store: Store) -> Report:
@@ -108,6 +108,7 @@ def html_report(audit: Audit, store: Store) -> Report:
         for verdict in audit.verdicts
         for trial in verdict.trials
     }
+    slugs = _slugs(audit)
     sections = [
         Section(
             name="verdict",
@@ -115,10 +116,10 @@ def html_report(audit: Audit, store: Store) -> Report:
             text=tuple(map(verdict_text, audit.verdicts)),
             grids=tuple(grid for grid in (verdict_grid(audit), bounds_grid(audit)) if grid),
         ),
-        Section(name="unavoidable", title="What is unavoidable", text=(unavoidable_text(audit, store),)),
+        Section(name="unavoidable", title="What is unavoidable", text=unavoidable_sentences(audit, store)),
     ]
     for number, verdict in enumerate(audit.verdicts):
-        case, chart = verdict.worst, strength_chart(verdict)
+        case, charts = verdict.worst, strength_charts(verdict)
         last = finalists_grid(verdict) if case is not None and case.final else None
         found = None if case is None else heatmap(store, case.keys[0])
         drawn = None if case is None else picture(Network.from_spec(case.trial.config["network"]), "Network")
@@ -126,11 +127,11 @@ def html_report(audit: Audit, store: Store) -> Report:
             Section(
                 name=f"rule-{number}",
                 title=verdict.rule,
-                text=tuple(filter(None, (_again(verdict), trust_text(audit, case))))
+                text=tuple(filter(None, (_again(slugs[verdict.rule]), trust_text(audit, case))))
                 if case is not None
                 else (f"{without_case(verdict)}.",),
                 grids=tuple(grid for grid in (last, trust_grid(audit, case), tried_grid(verdict)) if grid),
-                charts=() if chart is None else (chart,),
+                charts=tuple(charts),
                 heatmaps={} if found is None else {"worst case": found},
                 pictures=() if drawn is None else (drawn,),
             )
@@ -151,14 +152,15 @@ def write_audit(audit: Audit, out: Path) -> list[Path]:
         write(out / "audit.json", json.dumps(as_dict(audit), indent=1, allow_nan=False) + "\n"),
         write(out / "audit.md", as_text(audit) + "\n"),
     ]
+    slugs = _slugs(audit)
     for verdict in audit.verdicts:
         if verdict.worst is not None:
             config = {name: value for name, value in verdict.worst.trial.config.items() if name != "labels"}
             text = yaml.safe_dump(config, sort_keys=False)
-            written.append(write(out / f"worst-{slug(verdict.rule)}.yaml", text))
-        chart = strength_chart(verdict)
-        if chart is not None:
-            written.append(draw_charts([chart], out / f"strength-{slug(verdict.rule)}.png"))
+            written.append(write(out / f"worst-{slugs[verdict.rule]}.yaml", text))
+        charts = strength_charts(verdict)
+        if charts:
+            written.append(draw_charts(charts, out / f"strength-{slugs[verdict.rule]}.png"))
     with open_store(audit.store, readonly=True) as opened:
         written.append(write_report(html_report(audit, opened), out / "audit.html"))
     return written
@@ -173,8 +175,17 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def _again(verdict: Verdict) -> str:
-    return f"byzmesh run worst-{slug(verdict.rule)}.yaml repeats the first seed of the worst case."
+def _slugs(audit: Audit) -> dict[str, str]:
+    """A part of a file's name for every rule; those that would share one, as `a=1` and `a=-1` do, are numbered."""
+    slugs = [slug(verdict.rule) for verdict in audit.verdicts]
+    return {
+        verdict.rule: name if slugs.count(name) == 1 else f"{name}--{number}"
+        for number, (verdict, name) in enumerate(zip(audit.verdicts, slugs, strict=True), 1)
+    }
+
+
+def _again(slug: str) -> str:
+    return f"byzmesh run worst-{slug}.yaml repeats the first seed of the worst case."
 
 
 def _fields(limit: Any) -> Sequence[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from byzmesh.reports.aggregation import value_of
 from byzmesh.reports.charts import Chart, Curve
 from byzmesh.reports.text_table import EMPTY, Grid, GridCell
 from byzmesh.store import Store, open_store
-from byzmesh.studies.audit.halving import QUIET, Trial
+from byzmesh.studies.audit.halving import SHARES
+from byzmesh.studies.audit.trials import QUIET, Trial
 
 if TYPE_CHECKING:
     from byzmesh.studies.audit.audit import Audit, Case, Verdict
@@ -20,20 +22,20 @@ SHOWN = 20
 
 
 def verdict_grid(audit: Audit) -> Grid:
-    """One line per rule: the worst case, its interval, the lie, the start, and what a run without liars reaches."""
+    """One line per rule: the worst case, its interval, the lie, the start; what is reached without liars, and alone."""
     rows = []
     for verdict in audit.verdicts:
         case = verdict.worst
         if case is None:
-            rows.append((verdict.rule, (GridCell(without_case(verdict)), EMPTY, EMPTY, EMPTY, EMPTY)))
+            rows.append((verdict.rule, (GridCell(without_case(verdict)), *[EMPTY] * 5)))
             continue
-        quiet = verdict.quiet.get(case.trial.start, math.nan)
-        tone = "" if audit.at_least is None else "same" if _meets(audit, case) else "far-below"
+        beside = (verdict.quiet.get(case.trial.start, math.nan), verdict.alone.get(case.trial.start, math.nan))
+        tone = "" if audit.at_least is None else "same" if case.meets(audit.at_least) else "far-below"
         cells = (
             GridCell(f"{case.mean:.2f}", _seeds(case), value=case.mean, tone=tone),
             GridCell(case.trial.lie.name, _options(case.trial)),
             GridCell(case.trial.start or "as configured"),
-            EMPTY if math.isnan(quiet) else GridCell(f"{quiet:.2f}", value=quiet),
+            *(EMPTY if math.isnan(value) else GridCell(f"{value:.2f}", value=value) for value in beside),
             GridCell(f"{sum(t.lie is not QUIET for t in verdict.trials)}"),
         )
         rows.append((verdict.rule, cells))
@@ -43,9 +45,11 @@ def verdict_grid(audit: Audit) -> Grid:
         name="verdict",
         title=f"Worst {unit} found, {audit.rounds:,} rounds",
         corner="rule",
-        columns=("worst case", "lie", "start", "nobody lies", "runs tried"),
+        columns=("worst case", "lie", "start", "nobody lies", "alone", "runs tried"),
         rows=tuple(rows),
-        note="Mean and 95% interval over seeds that were not used to choose the lie. The worst found, not a bound."
+        note="Mean and 95% interval over seeds that were not used to choose the lie. The worst found, not a bound. "
+        "Alone: every worker on its own data, hearing nobody."
+        + ("" if audit.complete else " Some runs of the last stage are missing.")
         + (f" {len(audit.failures)} runs failed; the first: {audit.failures[0]}." if audit.failures else ""),
     )
 
@@ -76,7 +80,7 @@ def tried_grid(verdict: Verdict) -> Grid:
                 GridCell(str(trial.stage), value=trial.stage),
                 GridCell(f"{trial.rounds:,}", value=trial.rounds),
                 GridCell(f"{trial.value:.2f}", value=trial.value),
-                GridCell(f"{trial.damage:.2f}", value=trial.damage),
+                EMPTY if math.isnan(trial.damage) else GridCell(f"{trial.damage:.2f}", value=trial.damage),
             ),
         )
         for trial in found[:SHOWN]
@@ -92,26 +96,42 @@ def tried_grid(verdict: Verdict) -> Grid:
     )
 
 
-def strength_chart(verdict: Verdict) -> Chart | None:
-    """Damage against strength in the first stage, per start, for families with at least three strengths."""
-    facets: dict[str, tuple[Curve, ...]] = {}
-    for start in dict.fromkeys(trial.start for trial in verdict.trials):
-        lines: dict[str, dict[float, float]] = {}
-        for trial in verdict.trials:
-            if trial.stage == 1 and trial.start == start and trial.lie.strength is not None:
-                lines.setdefault(trial.lie.family, {})[trial.lie.strength] = trial.damage
-        curves = tuple(
-            Curve(name=family, x=tuple(sorted(points)), y=tuple(points[x] for x in sorted(points)))
-            for family, points in lines.items()
+def strength_charts(verdict: Verdict) -> list[Chart]:
+    """Damage against strength: a chart per option, a facet per family, a curve per start and number of rounds.
+
+    Short runs, where at least three strengths were tried: the second stage has most of the worst families.
+    """
+    lines: dict[str, dict[str, dict[float, float]]] = {}
+    options = {trial.lie.family: trial.lie.option for trial in verdict.trials}
+    for trial in verdict.trials:
+        if trial.stage <= len(SHARES) and trial.lie.strength is not None and math.isfinite(trial.damage):
+            curves = lines.setdefault(trial.lie.family, {})
+            start = f"start {trial.start or 'as configured'}, {trial.rounds:,} rounds"
+            curves.setdefault(start, {})[trial.lie.strength] = trial.damage
+    facets = {
+        family: tuple(
+            Curve(name=start, x=tuple(sorted(points)), y=tuple(points[x] for x in sorted(points)))
+            for start, points in curves.items()
             if len(points) >= 3
         )
-        if curves:
-            facets[f"start {start}" if start else "as configured"] = curves
-    if not facets:
-        return None
-    return Chart(
-        title="Damage against strength", x_label="strength", y_label="damage (points)", facets=facets, marks=True
-    )
+        for family, curves in lines.items()
+    }
+    most = {family: max(max(curve.y) for curve in curves) for family, curves in facets.items() if curves}
+    by_option: dict[str, dict[str, tuple[Curve, ...]]] = {}
+    for family in sorted(most, key=lambda one: -most[one]):
+        shown = by_option.setdefault(options[family], {})
+        shown[family] = (*facets[family], _nobody(facets[family]))
+    unit = "points" if all(trial.metric == "accuracy" for trial in verdict.trials) else "loss"
+    return [
+        Chart(title="Damage against strength", x_label=option, y_label=f"damage ({unit})", facets=shown, marks=True)
+        for option, shown in by_option.items()
+    ]
+
+
+def _nobody(curves: Sequence[Curve]) -> Curve:
+    """No damage: where the other curves would be if nobody lied."""
+    along = [x for curve in curves for x in curve.x]
+    return Curve(name=QUIET.name, x=(min(along), max(along)), y=(0.0, 0.0))
 
 
 def trusted(audit: Audit, case: Case | None) -> list[dict[str, Any]]:
@@ -175,18 +195,16 @@ def trust_text(audit: Audit, case: Case) -> str:
     return "Who was trusted: the rule does not say whose messages it took."
 
 
-def unavoidable_text(audit: Audit, store: Store | None = None) -> str:
-    """The limit, and the worst runs' squared gradient norm beside it."""
-    text = str(audit.limit)
-    if store is None:
-        return text
+def unavoidable_sentences(audit: Audit, store: Store) -> tuple[str, ...]:
+    """The limits, and the squared gradient norm at the end of the worst runs."""
     seen = []
     for verdict in audit.verdicts:
         if verdict.worst is not None:
             series = store.series(verdict.worst.keys[0])
             if "gradient" in series:
                 seen.append(f"{verdict.rule} {value_of(series, 'gradient'):.3g}")
-    return f"{text} At the end of the worst runs the squared gradient norm is: {', '.join(seen)}." if seen else text
+    ends = (f"At the end of the worst runs the squared gradient norm is: {', '.join(seen)}.",) if seen else ()
+    return (*audit.limit.sentences(), *ends)
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -199,7 +217,9 @@ def verdict_text(verdict: Verdict) -> str:
     quiet = verdict.quiet.get(case.trial.start, math.nan)
     reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies"
     reached = "; it diverges if nobody lies, too" if quiet == math.inf else reached
-    limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: no time for the last stage."
+    alone = verdict.alone.get(case.trial.start, math.nan)
+    reached += "" if math.isnan(alone) else f"; {alone:.1f}{unit} if every worker trains alone"
+    limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: the last stage has no result."
     lie = f"{case.trial.lie.name}{start}{reached}"
     return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {lie}.{limit}"
 
@@ -209,7 +229,7 @@ def without_case(verdict: Verdict) -> str:
     if verdict.failures:
         which = " with liars" if verdict.trials else ""
         return f"all {len(verdict.failures)} runs{which} failed: {verdict.failures[0]}"
-    return "nothing tried: the time was over before the first lie; give it more minutes"
+    return "nothing tried: the time or the rounds were over before the first lie; give it more"
 
 
 def _seeds(case: Case) -> str:
@@ -221,10 +241,6 @@ def _seeds(case: Case) -> str:
 
 def _options(trial: Trial) -> str:
     return json.dumps(trial.config["attack"], separators=(", ", ": ")).replace('"', "")
-
-
-def _meets(audit: Audit, case: Case) -> bool:
-    return audit.at_least is None or case.meets(audit.at_least)
 
 
 def _sortable(value: float) -> float:

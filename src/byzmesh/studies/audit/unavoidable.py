@@ -1,25 +1,31 @@
-"""How much is unavoidable: what no rule can rule out that is told one bound on the lies for all workers.
+"""How much is unavoidable: what no rule can rule out that is told only the graph and how many lie.
 
-Theorem (the lower bound of Allouah et al., "Robust distributed learning: tight error bounds and breakdown point under
-data heterogeneity", NeurIPS 2023, without their second constant; the idea is in Karimireddy et al., ICLR 2022). Let N
-honest workers and B < N liars be given. No algorithm that is told the graph and B guarantees every honest worker an x
-with
+Theorem (after the lower bound of Allouah et al., "Robust distributed learning: tight error bounds and breakdown point
+under data heterogeneity", NeurIPS 2023, which has a fourth of it and a second constant; the idea is in Karimireddy et
+al., ICLR 2022). Let N honest workers and B < N liars be given. No algorithm that is told the graph and B guarantees
+every honest worker an x with
 
-    ||grad f(x)||^2 < (1/4) B / (N - B) zeta^2        for all losses with (1/N) sum_n ||grad f_n - grad f||^2 <= zeta^2
+    ||grad f(x)||^2 < B / (N - B) zeta^2        for all losses with (1/N) sum_n ||grad f_n - grad f||^2 <= zeta^2
 
 (in expectation, if the algorithm draws at random).
 
-Proof. Let B workers have the losses |x - a|^2 / 2 and all N others, liars included, |x|^2 / 2, and send what that calls
-for. Either the last B lie: the honest mean of the minima is a B / N; or the first B lie: it is 0. The N - B workers who
-are honest in both worlds cannot tell these apart and return the same x, so that in one of them ||grad f(x)|| >=
-|a| B / (2 N); if x is random, the expected squares of both add up to (|a| B / N)^2 / 2 or more. In the first world
-zeta^2 = |a|^2 (B / N) (1 - B / N), in the second 0.                                                                 []
+Proof. Let the first B workers have the losses |x + a|^2 / 2, the last B |x - a|^2 / 2 and the N - B others |x|^2 / 2,
+and let everybody send what that calls for. Either the last B lie: the honest mean of the minima is -a B / N; or the
+first B lie: it is a B / N. The N - B others cannot tell these apart and return the same x. As |x + v|^2 + |x - v|^2 >=
+2 |v|^2 with v = a B / N, in one of the two worlds ||grad f(x)||^2 >= |a|^2 B^2 / N^2 (if x is random, in expectation).
+In both zeta^2 = |a|^2 (B / N) (1 - B / N).                                                                          []
+
+If B >= N, N - 1 of the liars do this and the others are silent: (N - 1) zeta^2. More is not possible: who listens to
+nobody and ends at the minimum of its own loss has ||grad f||^2 <= (N - 1) zeta^2.
 
 What the algorithm is told must be true of both worlds. B is, and so is one bound f for all workers if there are B
 honest workers who might lie within it: of whom nobody has more than f as neighbours (f = B always has them; f: max has
 them on every graph of reports/audit and of the paper). `f: exact`, each worker's own number of lying neighbours, may
-tell the worlds apart, and then none of this is said. If ten workers hear each other, and two liars are heard by worker
-0 only, the other nine are told that nobody lies to them; if all believe these nine, nothing is lost.
+tell the worlds apart. If ten workers hear each other, and two liars are heard by worker 0 only, the other nine are told
+that nobody lies to them; if all believe these nine, nothing is lost. But where k liars can be exchanged for k honest
+workers so that all others have as many lying neighbours as before (stand_ins.py), the worlds look alike to these also
+if they know that number. Let the k take the part of the first B, the liars that they replace the part of the last, and
+the other liars be silent: all of the above holds for `f: exact` with k instead of B.
 
 It is about the worst losses of that heterogeneity, not about yours: a rule may do better on your data, but a rule that
 always does better on such data does not exist. zeta is measured after some steps of gradient descent, which is where
@@ -71,33 +77,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
 from byzmesh.networks.fault_bounds import by_weight, unlimited
 from byzmesh.problems.base import problems
+from byzmesh.studies.audit.lies import starts_of
+from byzmesh.studies.audit.stand_ins import stand_ins
 from byzmesh.theory.gossip import spectrum
+from byzmesh.training.objective import sites_of, weighed
 
-THEOREM = "lower bound of Allouah et al., NeurIPS 2023"
 DESCENT = 8
 """Steps of gradient descent before the heterogeneity is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unavoidable:
-    """What no rule can rule out that is told one bound f for all workers.
+    """What no rule can rule out that is told only the graph and how many lie.
 
-    gradient   lower bound on the squared gradient norm, (1/4) B / (N - B) zeta^2; infinite for B >= N
+    gradient   lower bound on the squared gradient norm, B / (N - B) zeta^2; for B >= N that of N - 1 liars
     zeta       root mean square deviation of the honest workers' gradients
     delta_out  the largest deviation of one of them
     b          the largest weight of lies at a worker
     mu_2       algebraic connectivity of the honest graph; NaN if the weights are not symmetric
-    initial    squared gradient norm of the untrained model: zero, or the problem's only start
+    initial    squared gradient norm of the untrained model: zero, or the first worker's if no run can begin there
     tolerable  the smallest f_n under `f: tolerable`: so many workers may be ignored if nobody lies
     classifies  whether there are labels to be right about
+    stand_ins  honest workers for whom as many liars can be exchanged unnoticed, although each worker knows how many of
+               its neighbours lie; the network must not change
     """
 
     honest: int
@@ -109,13 +121,14 @@ class Unavoidable:
     initial: float
     tolerable: int = 0
     classifies: bool = True
+    stand_ins: tuple[int, ...] = ()
 
     @property
     def gradient(self) -> float:
         """The lower bound.
 
         >>> Unavoidable(honest=10, liars=2, zeta=2.0, delta_out=3.0, b=0.1, mu_2=0.7, initial=1.0).gradient
-        0.25
+        1.0
         """
         return lower_bound(self.honest, self.liars, self.zeta)
 
@@ -128,61 +141,95 @@ class Unavoidable:
         >>> Unavoidable(honest=10, liars=2, zeta=2.0, delta_out=3.0, b=0.1, mu_2=0.7, initial=1.0).accuracy
         90.0
         """
-        return 100.0 * (1.0 - min(self.liars, self.honest - 1) / (2.0 * self.honest)) if self.classifies else math.nan
+        return self._accuracy(self.liars)
+
+    def _accuracy(self, exchanged: int) -> float:
+        return 100.0 * (1.0 - min(exchanged, self.honest - 1) / (2.0 * self.honest)) if self.classifies else math.nan
 
     @property
     def hopeless(self) -> bool:
         """Whether the untrained model is already better than what any rule can guarantee."""
         return self.initial <= self.gradient
 
-    def __str__(self) -> str:
-        lines = [
-            f"Unavoidable ({THEOREM}): with {self.liars} liars beside {self.honest} honest workers whose gradients "
-            f"differ as here (zeta {self.zeta:.3g}, delta_out {self.delta_out:.3g}), no rule that is told one bound f "
-            f"for all workers can guarantee a squared gradient norm below {self.gradient:.3g} on all losses that "
-            "differ as much.",
+    def sentences(self) -> tuple[str, ...]:
+        """What is proved, a limit each."""
+        liars = f"{self.liars} liars" if self.liars > 1 else "one liar"
+        told = [
+            f"No rule that is told only the graph and how many lie ({liars} beside {self.honest} honest workers) can "
+            f"guarantee a squared gradient norm below {self.gradient:.3g} on all losses that differ as much as here "
+            f"(zeta {self.zeta:.3g}, delta_out {self.delta_out:.3g}; after Allouah et al., NeurIPS 2023). "
             f"The untrained model has {self.initial:.3g}"
-            + (", already below that: no such guarantee is better than not training." if self.hopeless else "."),
+            + (", already below that: no such guarantee is better than not training." if self.hopeless else ".")
         ]
         if self.classifies:
-            lines.append(
+            told.append(
                 "If nothing is known of the data, no such rule can guarantee every worker a classifier that is right "
                 f"on more than {self.accuracy:.1f}% of the honest workers' data: liars may have the inputs of as many "
                 "honest workers with other labels."
             )
-        lines.append(
-            "For a rule that is told more, each worker's own number of liars (f: exact), nothing of this is proved."
-        )
+        told.append(self._exact())
         if self.tolerable:
             part = self.tolerable / self.honest
-            lines.append(
+            told.append(
                 f"With f: tolerable, at least {self.tolerable}, a resilient rule ignores as many workers that alone "
                 f"have some data if all others are alike, {part:.0%} of all data, also if nobody lies."
             )
         if math.isfinite(self.mu_2):
             limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
-            lines.append(
+            told.append(
                 f"Liars weigh up to b = {self.b:.3g} at a worker, {limit} mu_2 / 2 = {self.mu_2 / 2:.3g}; from there "
                 "on no rule makes all agree on all such graphs (Gaucher et al. 2024)."
             )
-        return " ".join(lines)
+        return tuple(told)
+
+    def __str__(self) -> str:
+        return "\n".join(["What is unavoidable:", "", *(f"- {sentence}" for sentence in self.sentences())])
+
+    def _exact(self) -> str:
+        """What holds for a rule that is told each worker's own number of liars."""
+        told = "a rule that is told more, each worker's own number of liars (f: exact)"
+        count = len(self.stand_ins)
+        if count == 0:
+            return f"For {told}, nothing of this is proved."
+        who = f"worker{'s' if count > 1 else ''} {', '.join(map(str, self.stand_ins))}"
+        why = f"{who} might lie instead of as many liars, and nobody else would notice"
+        if count == self.liars:
+            return f"It holds for {told}, too: {why}."
+        bounds = f"{lower_bound(self.honest, count, self.zeta):.3g}"
+        bounds += f" and {self._accuracy(count):.1f}%" if self.classifies else ""
+        return f"For {told}, it is {bounds}: {why}."
 
 
 def lower_bound(honest: int, liars: int, zeta: float) -> float:
-    """(1/4) B / (N - B) zeta^2, infinite unless B < N."""
-    return 0.25 * liars / (honest - liars) * zeta**2 if liars < honest else math.inf
+    """B / (N - B) zeta^2, of at most N - 1 liars.
+
+    >>> lower_bound(5, 2, 3.0), lower_bound(5, 4, 3.0), lower_bound(5, 9, 3.0)
+    (6.0, 36.0, 36.0)
+    """
+    exchanged = min(liars, honest - 1)
+    return exchanged / (honest - exchanged) * zeta**2
 
 
 def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
     """The limits of a canonical config's network and data."""
-    network = Network.from_spec(config["network"])
-    task = problems.build(config["problem"]).bind(
-        workers=len(network.honest), seed=config["seed"], dtype="float64", threads=config["threads"]
+    network, problem = Network.from_spec(config["network"]), problems.build(config["problem"])
+    objective = config.get("objective", "workers")
+    if objective == "samples":
+        network = weighed(problem, network, config["seed"])
+    task = problem.bind(
+        workers=len(network.honest),
+        seed=config["seed"],
+        dtype=config["dtype"] if "module" in config["problem"] else "float64",
+        threads=config["threads"],
+        sites=sites_of(objective, problem, network),
     )
-    model = np.zeros(task.dimension) if _has_init(config) else np.asarray(task.initial())[0].astype(np.float64)
+    starts = starts_of(config["problem"])
+    model = np.zeros(task.dimension) if "zero" in starts else np.asarray(task.initial())[0].astype(np.float64)
     gradients = np.asarray(task.local_gradients(model), np.float64)
     initial = float((gradients.mean(axis=0) ** 2).sum())
-    step = 1.0 / task.smoothness()
+    step = 1.0
+    with suppress(ConfigError):  # a module does not know it
+        step = 1.0 / task.smoothness()
     for _ in range(DESCENT):
         mean = gradients.mean(axis=0)
         there = np.asarray(task.local_gradients(model - step * mean), np.float64)
@@ -201,9 +248,6 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         mu_2=math.nan if seen is None else seen.mu_2,
         initial=initial,
         tolerable=0 if bounds is None else int(bounds.min()),
+        stand_ins=() if config.get("process") else tuple(stand_ins(network)[1].tolist()),
         classifies="accuracy" in task.evaluate(model[None].astype(task.dtype)),
     )
-
-
-def _has_init(config: Mapping[str, Any]) -> bool:
-    return "init" in config["problem"]
