@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, Generic, TypeVar
 
 from byzmesh.errors import ConfigError
@@ -34,6 +34,15 @@ class ByPartition:
     other: Any
 
 
+@cache  # not in the entry: the identity of code that names a registry has all that its entries hold
+def _options(factory: Callable[..., Any]) -> dict[str, Any]:
+    return {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(factory).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry(Generic[T]):
     """One registered factory, with the facts that a listing shows."""
@@ -49,11 +58,7 @@ class Entry(Generic[T]):
     @property
     def options(self) -> dict[str, Any]:
         """Option names with their defaults; `inspect.Parameter.empty` for required ones."""
-        return {
-            parameter.name: parameter.default
-            for parameter in inspect.signature(self.factory).parameters.values()
-            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        }
+        return dict(_options(self.factory))
 
     @property
     def summary(self) -> str:

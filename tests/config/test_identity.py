@@ -273,6 +273,16 @@ print(identity(names["rule"]))
 """
 
 
+def test_it_stays_when_parts_of_a_registry_that_it_names_are_used(folder: Path) -> None:
+    text = "from byzmesh.attacks.base import attacks\ndef rule():\n    return attacks.build('ALIE')\n"
+    module = load(folder, text)
+    names = module.attacks.names()  # what it holds is loaded now
+    before = identity(module.rule)
+    for name in names:
+        assert isinstance(module.attacks.entry(name).options, dict)
+    assert identity(module.rule) == before
+
+
 def test_without_source_the_compiled_code_stands_for_it(tmp_path: Path) -> None:
     base = in_process(TYPED.format(tau=1, doc="One.", own=2), tmp_path, PYTHONHASHSEED="1")
     assert in_process(TYPED.format(tau=1, doc="Another.", own=2), tmp_path, PYTHONHASHSEED="2") == base

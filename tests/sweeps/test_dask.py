@@ -67,6 +67,18 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     started.close()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One worker, for tests that leave it as it was."""
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
+    started.worker()
+    yield started
+    started.close()
+
+
+SHARE = pytest.mark.xdist_group("cluster")
+
+
 def test_a_worker_killed_mid_sweep_changes_nothing(cluster: Cluster, grid_file: GridFile, tmp_path: Path) -> None:
     first, _ = cluster.worker(), cluster.worker()
     axes = {"rule": ["ios", "cc", "krum"], "attack": ["gaussian", "alie"], "seed": [0, 1]}
@@ -95,20 +107,39 @@ def test_a_worker_killed_mid_sweep_changes_nothing(cluster: Cluster, grid_file: 
     assert "0 of them now" in again.stderr
 
 
-def test_models_come_back_from_the_cluster(cluster: Cluster, grid_file: GridFile, tmp_path: Path) -> None:
-    cluster.worker()
+@SHARE
+def test_models_come_back_from_the_cluster(shared: Cluster, grid_file: GridFile, tmp_path: Path) -> None:
     (config,) = configs(grid_file(base={"evaluate_every": 25}))
     store = tmp_path / "runs.db"
-    (key,) = sweep([config], store, dask=cluster.address, keep_models="all").statuses
+    (key,) = sweep([config], store, dask=shared.address, keep_models="all").statuses
     assert kept_rounds(store, key) == [0, 25, 50]
     assert read_models(models_file(store, key)).models.tobytes() == build(config).run().models.tobytes()
 
 
-def test_ctrl_c_gives_the_runs_back(cluster: Cluster, grid_file: GridFile, tmp_path: Path) -> None:
-    cluster.worker()
+@SHARE
+def test_a_script_that_only_the_client_has_runs_on_the_cluster(shared: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import byzmesh as bm\n\n@bm.register_rule('from-afar')\ndef from_afar(own, received, weights, f):\n"
+        "    'Its own model.'\n    return own\n"
+    )
+    grid = {"base": {"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rule": "from-afar", "rounds": 3}}
+    (tmp_path / "grid.yaml").write_text(json.dumps({**grid, "plugins": ["mine.py"], "axes": {"seed": [0, 1]}}))
+    code = (
+        "import os, sys; from byzmesh.config.grid import read_grid; from byzmesh.sweeps.sweep import sweep\n"
+        "configs = [point.config for point in read_grid('grid.yaml')]; os.remove('mine.py')\n"
+        "print(sweep(configs, 'runs.db', dask=sys.argv[1]).statuses.values())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, shared.address], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and statuses(tmp_path / "runs.db") == ["finished"] * 2, done.stdout + done.stderr
+
+
+@SHARE
+def test_ctrl_c_gives_the_runs_back(shared: Cluster, grid_file: GridFile, tmp_path: Path) -> None:
     grid = grid_file(rounds=1_000_000, axes={"seed": [0, 1]})
     store = tmp_path / "runs.db"
-    process = start("sweep", grid, "--store", store, "--dask", cluster.address)
+    process = start("sweep", grid, "--store", store, "--dask", shared.address)
     wait_for(lambda: store.exists() and statuses(store) == ["running"] * 2, process)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
@@ -183,22 +214,3 @@ def test_an_encrypted_cluster(grid_file: GridFile, tmp_path: Path) -> None:
         assert "go together" in told.stderr
     finally:
         cluster.close()
-
-
-def test_a_script_that_only_the_client_has_runs_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.worker()
-    (tmp_path / "mine.py").write_text(
-        "import byzmesh as bm\n\n@bm.register_rule('from-afar')\ndef from_afar(own, received, weights, f):\n"
-        "    'Its own model.'\n    return own\n"
-    )
-    grid = {"base": {"problem": "quadratic", "network": {"name": "ring", "n": 5}, "rule": "from-afar", "rounds": 3}}
-    (tmp_path / "grid.yaml").write_text(json.dumps({**grid, "plugins": ["mine.py"], "axes": {"seed": [0, 1]}}))
-    code = (
-        "import os, sys; from byzmesh.config.grid import read_grid; from byzmesh.sweeps.sweep import sweep\n"
-        "configs = [point.config for point in read_grid('grid.yaml')]; os.remove('mine.py')\n"
-        "print(sweep(configs, 'runs.db', dask=sys.argv[1]).statuses.values())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, cluster.address], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0 and statuses(tmp_path / "runs.db") == ["finished"] * 2, done.stdout + done.stderr

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -208,7 +209,7 @@ def test_two_sweeps_and_a_reader_on_one_store(grid_file: GridFile, tmp_path: Pat
     store = tmp_path / "runs.db"
     sweeps = [start("sweep", grid, "--store", store, "--workers", 1, "--json") for _ in range(2)]
     wait_for(store.exists, sweeps[0])
-    seen = [0]
+    seen, pause = [0], threading.Event()
     with open_store(store) as reader:
         while any(process.poll() is None for process in sweeps):
             done = reader.list(status="finished")
@@ -216,6 +217,7 @@ def test_two_sweeps_and_a_reader_on_one_store(grid_file: GridFile, tmp_path: Pat
             seen.append(len(done))
             for run in done[-2:]:
                 assert len(reader.series(run.key)["round"]) == 11
+            pause.wait(0.005)
     told = [process.communicate(timeout=PATIENCE) for process in sweeps]
     assert [process.returncode for process in sweeps] == [0, 0]
     for out, _ in told:

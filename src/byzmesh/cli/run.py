@@ -45,6 +45,7 @@ def command(
 
     Example: byzmesh run examples/two-castle.yaml --set rule=krum
     """
+    from byzmesh.config.advice import advice
     from byzmesh.config.overrides import load_config
     from byzmesh.plugins import load_plugins
     from byzmesh.store import open_store
@@ -77,6 +78,8 @@ def command(
 
             written = export_run(opened, key, out)
             say(f"{len(written)} files in {out}: {', '.join(path.name for path in written)}")
+    if told := advice(resolved):
+        say(f"Note: {told}.")
     say(kept_in(store, key))
     if not swept.computed:
         say("It was already computed; --recompute computes it again.")

@@ -129,7 +129,7 @@ class Doorkeeper:
             self._woken.recv(1024)
 
     def _run(self) -> None:
-        absent, looked = False, 0.0
+        absent, looked, owed = False, 0.0, 0.0
         while not self._stopped:
             pause = min(_SERVE if absent else _LOOK, self.dials.next_due() - time.monotonic())
             ready = [key for key, _ in self._selector.select(max(0.0, pause))]
@@ -145,14 +145,18 @@ class Doorkeeper:
             self._try(self._end_late)
             others = [visitor for visitor in visitors if visitor.dial is None]
             knocking = any(key.fileobj is self._listener for key in ready)
-            self._attend(others, began + _SLICE / 2)
-            if knocking:
-                self._try(self._accept, began + _SLICE)
+            if owed <= 0.0:
+                self._attend(others, began + _SLICE / 2)
+                if knocking:
+                    self._try(self._accept, began + _SLICE)
             cost = time.thread_time() - began
             if time.monotonic() - looked >= _SERVE:
                 absent, looked = self._try(self._serve) is True, time.monotonic()
             if knocking or others:
-                time.sleep(min(_LOOK, cost * (1.0 / SHARE - 1.0)))
+                owed += cost * (1.0 / SHARE - 1.0)
+                rest = min(_LOOK, owed)  # a slice may take longer than it should, and links cannot wait for all of it
+                time.sleep(rest)
+                owed -= rest
 
     def _attend(self, others: list[_Visitor], limit: float) -> None:
         """Go on with handshakes of others until the processor's time is up."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
@@ -10,12 +11,15 @@ import numpy as np
 
 from byzmesh.attacks.base import Attack, attacks
 from byzmesh.channels import Stage, channel_stages
+from byzmesh.config.advice import advice
 from byzmesh.config.schema import resolve
+from byzmesh.errors import Advice
 from byzmesh.networks import Network
 from byzmesh.networks.processes import Process
 from byzmesh.networks.processes import process as make_process
 from byzmesh.plugins import load_plugins
 from byzmesh.problems.base import Problem, problems
+from byzmesh.problems.data.split import Sites
 from byzmesh.rules.base import Rule, rules
 from byzmesh.simulation.engine import Simulation
 from byzmesh.simulation.run import Run
@@ -74,8 +78,14 @@ def build(config: Mapping[str, Any], **parts: Any) -> Simulation:
     @cache
     def wrong_model(rounds: int) -> Any:
         count = len(network.honest)
+        twice = None if sites is None else Sites(count=sites.count, of_row=np.tile(whole.honest, 2))
         both = problem.bind(
-            workers=count, liars=count, seed=config["seed"], dtype=config["dtype"], threads=config["threads"]
+            workers=count,
+            liars=count,
+            seed=config["seed"],
+            dtype=config["dtype"],
+            threads=config["threads"],
+            sites=twice,
         )
         return learn(both, count + np.arange(count), rounds, schedule(config["step"]), options)
 
@@ -215,7 +225,7 @@ def simulate(
     labels          your own names for the run: rows and columns of tables
     plugins         scripts or modules to import first; they define rules, attacks, ... that other arguments name
     profile         "paper": the settings behind the published numbers; "guarded": the rule Leash, against liars who
-                    know the rule (docs/recommendation.md)
+                    know the rule, where every worker has several classes (docs/recommendation.md)
     progress        show a bar, in a notebook or a terminal
 
     >>> import byzmesh as bm
@@ -226,4 +236,7 @@ def simulate(
     """
     config: dict[str, Any] = dict(locals())
     del config["progress"]
-    return prepare(**config.pop("unknown"), **config).run(progress=progress)
+    prepared = prepare(**config.pop("unknown"), **config)
+    if told := advice(prepared.config):
+        warnings.warn(Advice(told), stacklevel=2)
+    return prepared.run(progress=progress)

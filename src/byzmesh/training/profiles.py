@@ -44,7 +44,8 @@ PROFILES: dict[str, dict[str, Any]] = {
 """`text` is the default; `paper` is what produced the paper's numbers."""
 
 PROFILES["guarded"] = {**PROFILES["text"], "rule": {"name": "Leash"}}
-"""Against liars who know the rule (reports/audit, eighth protocol). What that costs: docs/recommendation.md."""
+"""Against liars who know the rule, where every worker has several classes (reports/audit, eighth protocol). What that
+costs: docs/recommendation.md."""
 
 
 def profile(name: str | None) -> dict[str, Any]:

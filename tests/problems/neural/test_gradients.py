@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from byzmesh.errors import ConfigError
 from byzmesh.problems.base import problem
@@ -63,6 +64,22 @@ def test_both_ways_equal_a_loop_over_modules(name: str, way: str) -> None:
     np.testing.assert_array_equal(models, before)
     rows = np.array([2, 0])
     np.testing.assert_allclose(task.gradients(models[rows], 7, rows=rows), found[rows], rtol=1e-4, atol=1e-6)
+
+
+def test_operations_are_recorded_in_one_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mode keeps the stack of calls: with one for each operation that took longer than all the rest."""
+    made: list[Any] = []
+    start = FakeTensorMode.__init__
+
+    def counted(mode: Any, **options: Any) -> None:
+        made.append(mode)
+        start(mode, **options)
+
+    monkeypatch.setattr(FakeTensorMode, "__init__", counted)
+    task = bound(SMALL["mlp"], gradients="batched")
+    task.gradients(task.initial(), 0)
+    assert all(isinstance(recorded, torch.fx.GraphModule) for recorded in task.net.traced.values())
+    assert len(made) == 1
 
 
 def test_chunks_do_not_change_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,12 @@ def _recorded(net: Net, models: Any, x: Any, y: Any) -> Callable[[Any, Any, Any]
 
     gradients(models, x, y)  # an error of vmap itself must not be hidden by what follows
     try:
-        recorded: Callable[[Any, Any, Any], Sequence[Any]] = make_fx(gradients)(models, x, y)
+        from torch._guards import TracingContext, tracing  # private: if they move, nothing is recorded
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        # torch.fx notes the shape of every result in a mode: in one for all, since a new one keeps the stack of calls
+        with tracing(TracingContext(FakeTensorMode())):
+            recorded: Callable[[Any, Any, Any], Sequence[Any]] = make_fx(gradients)(models, x, y)
     except Exception:  # recording is only an optimisation, and modules make it fail in many ways
         return gradients
     return recorded
