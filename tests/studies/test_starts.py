@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from byzmesh.studies.seeds import over_seeds
 from byzmesh.studies.starts import COLUMNS, draw, rows_of, table
 
 REPORT = Path(__file__).parents[2] / "reports/starts"
+LIES = ("sign-flipping", "reflection (start)", "reflection (average)")
 
 
 def config(seed: int, start: str = "zero") -> dict[str, Any]:
@@ -30,7 +34,34 @@ def test_a_cell_with_all_seeds_has_an_interval_and_others_do_not(tmp_path: Path)
     assert draw(told, tmp_path / "figure.png").stat().st_size > 1000
 
 
-def test_the_tables_are_those_of_the_committed_runs() -> None:
+def committed() -> list[dict[str, Any]]:
     with (REPORT / "runs.csv").open(encoding="utf-8") as file:
-        rows = [{**row, "accuracy": float(row["accuracy"])} for row in csv.DictReader(file)]
+        return [{**row, "accuracy": float(row["accuracy"])} for row in csv.DictReader(file)]
+
+
+def test_the_tables_are_those_of_the_committed_runs() -> None:
+    rows = committed()
     assert table(over_seeds(rows, COLUMNS[:5], seeds=5)) + "\n" == (REPORT / "tables.md").read_text(encoding="utf-8")
+
+
+def test_the_report_states_numbers_of_the_tables() -> None:
+    tables = (REPORT / "tables.md").read_text(encoding="utf-8")
+    told = re.findall(r"\d+\.\d ± \d+\.\d", (REPORT / "README.md").read_text(encoding="utf-8"))
+    assert len(told) > 50 and [number for number in told if number not in tables] == []
+
+
+@pytest.mark.parametrize("mutant", [0.0, 1.0])
+def test_the_report_states_the_worst_of_three_lies(mutant: float) -> None:
+    """Zero, one random point, published: the lowest mean over two graphs and three lies."""
+    told = over_seeds(committed(), COLUMNS[:5], seeds=5)
+    text = (REPORT / "README.md").read_text(encoding="utf-8").partition("| worst of three")[2].partition("\n\n")[0]
+    heads, _, *lines = [[part.strip() for part in line.strip("|").split("|")] for line in text.splitlines()]
+    wrong = 0
+    for rule, *cells in lines:
+        for split, cell in zip(heads[1:], cells, strict=True):
+            worst = [
+                min(told[net, lie, rule, start, split][0] for net in ("two-castle", "er-12") for lie in LIES) + mutant
+                for start in ("zero", "common", "normal")
+            ]
+            wrong += cell != " / ".join(f"{value:.1f}" for value in worst)
+    assert len(lines) == 6 and wrong == (24 if mutant else 0)

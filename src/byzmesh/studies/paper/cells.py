@@ -256,6 +256,7 @@ def _claims(quick: bool, seed: int) -> list[Asked]:
     table = TABLES["table-3"]
     # Krum uses f only in S - f - 2, and every worker here has a lying neighbour: f - 1 gives the text's S - f - 1
     one_less = misjudged_bounds(table.network, "Krum")["f - 1"]
+    at_zero = {"name": "softmax", "partition": table.partition, "init": "zero"}
     pairs: tuple[tuple[Any, ...], ...] = (
         ("IOS", "alie", "IOS, as run"),
         ({"name": "FABA", "own": "inside"}, "alie", "FABA, text"),
@@ -266,6 +267,8 @@ def _claims(quick: bool, seed: int) -> list[Asked]:
         ("WeiMean", "gaussian", "gaussian, as run"),
         ("CC", {"name": "sign-flipping", "own": False, "mean": "weighted"}, "sign-flipping, text"),
         ("CC", "sign-flipping", "sign-flipping, as run"),
+        ("IOS", "sign-flipping", "start, text", {"problem": at_zero}),
+        ("IOS", "sign-flipping", "start, as run"),
         ("IOS", {"name": "sample-duplicating", "together": False}, "sample-duplicating, text"),
         ("IOS", "sample-duplicating", "sample-duplicating, as run"),
         ("Krum", "alie", "Krum, text", {"f": one_less}),
