@@ -17,6 +17,7 @@ import yaml
 from hypothesis import HealthCheck, settings
 
 from byzmesh.config.grid import read_grid
+from byzmesh.problems.data.datasets import dataset
 from byzmesh.store import open_store
 from byzmesh.sweeps import processes
 from byzmesh.sweeps.sweep import sweep
@@ -60,14 +61,35 @@ LONG = (
 )
 """What takes long must not come last, when the other worker has nothing left to do."""
 
+COMPILING = (
+    "attacks/test_adaptive",
+    "problems/linear/test_gradients",
+    "rules/gram/test_blocks",
+    "rules/ranks/test_ranks",
+    "rules/test_against_oracles",
+    "simulation/test_whole",
+)
+"""Files whose tests need the same kernels: one worker takes each whole, or the other would wait while it compiles."""
 
+
+def pytest_collection() -> None:
+    """What is imported stays: to look for garbage in it takes five seconds."""
+    gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        name = item.nodeid.removeprefix("tests/").partition(".py")[0]
+        if name in COMPILING:
+            item.add_marker(pytest.mark.xdist_group(name))
     items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(LONG))
 
 
 def pytest_collection_finish() -> None:
     """The collector need not look at a million objects, of all that was imported, again and again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +125,15 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     features = draw.standard_normal((4, 20))[labels] + draw.standard_normal((400, 20))
     path = tmp_path_factory.mktemp("data") / "samples.npz"
     np.savez(path, train_x=features[:300], train_y=labels[:300], test_x=features[300:], test_y=labels[300:])
+    return path
+
+
+@pytest.fixture(scope="session")
+def few_digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first samples of MNIST, for tests that measure the gradient of the whole training set again and again."""
+    digits = dataset("mnist")
+    path = tmp_path_factory.mktemp("digits") / "few.npz"
+    np.savez(path, **{name: getattr(digits, name)[:1000] for name in ("train_x", "train_y", "test_x", "test_y")})
     return path
 
 

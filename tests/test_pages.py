@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from contextlib import ExitStack, chdir
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -68,13 +70,19 @@ COMMANDS = [
 ]
 
 
+@functools.cache
+def program() -> Any:
+    """All commands, which take a tenth of a second to put together."""
+    return typer.main.get_command(app)
+
+
 @pytest.mark.parametrize("line", COMMANDS)
 def test_every_command_of_the_pages_has_these_options(line: str) -> None:
     """It is parsed, not run: words of the shell end it, and its variables are numbers."""
     words = shlex.split(line.replace("$id", "0"), comments=True)[1:]
     ends = [words.index(sign) for sign in ("&", "||", "|", ">", "2>", "&&", ";") if sign in words]
     words = words[: min(ends, default=len(words))]
-    command = typer.main.get_command(app)
+    command = program()
     while hasattr(command, "commands"):
         command = command.commands[words.pop(0)]
     command.make_context("byzmesh", words)

@@ -32,7 +32,10 @@ def _overview() -> str:
 
 
 GROUPS = {
-    "Aggregate": ("aggregate", "aggregate_all", "rule", "forge", "attack", "arc", "bucketing", "generic", "nnm"),
+    "Aggregate": (
+        *("aggregate", "aggregate_all", "rule", "forge", "attack"),
+        *("arc", "bucketing", "generic", "nnm", "weighted_nnm"),
+    ),
     "Simulate": ("simulate", "prepare", "Simulation", "Run", "Evaluation", "plot", "audit", "open_store"),
     "Networks": ("network", "Network", "process", "Process"),
     "Theory": ("certify", "check_theorems", "estimate_constants", "Contraction", "Neighbourhoods", "Feasible"),

@@ -221,7 +221,7 @@ CPUContext.subtarget = _subtarget_of_its_own
 
 
 def _compile(function: F, **options: Any) -> F:
-    options |= {"nogil": True, "error_model": "numpy"}
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # nobody calls kernels from C
     try:
         compiled: Any = numba.njit(cache=True, **options)(function)
         compiled._cache.__class__ = _Cache
@@ -239,12 +239,12 @@ def exact(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """`exact` for what kernels call again and again: it may not create arrays, and counts no references to them.
+    """`exact` for what only kernels call, again and again: it may not create arrays, and counts no references to them.
 
     Counting those of an array that is handed on takes two atomic operations, as long as a hundred additions in
     registers. The caller holds them while this runs.
     """
-    return _compile(function, _nrt=False)
+    return _compile(function, _nrt=False, no_cpython_wrapper=True)
 
 
 def fast(function: F) -> F:

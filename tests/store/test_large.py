@@ -8,6 +8,7 @@ import pytest
 
 from byzmesh.store import Store, open_store
 
+pytestmark = pytest.mark.xdist_group("large")  # planned once for all of them
 RULES = ("IOS", "Krum", "FABA", "CC", "SCC", "CooMed", "GeoMed", "TriMean")
 CONFIGS: list[dict[str, Any]] = [
     {"rule": {"name": RULES[number % 8], "f": (1, "exact")[number // 8 % 2]}, "lr": 0.25 * (number % 3), "seed": number}
