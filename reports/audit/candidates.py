@@ -1,4 +1,4 @@
-"""Candidates for a better worst case, on development columns: the table in docs/recommendation.md.
+"""Candidates for a better worst case, on development columns: the tables in candidates.md.
 
     python reports/audit/candidates.py FILE [--seeds 0 1 2] [--rows ROW ...] [--lies LIE ...]
 

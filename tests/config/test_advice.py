@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import byzmesh as bm
+from byzmesh.config.advice import advice
+from byzmesh.config.schema import resolve
 from byzmesh.errors import Advice
 
 APART: dict[str, Any] = {
@@ -22,6 +24,13 @@ def test_a_simulation_that_no_rule_withstands_says_so() -> None:
     with pytest.warns(Advice, match=r"no rule here is safe .* guarded to 10%.*recommendation") as told:
         bm.simulate(**APART)
     assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize(("problem", "start"), [("softmax", True), ("torch", False)])
+def test_it_advises_a_start_only_where_the_problem_has_it(problem: str, start: bool) -> None:
+    told = advice(resolve({**APART, "problem": {"name": problem, "partition": "one-class"}}))
+    assert told is not None and told.endswith("docs/recommendation.md says more")
+    assert ("init: normal" in told) == start
 
 
 @pytest.mark.parametrize(

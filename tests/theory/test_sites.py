@@ -106,12 +106,11 @@ def test_a_bound_on_the_weight_of_lies_is_never_contradicted(rule: str) -> None:
         far = spread * 10.0 ** draw.uniform(-1, 2, (len(lies), 1))
         received[lies] = average + far * draw.normal(size=(len(lies), 2))
         silent = draw.random() < 0.5
-        heard = [None if silent and place in lies else message for place, message in enumerate(received)]
         if silent:  # its own model as far from the average as the honest ones allow
             received[honest] = own + draw.normal(size=2)
             average = own + weights[1 + honest].sum() * (received[honest[0]] - own)
             spread = max(np.linalg.norm(x - average) for x in [own, received[honest[0]]])
-            heard = [None if place in lies else message for place, message in enumerate(received)]
+        heard = [None if silent and place in lies else message for place, message in enumerate(received)]
         found = bm.aggregate(rule, own, heard, weights, b=b)
         bound = declared_at(rule, weights, lies, b)
         ratio = np.linalg.norm(found - average) / spread / bound

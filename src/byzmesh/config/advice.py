@@ -8,9 +8,10 @@ from typing import Any
 APART = (
     "problem.partition is one-class and somebody lies: no rule here is safe then. Where all start at zero, "
     "sign-flipping alone takes IOS below 55% on two of the paper's graphs and profile guarded to 10%. Share some data "
-    "first (partition: {name: dirichlet, alpha: 0.3}), or take the published start (init: normal, scale: 6), which "
-    "helps IOS against lies that do not know it; docs/recommendation.md says more"
+    "first (partition: {name: dirichlet, alpha: 0.3})"
 )
+FAR = ", or take the published start (init: normal, scale: 6), which helps IOS against lies that do not know it"
+"""Where the problem has that start: a module has not."""
 
 
 def advice(config: Mapping[str, Any]) -> str | None:
@@ -24,6 +25,7 @@ def advice(config: Mapping[str, Any]) -> str | None:
     'problem.partition is one-class and somebody lies'
     """
     problem = config["problem"]
-    partition = (problem.get("partition") or {}).get("name")
-    lied_to = config["attack"]["name"] != "none"
-    return APART if lied_to and partition == "one-class" and problem.get("init") != "normal" else None
+    apart = (problem.get("partition") or {}).get("name") == "one-class"
+    if not apart or config["attack"]["name"] == "none" or problem.get("init") == "normal":
+        return None
+    return f"{APART}{FAR if 'scale' in problem else ''}; docs/recommendation.md says more"

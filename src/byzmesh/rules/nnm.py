@@ -14,7 +14,7 @@ import numpy as np
 
 from byzmesh.rules.base import Block, Rule, normalised, rules
 from byzmesh.rules.nearest import pick_least
-from byzmesh.rules.preaggregate import Mixed, before, premixed
+from byzmesh.rules.preaggregate import Mixed, feasible_before, premixed
 
 
 @rules.register("NNM", aliases=("nearest-neighbour-mixing",))
@@ -38,5 +38,5 @@ def nnm(inner: Rule | str = "TriMean") -> Rule:
         matrix = chosen / np.maximum(chosen.sum(axis=2, keepdims=True), 1)
         return matrix, normalised(block.present), block.present
 
-    feasible = before(rule)
+    feasible = feasible_before(rule)
     return replace(premixed("NNM", rule, mixing, feasible, weighted=False), symmetric=rule.symmetric)

@@ -32,7 +32,7 @@ Mixed = tuple[Floats, Floats, Booleans]
 """(A (R, K', K), weight (R, K'), present (R, K'))."""
 
 
-def before(rule: Rule) -> Feasible:
+def feasible_before(rule: Rule) -> Feasible:
     """How many lies nearest-neighbour mixing takes before this rule."""
 
     def largest_f(neighbours: int) -> int:

@@ -67,7 +67,7 @@ from byzmesh.rules.contraction import Contraction, Neighbourhoods, by_weight
 from byzmesh.rules.feasible import Feasible
 from byzmesh.rules.gossip import lying_weight
 from byzmesh.rules.nearest import nearest_of_weight
-from byzmesh.rules.preaggregate import Mixed, before, premixed
+from byzmesh.rules.preaggregate import Mixed, feasible_before, premixed
 from byzmesh.types import Floats
 
 
@@ -89,8 +89,7 @@ def weighted_nnm(inner: Rule | str = "WeightedCooMed") -> Rule:
     array([0.75])
     """
     rule = rules.build(inner)
-
-    feasible = before(rule)
+    feasible = feasible_before(rule)
     proved = contraction(rule, feasible)
     return replace(
         premixed("WeightedNNM", rule, mixing, feasible, weighted=True, tells_b=True),
