@@ -6,10 +6,13 @@ import csv
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from byzmesh.config.grid import read_grid
+from byzmesh.studies import starts
 from byzmesh.studies.seeds import over_seeds
 from byzmesh.studies.starts import COLUMNS, draw, rows_of, table
 
@@ -32,6 +35,25 @@ def test_a_cell_with_all_seeds_has_an_interval_and_others_do_not(tmp_path: Path)
     assert "| IOS | all at zero |  |  | 50.0 ± 127.1 |  |" in text
     assert "| IOS | published |  |  | (90.0) |  |" in text
     assert draw(told, tmp_path / "figure.png").stat().st_size > 1000
+
+
+def test_runs_that_the_store_has_not_are_kept_and_those_that_it_has_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = "base: {network: paper/er-12, attack: sign-flipping, problem: softmax}\naxes: {seed: [0, 1, 2]}\n"
+    (tmp_path / "plan.yaml").write_text(plan)
+    monkeypatch.setattr(starts, "FIGURES", {"plan.yaml": "figure.png"})
+    keys = [cell.key for cell in read_grid(tmp_path / "plan.yaml")]
+
+    def accuracies(finished: dict[str, float]) -> list[str]:
+        records = [SimpleNamespace(key=key, final={"accuracy": value}) for key, value in finished.items()]
+        monkeypatch.setattr(starts, "open_store", lambda *_, **__: SimpleNamespace(list=lambda status: records))
+        assert starts.main([str(tmp_path), "runs.db"]) == 0
+        return [line.rpartition(",")[2] for line in (tmp_path / "runs.csv").read_text().splitlines()[1:]]
+
+    assert accuracies({keys[0]: 0.25, keys[1]: 0.5}) == ["25.0", "50.0"], "the third has not run"
+    assert accuracies({keys[1]: 0.75, keys[2]: 1.0}) == ["25.0", "75.0", "100.0"]
+    assert (tmp_path / "figure.png").stat().st_size > 1000
 
 
 def committed() -> list[dict[str, Any]]:
