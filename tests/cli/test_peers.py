@@ -45,6 +45,8 @@ def test_plan_and_launch_from_the_command_line(tmp_path: Path) -> None:
     assert path.read_bytes() == planned
     assert run("peers", *words, "--keys", tmp_path / "keys", "--out", path, "--force").exit_code == 0
     assert path.read_bytes() != planned  # another nonce
+    done = run("peers", *words, "--keys", tmp_path / "keys", "--set", "b=0.4", "--out", tmp_path / "weighed.yaml")
+    assert "peers count" in done.stdout and load_network(tmp_path / "weighed.yaml").bound(0) == 1
     with pytest.raises(ConfigError, match="--local"):
         run("peers", "launch", path)
     with pytest.raises(NoLiars, match="attack gaussian: nobody lies here"):

@@ -141,6 +141,19 @@ def test_plan_follows_the_simulator_and_does_not_say_who_lies(tmp_path: Path) ->
     assert "byzantine" not in text and "isolation" not in text
 
 
+@pytest.mark.parametrize("told", [{"f": "tolerable"}, {"b": 0.25}], ids=str)
+def test_bounds_that_follow_from_the_weights_do_not_say_who_lies(told: dict[str, Any], tmp_path: Path) -> None:
+    bounds = []
+    for liars in ([7, 9], [0, 3]):
+        network = {"name": "paper/two-castle", "byzantine": liars}
+        config = resolve({"network": network, "rule": "ios", "attack": "isolation", **told})
+        graph = Network.from_spec(config["network"])
+        file = plan_network(config, graph, addresses("127.0.0.1:7000", 12), keygen(tmp_path / str(liars), 12))
+        bounds.append([file.bound(peer) for peer in range(12)])
+        assert [bounds[-1][peer] for peer in graph.honest] == graph.bounds(config["f"], lambda d: d).tolist()
+    assert bounds[0] == bounds[1]
+
+
 def test_plan_of_a_run_without_attack_has_the_honest_peers_only(tmp_path: Path) -> None:
     config = resolve({"network": "paper/two-castle", "rule": "ios"})
     graph = Network.from_spec(config["network"])

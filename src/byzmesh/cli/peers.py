@@ -44,6 +44,7 @@ def plan(
     """
     from byzmesh.config.overrides import load_config
     from byzmesh.networks import Network
+    from byzmesh.networks.fault_bounds import WEIGHT
     from byzmesh.peers.identity import load_public
     from byzmesh.peers.network_file import save_network
     from byzmesh.peers.plan import addresses, plan_network
@@ -59,6 +60,8 @@ def plan(
     where = addresses(host_map, len(public))
     file = plan_network(run, graph, where, public, out.parent, nonce=secrets.token_hex(8))
     print_plan(file, save_network(file, out))
+    if isinstance(run["f"], dict) and WEIGHT in run["f"]:
+        typer.echo("peers count: f of each is the most neighbours that can weigh as little as b says")
     if run["attack"]["name"] != "none":
         words = drill_words(run["attack"], graph.byzantine.tolist())
         typer.echo(f"the file does not say who lies, nor how: for a drill, add {words} to byzmesh peers launch")

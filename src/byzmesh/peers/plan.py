@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from byzmesh.checks import is_number
 from byzmesh.config.paths import problem_seen_from
 from byzmesh.config.schema import TRAINING
 from byzmesh.config.yaml import read_yaml
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
+from byzmesh.networks.fault_bounds import WEIGHT
 from byzmesh.networks.processes import Process, process
 from byzmesh.networks.processes.quantile import Quantile
 from byzmesh.networks.weights import schemes
@@ -104,7 +106,7 @@ def plan_network(
 def _bounds(
     f: Any, graph: Network, changing: Sequence[Process], rounds: int, largest: Callable[[int], int]
 ) -> int | dict[int, int]:
-    """f of every peer; for lying peers, the true number of their lying neighbours."""
+    """f of every peer, of a lying one what an honest one in its place would have: the file must not show who lies."""
     if isinstance(f, int):
         return f
     quantile = Quantile.of(f)
@@ -119,5 +121,7 @@ def _bounds(
     bounds = graph.links.count(graph.lies)
     if f == "max":
         return int(graph.bounds("max")[0])
+    if f == "tolerable" or (isinstance(f, Mapping) and is_number(f.get(WEIGHT))):  # whoever lies
+        return dict(enumerate(graph.with_byzantine("none").bounds(f, largest).tolist()))
     bounds[graph.honest] = graph.bounds(f, largest)
     return {peer: int(bound) for peer, bound in enumerate(bounds)}
