@@ -164,6 +164,7 @@ def test_messages_of_another_type_are_told_in_that_of_the_models(more: dict[str,
         problem = {"name": "quadratic", "dimension": 3, "targets": "normal"}
         return bm.simulate(problem=problem, network="paper/two-castle", attack=made, rounds=3, **more).models
 
+    assert np.isfinite(saying(np.full((1, 3), 1e300))).all(), "infinite in float32, which counts as silence"
     told = saying(np.ones((1, 3), np.float32))
     for rows in (np.ones((1, 3)), np.ones((1, 3), int), [[1.0, 1.0, 1.0]]):
         np.testing.assert_array_equal(saying(rows), told)

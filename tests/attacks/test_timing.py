@@ -48,7 +48,7 @@ def test_when_and_to_whom(inner: Any) -> None:
         assert lying(one, number) == [n == chosen for _, n in world.pairs()]
 
 
-@pytest.mark.parametrize("name", ["late", "alternating", "one-victim", "mixed"])
+@pytest.mark.parametrize("name", ["late", "alternating", "one-victim", "mixed", "feigned-sleep"])
 def test_what_an_attack_needs_it_needs_at_any_time(name: str) -> None:
     """A wrong model to aim at, and the rule's response."""
     needed = [(made.needs_data, made.needs_response) for made in (attack(name, inner=one) for one in ("target", "box"))]

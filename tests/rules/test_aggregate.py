@@ -115,6 +115,16 @@ def test_unusual_messages_are_answered_as_before(
         bm.aggregate(name, np.full(40, np.nan, np.float32), rows[3:])
 
 
+def test_a_message_beyond_float32_is_silence_and_no_warning_of_numpy() -> None:
+    rows = vectors(6, 4, "float32")
+    told = [*rows[1:], np.full(4, 1e300)]
+    with pytest.warns(module.BadMessage, match="not finite") as said:
+        one = bm.aggregate("ios", rows[0], told)
+    assert [warning.category for warning in said] == [module.BadMessage]
+    with pytest.warns(module.BadMessage):
+        np.testing.assert_allclose(one, bm.aggregate("ios", rows[0], [*rows[1:], None]), rtol=1e-5)
+
+
 def test_a_bound_that_is_too_large_is_said_every_time() -> None:
     rows = vectors(6, 4, "float64")
     for _ in range(2):

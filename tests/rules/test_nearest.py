@@ -1,4 +1,4 @@
-"""The smallest scores at once are those that would be chosen one by one."""
+"""The smallest scores at once are those chosen one by one; the nearest of a weight are in the order of slots."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from byzmesh.rules.nearest import pick_least
+from byzmesh.rules.nearest import nearest_of_weight, pick_least
 
 
 def one_by_one(scores: Any, picks: int, tie: float) -> Any:
@@ -34,3 +34,25 @@ def test_near_ties_negative_scores_and_slots_that_are_not_there() -> None:
         np.testing.assert_array_equal(found, one_by_one(scores, picks, tie))
         apart += picks >= 8
     assert apart > 200
+
+
+def test_the_nearest_of_a_weight_are_in_the_order_of_slots_if_distances_are_equal_up_to_rounding() -> None:
+    """Whole distances, each off by less than the tolerance; some slots are absent."""
+    random, tied = np.random.default_rng(0), 0
+    for _ in range(300):
+        slots, tie = int(random.integers(2, 30)), float(random.choice([1e-12, 2e-6]))
+        whole = random.integers(1, 6, (slots, slots))
+        off = whole * (1.0 + 0.4 * tie * random.uniform(-1.0, 1.0, (slots, slots)))
+        present = random.random(slots) < 0.9
+        weight = random.dirichlet(np.ones(slots))
+        most = float(random.uniform(0.3, 1.0))
+        found = nearest_of_weight(off[None], weight[None], present[None], np.array([most]), tie)[0]
+        for slot in range(slots):
+            parts, left = np.zeros(slots), most if present[slot] else 0.0
+            others = [other for other in np.flatnonzero(present).tolist() if other != slot]
+            for other in [slot, *sorted(others, key=lambda other: (whole[slot, other], other))]:
+                parts[other] = min(left, weight[other])
+                left -= parts[other]
+            np.testing.assert_allclose(found[slot], parts, atol=1e-12)
+            tied += len(others) > len(set(whole[slot, others].tolist()))
+    assert tied > 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,8 +72,11 @@ def test_the_declared_bounds() -> None:
         assert mixing.source == "theory" and doubly_stochastic(mixing.matrix)
 
 
-@pytest.mark.parametrize("inner", ["WeightedGeoMed", "WeightedKrum", "CooMed", "NNM", "ARC"])
-def test_nothing_is_proved_before_a_rule_about_which_nothing_is(inner: str) -> None:
+GENERIC: dict[str, Any] = {"name": "generic", "inner": "WeightedCooMed"}
+
+
+@pytest.mark.parametrize("inner", ["WeightedGeoMed", "WeightedKrum", "CooMed", "NNM", "ARC", GENERIC], ids=str)
+def test_nothing_is_proved_before_a_rule_about_which_nothing_is(inner: Any) -> None:
     both = rule("wnnm", inner=inner)
     assert both.contraction is None and both.virtual_mixing is None
     assert rule("NNM", inner="wnnm").contraction is None
