@@ -47,6 +47,19 @@ def test_lies_are_measured_by_weight_if_b_is_given(inner: str) -> None:
     assert bm.aggregate(made, [0.0], received, weights, b=0.09)[0] > 1.0
 
 
+def test_a_rule_behind_it_is_told_b_and_behind_nnm_it_is_not() -> None:
+    """Slot m of the mixtures still stands for m; NNM gives all of them equal weights."""
+    inner, told = rule("WeightedTriMean"), list[Any]()
+
+    def apply(inbox: Any, state: Any) -> Any:
+        told.append(inbox.b)
+        return inner.apply(inbox, state)
+
+    for outer in (weighted_nnm.weighted_nnm, bm.nnm):
+        bm.aggregate(outer(replace(inner, apply=apply)), [0.0], [[1.0]] * 4, b=0.25)
+    assert told == [0.25, None]
+
+
 def test_a_vector_that_outweighs_the_rest_stays_what_it_is() -> None:
     """0.2 of the weight counts: the heavy one needs no other, own and the light one are each other's nearest."""
     got = bm.aggregate(rule("wnnm", inner="weimean"), [0.0], [[8.0], [1.0]], [0.1, 0.8, 0.1], f=1)

@@ -174,6 +174,14 @@ def test_a_condition_that_is_not_met_is_named() -> None:
     told = check_theorems({**castle, "step": "inverse-sqrt"})
     assert "the step size is not constant" in silence(told, "Theorem 1")
     assert "no bound on rho" in silence(check_theorems({**castle, "rule": "coomed"}), "Theorem 1")
+    weight = np.full((10, 10), 0.04)
+    weight[0, :] = weight[:, 0] = 0.08  # of the liar
+    np.fill_diagonal(weight, 0.0)
+    np.fill_diagonal(weight, 1.0 - weight.sum(axis=1))
+    heavy = {**castle, "network": {"name": "complete", "n": 10, "weights": weight.tolist(), "byzantine": [0]}}
+    assert check_theorems({**heavy, "b": 0.09})["Theorem 1"].status == "held"
+    told = check_theorems({**heavy, "b": 0.06})
+    assert "no bound on rho" in silence(told, "Theorem 1"), "lies weigh more than the rule is told"
     told = check_theorems({**SMALL, "rule": "weimean", "network": uneven(6, 0.1, [])})
     assert "W is not doubly stochastic" in silence(told, "Corollary 1")
     assert "says nothing about this run: W is not doubly stochastic" in str(told)
