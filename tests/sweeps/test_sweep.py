@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -209,15 +208,18 @@ def test_two_sweeps_and_a_reader_on_one_store(grid_file: GridFile, tmp_path: Pat
     store = tmp_path / "runs.db"
     sweeps = [start("sweep", grid, "--store", store, "--workers", 1, "--json") for _ in range(2)]
     wait_for(store.exists, sweeps[0])
-    seen, pause = [0], threading.Event()
+    seen = [0]
     with open_store(store) as reader:
-        while any(process.poll() is None for process in sweeps):
+
+        def ended() -> bool:
             done = reader.list(status="finished")
             assert len(done) >= seen[-1]
             seen.append(len(done))
             for run in done[-2:]:
                 assert len(reader.series(run.key)["round"]) == 11
-            pause.wait(0.005)
+            return all(process.poll() is not None for process in sweeps)
+
+        wait_for(ended)
     told = [process.communicate(timeout=PATIENCE) for process in sweeps]
     assert [process.returncode for process in sweeps] == [0, 0]
     for out, _ in told:
