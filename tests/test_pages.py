@@ -1,4 +1,5 @@
-"""Python in the tutorials, the how-to pages and the pages about extending byzmesh runs; commands in all pages parse."""
+"""Python in the tutorials, the how-to pages and the pages about extending byzmesh runs; commands in all pages parse; what
+pages count is counted."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 import typer.main
 
+from byzmesh.attacks.adaptive import CANDIDATES
 from byzmesh.catalogue import registries
+from byzmesh.studies.audit.lies import FAMILIES
 from tests.cli.commands import app
 
 ROOT = Path(__file__).parents[1]
@@ -90,3 +93,10 @@ def test_every_command_of_the_pages_has_these_options(line: str) -> None:
 
 def test_the_pages_have_commands() -> None:
     assert len(COMMANDS) > 90
+
+
+def test_pages_count_attacks_as_the_code_does() -> None:
+    audits, rules = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("audit.md", "rules.md"))
+    assert f"| {len(FAMILIES)} families of lies and the config's own attack" in audits
+    spelled = {21: "twenty-one"}[len(CANDIDATES)]
+    assert f"The set of `adaptive` has {spelled}:" in audits and f"plays {spelled} attacks ahead" in rules
