@@ -1,5 +1,5 @@
-"""Python in the tutorials, the how-to pages and the pages about extending byzmesh runs; commands in all pages parse; what
-pages count is counted."""
+"""Python in the tutorials, the how-to pages and the pages about extending byzmesh runs; commands in all pages parse;
+what pages count is counted."""
 
 from __future__ import annotations
 
