@@ -56,24 +56,20 @@ def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: py
     than it should, before it attends to anybody again; a neighbour is let in, and nobody is cut off."""
     monkeypatch.setattr(doorkeepers, "HANDSHAKE_SECONDS", 10 * LONG)
     made, keys, where = sockets()
-    door, ended, spent, rested = made[0]._door, threading.Event(), list[float](), list[float]()
-    unpaid = list[tuple[float, float]]()
-    begun, attend, sleep = hello(new_keys()), door._attend, time.sleep
+    door, ended, spent, rested = made[0]._door, threading.Event(), list[float](), [0.0]
+    unpaid = list[float]()
+    begun, attend = hello(new_keys()), door._attend
 
     def measure(others: list[Any], limit: float) -> None:
-        if sum(rested) < (1.0 / SHARE - 1.0) * sum(spent) - 1e-6:
-            unpaid.append((sum(rested), sum(spent)))
+        if time.monotonic() < rested[-1]:
+            unpaid.append(rested[-1] - time.monotonic())
         began = time.thread_time()
         attend(others, limit)
         while others and len(spent) < 3 and time.thread_time() < began + 2.5 * doorkeepers._SLICE:
             pass
         if others:
             spent.append(time.thread_time() - began)
-
-    def rest(seconds: float) -> None:
-        sleep(seconds)
-        if threading.current_thread() is door._thread:
-            rested.append(seconds)
+            rested.append(time.monotonic() + (1.0 / SHARE - 1.0) * spent[-1])
 
     def knock() -> None:
         while not ended.is_set():
@@ -86,7 +82,6 @@ def test_strangers_handshakes_take_a_bounded_part_of_a_processor(monkeypatch: py
                 links[0].recv(1)
 
     monkeypatch.setattr(door, "_attend", measure)
-    monkeypatch.setattr(time, "sleep", rest)
     stranger = threading.Thread(target=knock)
     try:
         stranger.start()

@@ -129,7 +129,7 @@ class Doorkeeper:
             self._woken.recv(1024)
 
     def _run(self) -> None:
-        absent, looked, owed = False, 0.0, 0.0
+        absent, looked, rested = False, 0.0, 0.0
         while not self._stopped:
             pause = min(_SERVE if absent else _LOOK, self.dials.next_due() - time.monotonic())
             ready = [key for key, _ in self._selector.select(max(0.0, pause))]
@@ -145,7 +145,7 @@ class Doorkeeper:
             self._try(self._end_late)
             others = [visitor for visitor in visitors if visitor.dial is None]
             knocking = any(key.fileobj is self._listener for key in ready)
-            if owed <= 0.0:
+            if time.monotonic() >= rested:
                 self._attend(others, began + _SLICE / 2)
                 if knocking:
                     self._try(self._accept, began + _SLICE)
@@ -153,10 +153,9 @@ class Doorkeeper:
             if time.monotonic() - looked >= _SERVE:
                 absent, looked = self._try(self._serve) is True, time.monotonic()
             if knocking or others:
-                owed += cost * (1.0 / SHARE - 1.0)
-                rest = min(_LOOK, owed)  # a slice may take longer than it should, and links cannot wait for all of it
-                time.sleep(rest)
-                owed -= rest
+                now = time.monotonic()
+                rested = max(rested, now) + cost * (1.0 / SHARE - 1.0)
+                time.sleep(min(_LOOK, rested - now))  # links cannot wait for the rest after a slice that took too long
 
     def _attend(self, others: list[_Visitor], limit: float) -> None:
         """Go on with handshakes of others until the processor's time is up."""

@@ -20,6 +20,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,15 +122,22 @@ def _recorded(net: Net, models: Any, x: Any, y: Any) -> Callable[[Any, Any, Any]
 
     gradients(models, x, y)  # an error of vmap itself must not be hidden by what follows
     try:
-        from torch._guards import TracingContext, tracing  # private: if they move, nothing is recorded
-        from torch._subclasses.fake_tensor import FakeTensorMode
-
-        # torch.fx notes the shape of every result in a mode: in one for all, since a new one keeps the stack of calls
-        with tracing(TracingContext(FakeTensorMode())):
+        with _one_mode():
             recorded: Callable[[Any, Any, Any], Sequence[Any]] = make_fx(gradients)(models, x, y)
     except Exception:  # recording is only an optimisation, and modules make it fail in many ways
         return gradients
     return recorded
+
+
+def _one_mode() -> AbstractContextManager[Any]:
+    """torch.fx notes the shape of every result in a mode: in one for all, since a new one keeps the stack of calls."""
+    try:
+        from torch._guards import TracingContext, tracing  # private: without them recording takes longer
+        from torch._subclasses.fake_tensor import FakeTensorMode
+    except ImportError:
+        return contextlib.nullcontext()
+    mode: AbstractContextManager[Any] = tracing(TracingContext(FakeTensorMode()))
+    return mode
 
 
 def fastest(net: Net, what: dict[str, Any], models: Any, x: Any, y: Any, out: Any) -> str:
