@@ -20,7 +20,7 @@ in the sum over the honest workers these cancel. What is left are the lies, each
 So liars act like one gradient of length c b added to the mean of the honest directions. That bounds a round, not a run:
 directions are taken at each worker's own model, and with momentum they are of the last hundred rounds, so that lies
 straight up the loss (`ascent` with a length) are answered late. In the lower bound of studies/audit/unavoidable.py it
-is sqrt(B / (N - B)) zeta / 2 that no rule can rule out: c plays the part of zeta, the distance of the workers'
+is sqrt(B / (N - B)) zeta that no rule can rule out: c plays the part of zeta, the distance of the workers'
 gradients. That is also the price: neighbours pull a worker by no more than (1 - w'_nn) c gradient units, so workers
 whose gradients differ by more than that stay apart, and with too small a c each of them learns little but its own data.
 c is a choice between the two, and there is no contraction constant (where all honest models agree, a lie still moves a
