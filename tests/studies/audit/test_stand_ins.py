@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,7 +100,7 @@ def test_what_is_unavoidable_with_exact_f_is_said_where_it_is_proved() -> None:
     problem: dict[str, Any] = {"name": "quadratic", "targets": "normal"}
     castle = {"problem": problem, "network": "paper/two-castle"}
     told = unavoidable(resolve(castle))
-    assert told.stand_ins == (1, 3)
+    assert told.stand_ins == (1, 3) and not told.classifies
     assert (
         "It holds for a rule that is told more, each worker's own number of liars (f: exact), too: workers 1, 3 "
         in str(told)
@@ -108,6 +109,7 @@ def test_what_is_unavoidable_with_exact_f_is_said_where_it_is_proved() -> None:
     assert "nothing of this is proved" in str(unavoidable(resolve({"problem": problem, "network": "paper/er-12"})))
     fewer = Unavoidable(honest=10, liars=2, zeta=6.0, delta_out=9.0, b=0.1, mu_2=0.7, initial=1.0, stand_ins=(4,))
     assert "(f: exact), it is 4 and 95.0%: worker 4 might lie instead" in str(fewer)
+    assert "Both hold for a rule that is told more" in str(replace(fewer, liars=1)), "the gradient and the accuracy"
 
 
 def test_the_report_says_of_which_columns_it_is_proved() -> None:

@@ -130,6 +130,28 @@ def test_of_a_config() -> None:
     assert "NeurIPS 2023" in str(told) and "below mu_2 / 2" in str(told)
 
 
+def test_what_is_measured() -> None:
+    """Minima of three workers at 1, of seven at 0: deviations of 0.7 and 0.3; who has fewest neighbours bears f = 2."""
+    targets = np.repeat([1.0, 0.0], [3, 7])[:, None].tolist()
+    told = unavoidable(resolve({"problem": {"name": "quadratic", "targets": targets}, "network": "paper/er-12"}))
+    assert told.zeta**2 == pytest.approx(0.21) and told.delta_out == pytest.approx(0.7) and told.tolerable == 2
+
+
+def test_how_much_gradients_differ_is_measured_after_some_steps(tmp_path: Path) -> None:
+    file, random = tmp_path / "tiny.npz", np.random.default_rng(0)
+    np.savez(file, features=random.normal(size=(90, 3)), labels=np.arange(90) % 3)
+    problem = {"name": "softmax", "dataset": str(file), "partition": {"name": "dirichlet", "alpha": 0.3}}
+    config = resolve({"problem": problem, "network": "paper/two-castle"})
+    task = problems.build(config["problem"]).bind(workers=10, seed=config["seed"], dtype="float64", threads=1)
+    model, squares = np.zeros(task.dimension), []
+    for _ in range(2):
+        gradients = np.asarray(task.local_gradients(model))
+        squares.append(float(np.mean(np.sum((gradients - gradients.mean(axis=0)) ** 2, axis=1))))
+        model = model - 8.0 / task.smoothness() * gradients.mean(axis=0)
+    measured = unavoidable(config).zeta ** 2
+    assert abs(measured - squares[1]) < 0.5 * abs(measured - squares[0])
+
+
 def test_where_training_begins_is_held_against_the_bound() -> None:
     """If the first model is already better than what any rule can guarantee, the text says so, and only then."""
     known: dict[str, Any] = {

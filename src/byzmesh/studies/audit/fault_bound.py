@@ -94,7 +94,8 @@ def bounds_grid(audit: Audit) -> Grid | None:
         columns=tuple(f"{'worst lie' if lying else 'nobody lies'}, f: {f}" for lying, f in ASKED),
         rows=rows,
         note="One run each. If nobody lies, f = 0 is exact: what a tolerable f loses to it is the price of caution. "
-        "Under the worst lie, what one too few loses to the exact f is the price of trust.",
+        "Under the worst lie, what one too few loses to the exact f is the price of trust. "
+        "Rules that take no f are left out.",
     )
 
 

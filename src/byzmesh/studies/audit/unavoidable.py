@@ -194,7 +194,8 @@ class Unavoidable:
         who = f"worker{'s' if count > 1 else ''} {', '.join(map(str, self.stand_ins))}"
         why = f"{who} might lie instead of as many liars, and nobody else would notice"
         if count == self.liars:
-            return f"It holds for {told}, too: {why}."
+            both = "Both hold" if self.classifies else "It holds"
+            return f"{both} for {told}, too: {why}."
         bounds = f"{lower_bound(self.honest, count, self.zeta):.3g}"
         bounds += f" and {self._accuracy(count):.1f}%" if self.classifies else ""
         return f"For {told}, it is {bounds}: {why}."
