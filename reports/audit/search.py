@@ -1,11 +1,11 @@
-"""The searches of the eighth and ninth protocols: for each row and column twelve fixed lies and a whole audit.
+"""The searches of the eighth to tenth protocols: for each row and column twelve fixed lies and a whole audit.
 
     python reports/audit/search.py FOLDER 9 [ROW ...]
 
 Several of these may run at once. First every row meets the first lie; then always the row whose worst case is the
-highest so far meets its next part: the lies that were the worst before, the other fixed lies, the audit. In the ninth
-the audits wait for the fixed lies. Results are CSV files in the folder, one per part,
-with the columns of worst-cases.csv; a new folder begins with the parts that are in that file.
+highest so far meets its next part: the lies that were the worst before, the other fixed lies, the audit. From the ninth
+on the audits wait for the fixed lies. Results are CSV files in the folder, one per part, with the columns of
+worst-cases.csv; a new folder begins with the parts that are in that file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ from byzmesh.studies.audit.lies import FAMILIES
 from byzmesh.studies.audit.trials import QUIET, Budget, Search, Trial
 
 HERE = Path(__file__).parent
-COLUMNS = {"8": ("erdos-dirichlet", "tripartite-shards"), "9": ("king-dirichlet", "bipartite-dirichlet")}
+COLUMNS = {
+    "8": ("erdos-dirichlet", "tripartite-shards"),
+    "9": ("king-dirichlet", "bipartite-dirichlet"),
+    "10": ("clebsch-dirichlet", "paley-shards"),
+}
 ROUNDS = 400
 PARTS = (
     (("target", 500, "common"),),
@@ -81,6 +85,7 @@ NINTH = (
     *("WeightedGeoMed", "WeightedKrum", "WeightedNNM", "NoComm"),
 )
 """In the ninth: our rules Leash and Reprieve, the paper's, and then all others."""
+TENTH = ("Leash", "DRSA", "TriMean", "CooMed", "MeaMed", "WeightedTriMean", "UBAR", "IOS", "Reprieve", "CC")
 
 
 def config_of(column: str, row: str) -> tuple[dict[str, Any], Any]:
@@ -195,7 +200,7 @@ def begin(folder: Path, columns: Sequence[str]) -> None:
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
     folder, protocol, *asked = Path(sys.argv[1]), *sys.argv[2:]
-    rows = NINTH if protocol == "9" else ROWS
+    rows = {"8": ROWS, "9": NINTH, "10": TENTH}[protocol]
     if not folder.exists():
         begin(folder, COLUMNS[protocol])
     both = [(column, row) for row in asked or rows for column in COLUMNS[protocol]]
@@ -208,7 +213,7 @@ def main() -> None:
             for column, row in both
         }
         able = [one for one, parts in done.items() if 0 < parts <= AUDIT]
-        waits = {one: protocol == "9" and done[one] == AUDIT for one in able}
+        waits = {one: protocol != "8" and done[one] == AUDIT for one in able}
         for column, row in sorted(able, key=lambda one: (waits[one], -worst(folder, *one))):
             part = done[column, row]
             if taken(folder, column, row, part):
