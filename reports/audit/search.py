@@ -86,14 +86,17 @@ NINTH = (
 )
 """In the ninth: our rules Leash and Reprieve, the paper's, and then all others."""
 TENTH = ("Leash", "DRSA", "TriMean", "CooMed", "MeaMed", "WeightedTriMean", "UBAR", "IOS", "Reprieve", "CC")
+LIGHT = ("TriMean, momentum 0.9",)
+"""In the extension of the tenth, on its columns and on those of the ninth."""
 
 
 def config_of(column: str, row: str) -> tuple[dict[str, Any], Any]:
     """The column's config with the row's momentum, and the row's rule."""
-    written, rule = read_config(HERE / f"{column}.yaml"), row.removesuffix(MOMENTUM)
+    written = read_config(HERE / f"{column}.yaml")
     written["rounds"] = ROUNDS
-    if row.endswith(MOMENTUM):
-        written["local"] = {"momentum": "exponential", "beta": 0.99}
+    rule, _, beta = row.partition(", momentum ")
+    if beta:
+        written["local"] = {"momentum": "exponential", "beta": float(beta)}
     return written, AROUND.get(rule, rule)
 
 
@@ -200,7 +203,7 @@ def begin(folder: Path, columns: Sequence[str]) -> None:
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
     folder, protocol, *asked = Path(sys.argv[1]), *sys.argv[2:]
-    rows = {"8": ROWS, "9": NINTH, "10": TENTH}[protocol]
+    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT)}[protocol]
     if not folder.exists():
         begin(folder, COLUMNS[protocol])
     both = [(column, row) for row in asked or rows for column in COLUMNS[protocol]]
