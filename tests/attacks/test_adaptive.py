@@ -220,6 +220,15 @@ def test_a_rule_without_defence_diverges_quietly() -> None:
     assert np.abs(run.models).max() > 1e15 or run.status == "diverged"
 
 
+def test_looking_ahead_at_workers_that_diverge_is_quiet() -> None:
+    """Told that nobody lies, IOS takes everything: futures of 25 rounds overflow."""
+    problem = {"name": "quadratic", "dimension": 2, "targets": "normal"}
+    run = prepare(problem=problem, network="paper/two-castle", rule="ios", attack="adaptive", rounds=400, f=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert run.run().status in ("finished", "diverged")
+
+
 def test_it_looks_ahead_and_chooses_what_will_have_harmed_most() -> None:
     """With one candidate swapped for silence it would choose another; here it plays what the twin said is worst."""
     problem = {"name": "softmax", "partition": "one-class", "init": "zero"}

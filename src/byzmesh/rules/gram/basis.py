@@ -133,8 +133,9 @@ class Basis:
         """(M, M) inner products of the basis rows."""
         total = np.zeros((self.height, self.height))
         if not (self.fused or self.tiled):
-            for _, _, basis, _ in self.chunks():
-                total += to_host(basis @ basis.T)
+            with np.errstate(over="ignore", invalid="ignore"):  # models of diverging workers may overflow
+                for _, _, basis, _ in self.chunks():
+                    total += to_host(basis @ basis.T)
             return total
         own, messages, anchors = self._contiguous()
         products = centred_products if self.fused else many_products
@@ -171,7 +172,8 @@ class Basis:
             return self.gram
         if not self.fused:
             lift = self.plain_lift if self.plain else self.lift(np.minimum(self.scale, LARGEST))
-            product: Floats = lift @ self.gram @ lift.T
+            with np.errstate(over="ignore", invalid="ignore"):
+                product: Floats = lift @ self.gram @ lift.T
             return product
         inner = np.empty((self.pool.size, self.pool.size))
         lifted_inner(self.plain_lift, self.gram, np.empty(self.plain_lift.shape), inner)

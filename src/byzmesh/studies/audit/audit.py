@@ -20,6 +20,7 @@ from byzmesh.config.overrides import read_config
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ConfigError, NoLiars
 from byzmesh.networks import Network
+from byzmesh.rules.base import Rule
 from byzmesh.rules.base import rules as rule_registry
 from byzmesh.store import open_store
 from byzmesh.studies.audit.fault_bound import ASKED, compare_bounds
@@ -33,6 +34,8 @@ from byzmesh.sweeps.queue import Show
 SHORT, LONG, SEEDS = 200, 10, 5
 LAST = len(SHARES) + 1
 """The number of the last stage."""
+MOST = 2**53
+"""Rounds: what every part of an audit can count."""
 FRESH = 1000
 """The last stage's seeds are the config's seed plus this, and the next ones."""
 
@@ -157,8 +160,8 @@ class Audit:
 def audit(
     config: str | Path | Mapping[str, Any],
     *,
-    rules: Sequence[Any] = (),
-    starts: Sequence[str] = (),
+    rules: Sequence[Any] | str | Mapping[str, Any] | Rule = (),
+    starts: Sequence[str] | str = (),
     runs: int = SHORT,
     rounds: int | None = None,
     minutes: float | None = None,
@@ -174,8 +177,8 @@ def audit(
     """The worst accuracy that liars can force on a config's rule, or on several rules: the worst that is found.
 
     config    a file or a mapping, as for `simulate`; its attack is one of those tried
-    rules     specs of rules to audit (default: the config's)
-    starts    first models to try: zero, common, normal, or common, own for torch (default: all that the problem has)
+    rules     specs of rules to audit, or one (default: the config's)
+    starts    first models to try, or one: zero, common, normal; torch: common, own (default: all that the problem has)
     runs      short runs per rule, in three stages of successive halving
     rounds    of the runs in the last stage (default: the config's, or with `total_rounds` fewer, so that all runs fit)
     minutes   limit on the time: what is not tried by then is left out, and the last stage has fewer rounds if need be;
@@ -201,22 +204,24 @@ def audit(
     if minutes is not None:
         positive("minutes", minutes)
     if total_rounds is not None:
-        whole("total_rounds", total_rounds, 1, 2**53)
+        whole("total_rounds", total_rounds, 1, MOST)
     written = read_config(config) if isinstance(config, str | Path) else dict(config)
     if rounds is not None:
-        written["rounds"] = whole("rounds", rounds, 1)
+        written["rounds"] = whole("rounds", rounds, 1, MOST)
     plain = resolve({**written, "attack": "none"})
     written |= {"measure": plain["measure"], "problem": plain["problem"]}
-    whole("rounds", plain["rounds"], 1)
+    whole("rounds", plain["rounds"], 1, MOST)
     liars = len(Network.from_spec(plain["network"]).byzantine)
     if liars == 0:
         raise NoLiars()
     known = starts_of(plain["problem"])
+    starts = [starts] if isinstance(starts, str) else starts
     if starts and not known:
         raise ConfigError(f"problem {plain['problem']['name']} has one start; leave starts out")
     for start in starts:
         choice("a start of an audit", start, known)
-    named = _named(rules or [written.get("rule") or plain["rule"]])
+    specs = [rules] if isinstance(rules, str | Mapping | Rule) else rules
+    named = _named(specs or [written.get("rule") or plain["rule"]])
     tried = tuple(dict.fromkeys(starts)) or known or ("",)
     own = plain["problem"].get("init", "")
     longest = plain["rounds"]

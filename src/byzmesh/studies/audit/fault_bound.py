@@ -2,7 +2,7 @@
 
     nobody lies      f = 0, which is then exact, and f: tolerable     the difference is what caution costs
     the worst lie    f: exact, one too few and one too many at every worker (at least 0, at most what the rule allows
-                     there), and f: tolerable
+                     there; left out if no worker's is then wrong in that way), and f: tolerable
 
 One run each, with the first seed of the last stage and its rounds: differences of a point may be chance. Rules that
 take no f are left out.
@@ -44,7 +44,8 @@ def compare_bounds(search: Search, worst: Mapping[str, Trial]) -> dict[str, dict
         for lying, f in ASKED
         for rule, case in worst.items()
         if rule_registry.build(search.rules[rule]).uses_f
-        if (
+        if (told := _told(f, search.rules[rule], case.config["network"])) is not None
+        and (
             trial := search.trial(
                 rule,
                 case.lie if lying else QUIET,
@@ -53,7 +54,7 @@ def compare_bounds(search: Search, worst: Mapping[str, Trial]) -> dict[str, dict
                 case.rounds,
                 5,
                 measure=("gradient",),
-                f=_told(f, search.rules[rule], case.config["network"]),
+                f=told,
             )
         )
         is not None
@@ -68,14 +69,16 @@ def compare_bounds(search: Search, worst: Mapping[str, Trial]) -> dict[str, dict
     return found
 
 
-def _told(f: str | int, rule: Any, spec: Any) -> Bound:
-    """The bound as a config has it."""
+def _told(f: str | int, rule: Any, spec: Any) -> Bound | None:
+    """The bound as a config has it; None if nobody can be told too few, or too many."""
     if f not in ("one too few", "one too many"):
         return f
     network, more = Network.from_spec(spec), 1 if f == "one too many" else -1
     largest = rule_registry.build(rule).largest_f
     allowed = [max(0, largest(int(degree))) for degree in network.layout.degree]
-    return tuple(np.clip(network.lying_neighbours + more, 0, allowed).tolist())
+    told = np.clip(network.lying_neighbours + more, 0, allowed)
+    wrong = bool((more * (told - network.lying_neighbours) > 0).any())
+    return tuple(told.tolist()) if wrong else None
 
 
 def bounds_grid(audit: Audit) -> Grid | None:

@@ -29,13 +29,14 @@ def verdict_grid(audit: Audit) -> Grid:
         if case is None:
             rows.append((verdict.rule, (GridCell(without_case(verdict)), *[EMPTY] * 5)))
             continue
-        beside = (verdict.quiet.get(case.trial.start, math.nan), verdict.alone.get(case.trial.start, math.nan))
+        quiet, alone = (reached.get(case.trial.start, math.nan) for reached in (verdict.quiet, verdict.alone))
         tone = "" if audit.at_least is None else "same" if case.meets(audit.at_least) else "far-below"
         cells = (
             GridCell(f"{case.mean:.2f}", _seeds(case), value=case.mean, tone=tone),
             GridCell(case.trial.lie.name, _options(case.trial)),
             GridCell(case.trial.start or "as configured"),
-            *(EMPTY if math.isnan(value) else GridCell(f"{value:.2f}", value=value) for value in beside),
+            EMPTY if math.isnan(quiet) else GridCell(f"{quiet:.2f}", _shorter(verdict), value=quiet),
+            EMPTY if math.isnan(alone) else GridCell(f"{alone:.2f}", value=alone),
             GridCell(f"{sum(t.lie is not QUIET for t in verdict.trials)}"),
         )
         rows.append((verdict.rule, cells))
@@ -215,7 +216,8 @@ def verdict_text(verdict: Verdict) -> str:
     unit = "%" if case.trial.metric == "accuracy" else ""
     start = f" from the start {case.trial.start}" if case.trial.start else ""
     quiet = verdict.quiet.get(case.trial.start, math.nan)
-    reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies"
+    shorter = _shorter(verdict)
+    reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies" + (f" ({shorter})" if shorter else "")
     reached = "; it diverges if nobody lies, too" if quiet == math.inf else reached
     alone = verdict.alone.get(case.trial.start, math.nan)
     reached += "" if math.isnan(alone) else f"; {alone:.1f}{unit} if every worker trains alone"
@@ -226,10 +228,18 @@ def verdict_text(verdict: Verdict) -> str:
 
 def without_case(verdict: Verdict) -> str:
     """Why a rule has no worst case."""
-    if verdict.failures:
+    if any(not why.startswith(f"{QUIET.name}: ") for why in verdict.failures):
         which = " with liars" if verdict.trials else ""
         return f"all {len(verdict.failures)} runs{which} failed: {verdict.failures[0]}"
     return "nothing tried: the time or the rounds were over before the first lie; give it more"
+
+
+def _shorter(verdict: Verdict) -> str:
+    """How many rounds the run without liars beside the worst case has, if that is fewer: there was no time for it."""
+    case = verdict.cases[0].trial
+    known = (t.rounds for t in verdict.trials if t.lie is QUIET and t.start == case.start and t.stage <= case.stage)
+    rounds = max(known, default=case.rounds)
+    return f"{rounds:,} rounds" if rounds < case.rounds else ""
 
 
 def _seeds(case: Case) -> str:
