@@ -71,8 +71,7 @@ def test_one_rule_and_one_start_may_be_given_as_they_are(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("where", ["config", "argument"])
 def test_more_rounds_than_can_be_counted_are_a_mistake(where: str, tmp_path: Path) -> None:
-    given, more = ({**CONFIG, "rounds": 10**20}, {}) if where == "config" else (CONFIG, {"rounds": 10**20})
+    many = {"rounds": 10**20}
+    given, more = ({**CONFIG, **many}, BUDGET) if where == "config" else (CONFIG, {**BUDGET, **many})
     with pytest.raises(ConfigError, match="rounds must be a whole number from 1 to 9007199254740992"):
-        bm.audit(
-            given, store=tmp_path / "runs.db", total_rounds=1, **BUDGET, **more
-        )  # none is run, if this is not seen
+        bm.audit(given, store=tmp_path / "runs.db", total_rounds=1, **more)
