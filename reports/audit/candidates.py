@@ -168,7 +168,11 @@ class Row:
 
 
 LARGE = {"local": {"accumulate": 16}}
-HEAVY = {"local": {"momentum": "exponential", "beta": 0.9}}
+MOMENTUM = {
+    0.9: ("IOS", "TriMean", "Leash", "Reprieve", "CooMed", "MeaMed", "WeightedTriMean", "GeoMed", "CC"),
+    0.8: ("TriMean", "CooMed"),
+    0.95: ("TriMean", "CooMed"),
+}
 REFERENCES = ("Leash", "TriMean", "CooMed", "IOS", "Reprieve", "WeiMean")
 ROWS = {
     **{name: Row(rule=name) for name in REFERENCES},
@@ -187,7 +191,11 @@ ROWS = {
         f"NNM before {name}": Row(rule={"name": "NNM", "inner": name})
         for name in ("CooMed", "TriMean", "IOS", "Reprieve", "Leash")
     },
-    **{f"{name}, momentum 0.9": Row(rule=name, more=HEAVY) for name in ("IOS", "TriMean", "Leash", "Reprieve")},
+    **{
+        f"{name}, momentum {beta:g}": Row(rule=name, more={"local": {"momentum": "exponential", "beta": beta}})
+        for beta, names in MOMENTUM.items()
+        for name in names
+    },
     **{f"{name}, batches of 512": Row(rule=name, more=LARGE) for name in ("Leash", "TriMean", "CooMed")},
 }
 
