@@ -28,7 +28,12 @@ COLUMNS = {
     "8": ("erdos-dirichlet", "tripartite-shards"),
     "9": ("king-dirichlet", "bipartite-dirichlet"),
     "10": ("clebsch-dirichlet", "paley-shards"),
+    "before": (
+        *("scale-free-shards", "dumbbell-dirichlet", "regular-dirichlet", "small-world-shards"),
+        *("circulant-dirichlet", "hypercube-shards", "erdos-dirichlet", "tripartite-shards"),
+    ),
 }
+"""Those of a protocol; "before": of the fifth to eighth, for a row that came later."""
 ROUNDS = 400
 PARTS = (
     (("target", 500, "common"),),
@@ -181,12 +186,12 @@ def part_of(run: dict[str, str], audited: bool) -> int:
     return AUDIT if audited else sys.exit(f"a run of no part: {run}")
 
 
-def begin(folder: Path, columns: Sequence[str]) -> None:
-    """Make the folder, with the parts of these columns that are committed."""
+def begin(folder: Path, columns: Sequence[str], rows: Sequence[str]) -> None:
+    """Make the folder, with the parts of these columns and rows that are committed."""
     folder.mkdir(parents=True)
     parts: dict[str, list[list[str]]] = defaultdict(list)
     with (HERE / "worst-cases.csv").open(encoding="utf-8") as file:
-        runs = [run for run in csv.DictReader(file) if run["column"] in columns]
+        runs = [run for run in csv.DictReader(file) if run["column"] in columns and run["row"] in rows]
     audited = {(run["column"], run["row"]) for run in runs if int(run["stage"]) != LAST}
     for run in runs:
         where = run["column"], run["row"]
@@ -203,9 +208,9 @@ def begin(folder: Path, columns: Sequence[str]) -> None:
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
     folder, protocol, *asked = Path(sys.argv[1]), *sys.argv[2:]
-    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT)}[protocol]
+    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT), "before": LIGHT}[protocol]
     if not folder.exists():
-        begin(folder, COLUMNS[protocol])
+        begin(folder, COLUMNS[protocol], rows)
     both = [(column, row) for row in asked or rows for column in COLUMNS[protocol]]
     for column, row in both:
         if taken(folder, column, row, 0):
