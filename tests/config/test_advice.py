@@ -21,7 +21,7 @@ APART: dict[str, Any] = {
 
 
 def test_a_simulation_that_no_rule_withstands_says_so() -> None:
-    with pytest.warns(Advice, match=r"no rule here is safe .* guarded below 20%.*recommendation") as told:
+    with pytest.warns(Advice, match=r"no rule here is safe .* guarded to 10%.*recommendation") as told:
         bm.simulate(**APART)
     assert told[0].filename == __file__
 

@@ -9,14 +9,13 @@ from byzmesh.config.schema import resolve
 from byzmesh.rules.base import rules
 
 
-def test_guarded_is_the_default_but_for_the_rule_and_its_momentum() -> None:
+def test_guarded_is_the_default_but_for_the_rule() -> None:
     usual, guarded = (
         resolve({"network": "paper/two-castle"}),
         resolve({"network": "paper/two-castle", "profile": "guarded"}),
     )
-    assert {key for key in usual if usual[key] != guarded[key]} == {"rule", "local"}
-    assert guarded["rule"]["name"] == "TriMean"
-    assert guarded["local"] == {**usual["local"], "momentum": "exponential", "beta": 0.9}
+    assert {key for key in usual if usual[key] != guarded[key]} == {"rule"}
+    assert guarded["rule"]["name"] == "Leash"
 
 
 def test_a_config_without_a_rule_gets_the_recommended_one() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 APART = (
     "problem.partition is one-class and somebody lies: no rule here is safe then. Where all start at zero, "
-    "sign-flipping alone takes IOS below 55% on two of the paper's graphs; other lies take profile guarded below 20%. "
-    "Share some data first (partition: {name: dirichlet, alpha: 0.3})"
+    "sign-flipping alone takes IOS below 55% on two of the paper's graphs and profile guarded to 10%. Share some data "
+    "first (partition: {name: dirichlet, alpha: 0.3})"
 )
 FAR = ", or take the published start (init: normal, scale: 6), which helps IOS against lies that do not know it"
 """Where the problem has that start: a module has not."""

@@ -224,8 +224,8 @@ def simulate(
     objective       "workers" (default): every worker counts the same; "samples": every sample does
     labels          your own names for the run: rows and columns of tables
     plugins         scripts or modules to import first; they define rules, attacks, ... that other arguments name
-    profile         "paper": the settings behind the published numbers; "guarded": TriMean and momentum, against liars
-                    who know the rule, where every worker has several classes (docs/recommendation.md)
+    profile         "paper": the settings behind the published numbers; "guarded": the rule Leash, against liars who
+                    know the rule, where every worker has several classes (docs/recommendation.md)
     progress        show a bar, in a notebook or a terminal
 
     >>> import byzmesh as bm

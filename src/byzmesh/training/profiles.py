@@ -43,12 +43,8 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 """`text` is the default; `paper` is what produced the paper's numbers."""
 
-PROFILES["guarded"] = {
-    **PROFILES["text"],
-    "rule": {"name": "TriMean"},
-    "local": {**PROFILES["text"]["local"], "momentum": "exponential", "beta": 0.9},
-}
-"""Against liars who know the rule, where every worker has several classes (reports/audit, tenth protocol). What that
+PROFILES["guarded"] = {**PROFILES["text"], "rule": {"name": "Leash"}}
+"""Against liars who know the rule, where every worker has several classes (reports/audit, eighth protocol). What that
 costs: docs/recommendation.md."""
 
 
