@@ -71,7 +71,9 @@ def test_a_memory_is_the_global_model() -> None:
 @pytest.mark.parametrize("lie", [1e6, 1e20, 1e30, 1e38, np.nan, np.inf])
 def test_no_liar_moves_the_model_out_of_the_honest_range(name: str, lie: float) -> None:
     """Wherever the liars sit, first too: there a careless server would centre its distances."""
-    rule = on_server(name, f=1, loss=(lambda x: float((x**2).sum())) if rules.build(name).needs_loss else None)
+    rule = on_server(
+        name, f=1, loss=(lambda x: float((x.astype(np.float64) ** 2).sum())) if rules.build(name).needs_loss else None
+    )
     random = np.random.default_rng(3)
     model = random.normal(size=4).astype(np.float32)
     for place in (0, 4, 8):
