@@ -46,11 +46,14 @@ def views(draw: st.DrawFn) -> tuple[Any, View]:
 @given(case=views())
 @settings(max_examples=40, deadline=None)
 def test_contract(name: str, options: dict[str, Any], case: tuple[Any, View]) -> None:
-    world, view = case
-    made = attack(name, **options)
+    check(attack(name, **options), *case)
+
+
+def check(made: Attack, world: Any, view: View) -> None:
+    """What holds for every attack."""
     before = view.models.copy()
     forged, state = made.forge(view, made.init(view.scene))
-    pairs = [] if name in SENDS_NOTHING else world.pairs()
+    pairs = [] if made.name in SENDS_NOTHING else world.pairs()
     assert list(zip(forged.liar.tolist(), forged.victim.tolist())) == pairs
     assert pairs == sorted(pairs, key=lambda pair: (pair[1], pair[0]))
     assert forged.row.dtype == np.int64 and forged.row.shape == (len(pairs),)
@@ -58,7 +61,7 @@ def test_contract(name: str, options: dict[str, Any], case: tuple[Any, View]) ->
     dense = forged.dense()
     assert sorted(set(forged.row.tolist())) == list(range(len(dense))), "every message is somebody's"
     assert dense.shape == (len(dense), view.models.shape[1]) and dense.dtype == view.models.dtype
-    assert np.isfinite(dense).all() or name in NOT_FINITE
+    assert np.isfinite(dense).all() or made.name in NOT_FINITE
     for line, (b, n) in zip(forged.row, pairs):
         np.testing.assert_allclose(forged[b, n], dense[line], rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(view.models, before)
@@ -68,6 +71,60 @@ def test_contract(name: str, options: dict[str, Any], case: tuple[Any, View]) ->
     assert later.dense().tobytes() == dense.tobytes(), "the state depends on the first round only"
     seen, _ = made.forge(view, made.observe(view, made.init(view.scene)))
     assert seen.dense().tobytes() == dense.tobytes(), "to have seen the round changes nothing in it"
+
+
+def changes_models(view: View, forged: Forged, calls: int) -> Forged:
+    view.models[0, 0] += 1.0
+    return forged
+
+
+def leaves_a_victim_out(view: View, forged: Forged, calls: int) -> Forged:
+    return replace(forged, liar=forged.liar[1:], victim=forged.victim[1:], row=forged.row[1:])
+
+
+def mixes_up_the_order(view: View, forged: Forged, calls: int) -> Forged:
+    return replace(forged, liar=forged.liar[::-1], victim=forged.victim[::-1], row=forged.row[::-1])
+
+
+def sends_what_nobody_gets(view: View, forged: Forged, calls: int) -> Forged:
+    return replace(forged, rows=np.vstack([forged.dense(), view.models[:1]]), combination=None)
+
+
+def remembers_outside_of_its_state(view: View, forged: Forged, calls: int) -> Forged:
+    return replace(forged, rows=forged.dense() + view.models.dtype.type(calls), combination=None)
+
+
+def is_not_finite(view: View, forged: Forged, calls: int) -> Forged:
+    return replace(forged, rows=forged.dense() * np.nan, combination=None)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        changes_models, leaves_a_victim_out, mixes_up_the_order, sends_what_nobody_gets, is_not_finite,
+        remembers_outside_of_its_state, None,
+    ],
+)  # fmt: skip
+def test_the_contract_notices(wrong: Any) -> None:
+    """Mutants of an attack that passes."""
+    right = attack("ALIE")
+    calls = 0
+
+    def forge(view: View, state: Any) -> tuple[Forged, Any]:
+        nonlocal calls
+        calls += 1
+        forged, state = right.forge(view, state)
+        return wrong(view, forged, calls) if wrong else forged, state
+
+    world = random_world(3, nodes=10, liars=2, probability=0.7)
+    models = frozen_models(world, 6)
+    models.flags.writeable = True
+    case = Attack("ALIE", forge, init=right.init), world, view_of(world, models, 0, 1)
+    if wrong is None:
+        check(*case)
+    else:
+        with pytest.raises(AssertionError):
+            check(*case)
 
 
 def victims_told_apart(name: str, options: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from tests.rules.oracles import weighted_coo_med, weighted_tri_mean
 
 
 def case(seed: int, columns: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
-    """Rows with ties; (R, K) slots, of which some are absent or weigh nothing; for even seeds all others weigh alike."""
+    """Rows with ties; (R, K) slots, some absent, some without weight; for even seeds all others weigh alike."""
     random = np.random.default_rng(seed)
     slots = int(random.integers(1, 9))
     rows = np.round(random.normal(size=(10, columns)) * 2) / 2 + random.normal(size=(10, 1)) * random.integers(2)
