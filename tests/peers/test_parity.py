@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from byzmesh.networks import Network
 from byzmesh.peers.identity import keygen, load_public
 from byzmesh.peers.network_file import NetworkFile, load_network, save_network
 from byzmesh.peers.plan import addresses, plan_network
+from byzmesh.problems.base import KnowsItsData
 from byzmesh.sweeps.build import build
 from byzmesh.training.checkpoint import load_checkpoint
 from tests.peers.worlds import PATIENT, train
@@ -68,6 +70,18 @@ def test_peers_train_as_the_simulator_does(samples: Path, keys: Path, tmp_path: 
     simulated = build(run).run().models
     np.testing.assert_allclose(models, simulated, rtol=1e-9, atol=1e-10)
     assert np.abs(models - build(config(samples, variant, rounds=0)).run().models).max() > 1e-3
+
+
+def test_peers_see_their_own_data(samples: Path, keys: Path, tmp_path: Path) -> None:
+    """With one class per worker a peer's accuracy on its own data is not that on another's."""
+    run = config(samples, "plain", measure=["own_accuracy"])
+    models = train(planned(run, keys, tmp_path), keys, tmp_path / "out")
+    task = build(run).task
+    assert isinstance(task, KnowsItsData)
+    own = [task.own_accuracy(models[[peer]], np.array([peer]))[0] for peer in range(PEERS)]
+    lines = [(tmp_path / "out" / f"peer{peer}.jsonl").read_text().splitlines()[-1] for peer in range(PEERS)]
+    assert [json.loads(line)["own_accuracy"] for line in lines] == pytest.approx(own)
+    assert len({round(value, 6) for value in own}) > 1
 
 
 @pytest.mark.parametrize("variant", LOCAL)

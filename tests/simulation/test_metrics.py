@@ -11,6 +11,8 @@ import pytest
 import byzmesh as bm
 from byzmesh.errors import ConfigError, UnknownName
 from byzmesh.networks import network
+from byzmesh.problems.base import KnowsItsData
+from byzmesh.problems.linear.task import LinearTask
 from byzmesh.rules.base import rules
 from byzmesh.theory.contraction import proved_contraction
 from byzmesh.theory.measured import round_report
@@ -49,6 +51,27 @@ def test_metrics_on_request_equal_those_by_hand(data: Path) -> None:
         assert values.tobytes() == run.metrics[name].tobytes()
 
 
+@pytest.mark.parametrize("partition", ["iid", "one-class"])
+def test_accuracy_on_own_data_equals_that_by_hand(data: Path, partition: str) -> None:
+    """Every worker's own model on its own samples; rows name the workers whose models are given."""
+    problem = {"name": "softmax", "dataset": str(data), "batch": 8, "partition": partition}
+    prepared = bm.prepare(
+        **config(data, problem=problem, measure="own_accuracy", network={"name": "ring", "n": 4}, f=0, attack="none")
+    )
+    run, task = prepared.run(), prepared.task
+    assert isinstance(task, KnowsItsData) and isinstance(task, LinearTask)
+    with np.load(data) as held:
+        x, y = held["train_x"], held["train_y"]
+    right = []
+    for worker, model in enumerate(run.models):
+        weights, bias = model[:-4].reshape(8, 4), model[-4:]
+        right.append(np.mean([np.argmax(x[k] @ weights + bias) == y[k] for k in task.split.share(worker)]))
+    assert run.metrics["own_accuracy"][-1] == pytest.approx(np.mean(right))
+    assert run.metrics["own_accuracy_worst"][-1] == min(right)
+    few = np.array([3, 1])
+    np.testing.assert_allclose(task.own_accuracy(run.models[few], few), np.array(right)[few])
+
+
 @pytest.mark.parametrize("problem", ["logistic", "least-squares"])
 def test_classes_of_two(data: Path, problem: str) -> None:
     measured = {"name": problem, "dataset": str(data), "batch": 8}
@@ -65,7 +88,7 @@ def test_a_metric_without_a_value_is_reported_before_the_first_round() -> None:
         "rule": "trimean",
         "rounds": 3,
     }
-    for name in ("average_accuracy", "class_accuracy", "chi2", "backdoor"):
+    for name in ("average_accuracy", "class_accuracy", "own_accuracy", "chi2", "backdoor"):
         with pytest.raises(ConfigError, match=f"metric {name} has no value for this problem and rule"):
             bm.simulate(**plain, measure=[name])
     with pytest.raises(UnknownName, match="unknown metric 'acuracy': did you mean 'accuracy'"):

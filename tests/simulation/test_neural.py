@@ -150,3 +150,27 @@ def test_metrics_of_classes_and_of_the_average_model() -> None:
     assert by_class @ counts / counts.sum() == pytest.approx(run.metrics["accuracy"][-1])
     average = task.evaluate(run.models.mean(axis=0, dtype=np.float64).astype(np.float32)[None])
     assert run.metrics["average_accuracy"][-1] == average["accuracy"][0]
+
+
+def test_accuracy_on_own_data() -> None:
+    """The module itself on every worker's samples, one by one."""
+    simulation = prepared(measure=["own_accuracy"])
+    run, task = simulation.run(), simulation.task
+    assert isinstance(task, TorchTask)
+    right = []
+    for worker, model in enumerate(run.models):
+        torch.nn.utils.vector_to_parameters(torch.from_numpy(np.asarray(model)), task.skeleton.parameters())
+        xs, ys = zip(*task.samples.share(worker), strict=True)
+        with torch.no_grad():
+            right.append(
+                float(
+                    np.mean(
+                        [
+                            int(task.skeleton(x[None]).argmax()) == int(y)
+                            for x, y in zip(torch.cat(xs), torch.cat(ys), strict=True)
+                        ]
+                    )
+                )
+            )
+    assert run.metrics["own_accuracy"][-1] == pytest.approx(np.mean(right))
+    assert run.metrics["own_accuracy_worst"][-1] == pytest.approx(min(right))

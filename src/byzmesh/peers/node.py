@@ -91,6 +91,7 @@ class Node:
         """Called after every evaluation."""
         self._bound = bound_problem(file, me, data)[0]
         self.task, row = task or bind_share(file, me, data)
+        self._row = np.array([row])
         first = to_host(self.task.initial())
         self.model = first[row : row + 1].copy()
         if start_from is not None:
@@ -235,7 +236,14 @@ class Node:
     def _evaluate(self) -> None:
         measures = self.task.evaluate(self.model)
         sent = np.array([self.peer.sent_bytes])
-        at = Evaluation(round=self.peer.round, models=self.model, measures=measures, task=self.task, sent_bytes=sent)
+        at = Evaluation(
+            round=self.peer.round,
+            models=self.model,
+            measures=measures,
+            task=self.task,
+            sent_bytes=sent,
+            rows=self._row,
+        )
         self.latest = task_means(at) | asked_for(at, self.file.made_metrics)
         record = {"round": self.peer.round, **self.latest, **self._numbers()}
         self.folder.append(json.dumps(record))

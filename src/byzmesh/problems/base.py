@@ -142,6 +142,15 @@ class Classifies(Protocol):
 
 
 @runtime_checkable
+class KnowsItsData(Protocol):
+    """A task that can say what a worker sees of a model on its own data."""
+
+    def own_accuracy(self, models: Array, rows: Integers) -> Floats:
+        """(K,) fraction of all training samples of each row (K,) that its model (K, D) gets right."""
+        ...
+
+
+@runtime_checkable
 class Sampled(Task, Protocol):
     """A task whose losses are means over samples: what variance reduction needs.
 

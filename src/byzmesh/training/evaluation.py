@@ -51,6 +51,7 @@ class Evaluation:
     exchange  () -> (`sent`, `coefficients`) of the last round
     arrival   () -> `arrived` of the last round
     sent_bytes  (N,) bytes of all messages that each worker sent since round 0
+    rows      (N,) the rows of the task whose models these are; None: 0 .. N-1
 
     >>> import byzmesh as bm
     >>> task = bm.problem("quadratic").bind(workers=2)
@@ -67,6 +68,7 @@ class Evaluation:
     exchange: Callable[[], tuple[Array | None, Array | None]] = field(default=lambda: (None, None), repr=False)
     arrival: Callable[[], Array | None] = field(default=lambda: None, repr=False)
     sent_bytes: Integers | None = None
+    rows: Integers | None = None
     known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property

@@ -6,6 +6,7 @@ With x_n the models of the N honest workers, xbar their mean and t the test set:
     worst_accuracy     min_n (the fraction of t that x_n gets right)
     average_accuracy   the fraction of t that xbar gets right
     class_accuracy     of class c: (1/N) sum_n (the fraction of it that x_n gets right)
+    own_accuracy       (1/N) sum_n (the fraction of n's training data that x_n gets right); own_accuracy_worst: min_n
     loss               (1/N) sum_n (the mean of loss(x_n; s) over s in t)
     perplexity         (1/N) sum_n exp(the mean of loss(x_n; s) over the tokens s of t)
     backdoor           (1/N) sum_n (the fraction with the trigger that x_n answers as planted)
@@ -69,6 +70,17 @@ def class_accuracy(at: Evaluation) -> dict[str, float] | None:
         return None
     means = at.task.class_accuracy(at.models).mean(axis=0)
     return {f"class_accuracy_{label}": float(mean) for label, mean in enumerate(means)}
+
+
+@register_metric("own_accuracy", unit="percent", direction="up", title="accuracy on a worker's own data")
+def own_accuracy(at: Evaluation) -> dict[str, float] | None:
+    """Fraction of its own training data that an honest worker's model gets right: the mean, and own_accuracy_worst."""
+    from byzmesh.problems.base import KnowsItsData
+
+    if "accuracy" not in at.measures or not isinstance(at.task, KnowsItsData):
+        return None
+    right = at.task.own_accuracy(at.models, np.arange(len(at.models)) if at.rows is None else at.rows)
+    return {"own_accuracy": float(right.mean()), "own_accuracy_worst": float(right.min())}
 
 
 @register_metric(

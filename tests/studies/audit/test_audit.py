@@ -633,3 +633,23 @@ def test_what_a_worker_reaches_alone_stands_beside_the_worst_case(tmp_path: Path
     assert found["WeiMean"].alone[worst.trial.start] == pytest.approx(alone, rel=1e-6)
     assert f"{alone:.2f}" in str(found) and "if every worker trains alone" in verdict_text(found["WeiMean"])
     assert "zero" in found.to_dict()["rules"][0]["alone"]
+
+
+def test_what_workers_see_on_their_own_data_stands_beside_the_worst_case(tmp_path: Path) -> None:
+    """It is measured in the last stage, and equals that of the run that the report names."""
+    from tests.simulation.small import config, write_data
+
+    small = config(write_data(tmp_path), rule="weimean", attack="none", rounds=16, dtype="float32")
+    found = bm.audit(small, runs=4, seeds=2, store=tmp_path / "runs.db", workers=0)
+    verdict = found["WeiMean"]
+    worst = verdict.worst
+    assert worst is not None and worst.final
+    told = {name: value for name, value in worst.trial.config.items() if name != "labels"}
+    again = bm.simulate(**{**told, "measure": "own_accuracy"}).final("own_accuracy")
+    assert worst.seen[0] == pytest.approx(100 * again) and len(worst.seen) == 2
+    alone = bm.simulate(**{**told, "measure": "own_accuracy", "rule": "NoComm", "attack": "none"}).final("own_accuracy")
+    assert verdict.alone_seen[worst.trial.start] == pytest.approx(100 * alone)
+    assert f"on their own data workers see {np.mean(worst.seen):.1f}%, alone {100 * alone:.1f}%" in verdict_text(
+        verdict
+    )
+    assert "on own data" in str(found) and found.to_dict()["rules"][0]["cases"][0]["seen"] == list(worst.seen)

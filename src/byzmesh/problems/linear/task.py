@@ -215,6 +215,13 @@ class LinearTask:
                 found[k : k + 1, column] = self._measure(self.test, picks, labels, models[k : k + 1])[1]
         return found
 
+    def own_accuracy(self, models: Array, rows: Integers) -> Floats:
+        """(K,) fraction of all training samples of each row (K,) that its model (K, D) gets right."""
+        models = np.ascontiguousarray(models, self.dtype)
+        return np.array(
+            [self._measure(self.train, *self.share(n), models[k : k + 1])[1][0] for k, n in enumerate(rows)]
+        )
+
     def _measure(self, rows: Rows, picks: Array, labels: Array, models: Array) -> tuple[Floats, Floats]:
         scores = np.empty((*picks.shape, self.outputs), self.dtype)
         rows.forward(picks, models, scores)

@@ -202,6 +202,19 @@ class TorchTask:
                     right[number] += np.bincount(seen.cpu().numpy(), minlength=self.classes)
         return np.divide(right, total, out=np.full_like(right, np.nan), where=total > 0)
 
+    def own_accuracy(self, models: Array, rows: Integers) -> Floats:
+        """(K,) fraction of all training samples of each row (K,) that its model (K, D) gets right."""
+        import torch
+
+        right, sizes = np.zeros(len(rows)), np.array([len(self.samples.split.share(row)) for row in rows])
+        with self._running(), _evaluating(self.skeleton), torch.inference_mode(), borrowed(self.skeleton) as parameters:
+            for number, (vector, row) in enumerate(zip(self._in(models), rows, strict=True)):
+                self._point(parameters, vector)
+                for x, y in self.samples.share(row):
+                    right[number] += float((self.skeleton(x).argmax(dim=-1) == y).sum()) / (y.numel() / len(y))
+        mean: Floats = right / sizes
+        return mean
+
     def _point(self, parameters: list[Any], vector: Any) -> None:
         for parameter, view in zip(parameters, self.layout.views(vector).values(), strict=True):
             parameter.data = view

@@ -50,6 +50,8 @@ class Case:
     trial: Trial
     values: tuple[float, ...]
     keys: tuple[str, ...]
+    seen: tuple[float, ...] = ()
+    """The accuracy on the workers' own data: what they can see themselves; NaN where it was not measured."""
 
     @property
     def final(self) -> bool:
@@ -60,6 +62,11 @@ class Case:
     def mean(self) -> float:
         """Over the seeds."""
         return float(np.mean(self.values))
+
+    @property
+    def sees(self) -> float:
+        """Mean of `seen`; NaN if a run did not measure it."""
+        return float(np.mean(self.seen)) if self.seen else math.nan
 
     @property
     def by_coordinate(self) -> bool:
@@ -90,6 +97,7 @@ class Verdict:
             the search; empty if nothing was tried, or all runs failed
     quiet   start -> value without liars after as many rounds as the worst case has, or after fewer
     alone   start -> value of workers that hear nobody, whom no lie can harm; of the last stage
+    alone_seen  the same on their own data
     trials  every run of the search that has a result
     failures  the runs that failed, and why
     bounds  (whether the worst lie is told, f) -> value of one run; empty if the rule takes no f (fault_bound.py)
@@ -101,6 +109,7 @@ class Verdict:
     trials: tuple[Trial, ...] = field(repr=False)
     failures: tuple[str, ...] = field(default=(), repr=False)
     alone: Mapping[str, float] = field(default_factory=dict)
+    alone_seen: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[tuple[bool, str | int], float] = field(default_factory=dict)
 
     @property
@@ -260,7 +269,7 @@ def audit(
     asked = [
         made
         for rule, trial, seed in told
-        if (made := search.trial(rule, trial.lie, trial.start, seed, last, LAST, measure=("gradient",))) is not None
+        if (made := search.trial(rule, trial.lie, trial.start, seed, last, LAST, measure=search.measured)) is not None
     ]
     done = [] if search.interrupted else search.run(asked)
     verdicts = tuple(_verdict(rule, done, search) for rule in search.rules)
@@ -309,7 +318,12 @@ def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
         if trial.rule == rule and trial.lie is not QUIET:
             groups.setdefault((trial.lie.name, trial.start), []).append(trial)
     cases = [
-        Case(trial=group[0], values=tuple(t.value for t in group), keys=tuple(t.key for t in group))
+        Case(
+            trial=group[0],
+            values=tuple(t.value for t in group),
+            keys=tuple(t.key for t in group),
+            seen=tuple(t.seen for t in group),
+        )
         for group in groups.values()
     ]
     cases.sort(key=lambda case: case.mean if case.trial.metric == "accuracy" else -case.mean)
@@ -321,5 +335,13 @@ def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
     stage = cases[0].trial.stage if cases else LAST
     quiet = {t.start: t.value for t in mine if t.lie is QUIET and t.stage <= stage}
     failures = tuple(search.failures.get(rule, ()))
-    alone = {t.start: t.value for t in done if t.rule == ALONE and t.lie is QUIET}
-    return Verdict(rule=rule, cases=tuple(cases), quiet=quiet, trials=mine, failures=failures, alone=alone)
+    by_itself = [t for t in done if t.rule == ALONE and t.lie is QUIET]
+    return Verdict(
+        rule=rule,
+        cases=tuple(cases),
+        quiet=quiet,
+        trials=mine,
+        failures=failures,
+        alone={t.start: t.value for t in by_itself},
+        alone_seen={t.start: t.seen for t in by_itself},
+    )

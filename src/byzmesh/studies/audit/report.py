@@ -61,6 +61,7 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
         "rule": verdict.rule,
         "quiet": {start: _finite(value) for start, value in verdict.quiet.items()},
         "alone": {start: _finite(value) for start, value in verdict.alone.items()},
+        "alone_seen": {start: _finite(value) for start, value in verdict.alone_seen.items()},
         "cases": [
             {
                 "attack": dict(case.trial.config["attack"]),
@@ -70,6 +71,7 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
                 "mean": _finite(case.mean),
                 "half": _finite(case.half),
                 "values": [_finite(value) for value in case.values],
+                "seen": [_finite(value) for value in case.seen],
                 "rounds": case.trial.rounds,
                 "keys": list(case.keys),
                 "config": dict(case.trial.config),

@@ -27,9 +27,11 @@ def verdict_grid(audit: Audit) -> Grid:
     for verdict in audit.verdicts:
         case = verdict.worst
         if case is None:
-            rows.append((verdict.rule, (GridCell(without_case(verdict)), *[EMPTY] * 5)))
+            rows.append((verdict.rule, (GridCell(without_case(verdict)), *[EMPTY] * 6)))
             continue
-        quiet, alone = (reached.get(case.trial.start, math.nan) for reached in (verdict.quiet, verdict.alone))
+        quiet, alone, own = (
+            reached.get(case.trial.start, math.nan) for reached in (verdict.quiet, verdict.alone, verdict.alone_seen)
+        )
         tone = "" if audit.at_least is None else "same" if case.meets(audit.at_least) else "far-below"
         cells = (
             GridCell(f"{case.mean:.2f}", _seeds(case), value=case.mean, tone=tone),
@@ -37,6 +39,9 @@ def verdict_grid(audit: Audit) -> Grid:
             GridCell(case.trial.start or "as configured"),
             EMPTY if math.isnan(quiet) else GridCell(f"{quiet:.2f}", _shorter(verdict), value=quiet),
             EMPTY if math.isnan(alone) else GridCell(f"{alone:.2f}", value=alone),
+            EMPTY
+            if math.isnan(case.sees)
+            else GridCell(f"{case.sees:.1f}", "" if math.isnan(own) else f"alone {own:.1f}", value=case.sees),
             GridCell(f"{sum(t.lie is not QUIET for t in verdict.trials)}"),
         )
         rows.append((verdict.rule, cells))
@@ -46,10 +51,10 @@ def verdict_grid(audit: Audit) -> Grid:
         name="verdict",
         title=f"Worst {unit} found, {audit.rounds:,} rounds",
         corner="rule",
-        columns=("worst case", "lie", "start", "nobody lies", "alone", "runs tried"),
+        columns=("worst case", "lie", "start", "nobody lies", "alone", "on own data", "runs tried"),
         rows=tuple(rows),
         note="Mean and 95% interval over seeds that were not used to choose the lie. The worst found, not a bound. "
-        "Alone: every worker on its own data, hearing nobody."
+        "Alone: every worker hears nobody. On own data: what workers can see themselves, in the worst case and alone."
         + ("" if audit.complete else " Some runs of the last stage are missing.")
         + (f" {len(audit.failures)} runs failed; the first: {audit.failures[0]}." if audit.failures else ""),
     )
@@ -221,6 +226,10 @@ def verdict_text(verdict: Verdict) -> str:
     reached = "; it diverges if nobody lies, too" if quiet == math.inf else reached
     alone = verdict.alone.get(case.trial.start, math.nan)
     reached += "" if math.isnan(alone) else f"; {alone:.1f}{unit} if every worker trains alone"
+    if not math.isnan(case.sees):
+        own = verdict.alone_seen.get(case.trial.start, math.nan)
+        reached += f"; on their own data workers see {case.sees:.1f}%"
+        reached += "" if math.isnan(own) else f", alone {own:.1f}%"
     limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: the last stage has no result."
     lie = f"{case.trial.lie.name}{start}{reached}"
     return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {lie}.{limit}"

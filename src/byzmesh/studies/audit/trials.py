@@ -18,6 +18,7 @@ from byzmesh.config.code import CodeReader
 from byzmesh.config.keys import assign
 from byzmesh.config.schema import resolve
 from byzmesh.errors import ByzmeshError
+from byzmesh.problems.base import KnowsItsData
 from byzmesh.reports.aggregation import value_of
 from byzmesh.store import ENDED, RunRecord, Store, open_store
 from byzmesh.studies.audit.lies import FAMILIES, Lie
@@ -63,6 +64,8 @@ class Trial:
     damage: float = math.nan
     lost: float = math.nan
     status: str = "not run"
+    seen: float = math.nan
+    """Accuracy on the workers' own data, if it was measured: what they can see themselves."""
     seconds: float = 0.0
     """Per round."""
 
@@ -108,6 +111,8 @@ class Search:
     folder: str = "."
     compute: Mapping[str, Any] = field(default_factory=dict)
     show: Show = lambda backlog, record: None
+    measured: tuple[str, ...] = ("gradient",)
+    """In the last stage."""
     interrupted: bool = False
     failures: dict[str, list[str]] = field(default_factory=dict)
     """By rule: the runs that failed, and why."""
@@ -129,7 +134,9 @@ class Search:
     def check(self) -> None:
         """Raise what is wrong with the config, with one of the rules there or with its attack, before anything runs."""
         for rule in self.rules:
-            build(self.cell(rule, LOUD, self.starts[0], 0, 1, (), None).config)
+            task = build(self.cell(rule, LOUD, self.starts[0], 0, 1, (), None).config).task
+            if isinstance(task, KnowsItsData) and "accuracy" in task.evaluate(task.initial()[:1]):
+                self.measured = ("gradient", "own_accuracy")
             for lie in self.own_lies():
                 build(self.cell(rule, lie, self.starts[0], 0, 1, (), None).config)
         self._read_again()
@@ -249,7 +256,8 @@ def _result(trial: Trial, opened: Store) -> Trial:
     metric = "accuracy" if "accuracy" in series else "loss"
     value = value_of(series, metric) if record.status == "finished" else 0.0 if metric == "accuracy" else math.inf
     seconds = (record.seconds or 0.0) / max(record.rounds or 1, 1)
-    return replace(trial, value=value, metric=metric, status=record.status, seconds=seconds)
+    seen = value_of(series, "own_accuracy") if "own_accuracy" in series else math.nan
+    return replace(trial, value=value, metric=metric, status=record.status, seconds=seconds, seen=seen)
 
 
 def _judged(trial: Trial, quiet: Trial | None) -> Trial:
