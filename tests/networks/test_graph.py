@@ -271,6 +271,10 @@ def test_where_weights_leave_no_defence_it_is_said() -> None:
         assert ring.bounds({"weight": 0.34}, none).tolist() == [0] * 5
     with pytest.warns(WeakBound, match=r"at workers 0, 3 \(2 of 4\)"):
         assert chain.bounds({"weight": 0.34}, half).tolist() == [0, 1, 1, 0]
+    with pytest.warns(
+        WeakBound, match=r"b lets lies weigh half or more, which no rule resists, at workers 0, 1, 2, 3,"
+    ):
+        network("complete", n=5).bounds({"weight": 0.5}, lambda neighbours: neighbours)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ring.bounds({"weight": 0.34}, half).tolist() == [1] * 5, "the weights decide"

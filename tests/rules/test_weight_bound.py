@@ -62,6 +62,8 @@ def test_a_b_that_the_rule_does_not_resist_is_warned_of() -> None:
     """A trimmed mean of two neighbours trims nobody, whatever b says; IOS may cut one of them."""
     with pytest.warns(WeakBound, match="b = 0.34 lets 1 of 2 received vectors lie, rule TriMean resists no more"):
         bm.aggregate("trimean", [0.0], [[1.0], [50.0]], b=0.34)
+    with pytest.warns(WeakBound, match="b = 0.6 lets lies weigh half or more, which no rule resists; give a smaller b"):
+        bm.aggregate("ios", [0.0], [[1e6], [0.0]], [0.1, 0.6, 0.3], b=0.6)
     ring = {"name": "ring", "n": 6, "byzantine": [2]}
     known: dict[str, Any] = {"problem": {"name": "quadratic", "dimension": 2}, "network": ring, "rounds": 1}
     with pytest.warns(WeakBound, match=r"at workers 0, 1, 3, 4, .* \(5 of 5\)"):

@@ -6,7 +6,7 @@
     b: 0.25                           the lies weigh at most this; written f: {weight: 0.25} in a canonical config
 
 The last two follow from the weights. They count at most d - 1 of d neighbours, and no more than the rule allows: where
-that is less than the weights say, or nothing is tolerable, a `WeakBound` warns.
+that is less than the weights say, where lies may weigh half, or where nothing is tolerable, a `WeakBound` warns.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def by_weight(f: Any, layout: Layout, largest: Callable[[int], int]) -> Integers
 
     >>> from byzmesh.networks import network
     >>> layout = network("complete", n=7).layout
-    >>> by_weight("tolerable", layout, lambda d: d)[0], by_weight({"weight": 0.5}, layout, lambda d: d)[0]
+    >>> by_weight("tolerable", layout, lambda d: d)[0], by_weight({"weight": 0.45}, layout, lambda d: d)[0]
     (np.int64(2), np.int64(3))
     """
     bound = weight_bounds(f, len(layout.degree))
@@ -79,6 +79,8 @@ def by_weight(f: Any, layout: Layout, largest: Callable[[int], int]) -> Integers
     if bound is not None:
         why = "b lets more neighbours lie than the rule allows, and it resists fewer"
         _warn(why, "a smaller b", uses_f & (most > allowed), layout.receiver)
+        why = "b lets lies weigh half or more, which no rule resists"
+        _warn(why, "a smaller b", uses_f & (bound >= 0.5), layout.receiver)
     else:
         why = "f tolerable is 0, and every lie is taken"
         _warn(why, "f as a number", uses_f & (np.minimum(most, allowed) == 0), layout.receiver)

@@ -280,14 +280,14 @@ def _bound(rule: Rule, f: int | None, b: float | None, weight: Floats) -> tuple[
     room, neighbours = np.array([fraction("b", b, one=False)]), weight.shape[1] - 1
     most = most_within(weight[:, 1:], np.array([neighbours]), room)
     allowed = max(0, min(neighbours - 1, rule.largest_f(neighbours)))
-    if rule.uses_f and most[0] > allowed:
-        warnings.warn(
-            WeakBound(
-                f"b = {b:g} lets {most[0]} of {neighbours} received vectors lie, rule {rule.name} resists no more than "
-                f"{allowed}; take another rule, or give a smaller b"
-            ),
-            stacklevel=3,
-        )
+    weak = ""
+    if most[0] > allowed:
+        weak = f"{most[0]} of {neighbours} received vectors lie, rule {rule.name} resists no more than {allowed}; take "
+        weak += "another rule, or give a smaller b"
+    elif b >= 0.5:
+        weak = "lies weigh half or more, which no rule resists; give a smaller b"
+    if rule.uses_f and weak:
+        warnings.warn(WeakBound(f"b = {b:g} lets {weak}"), stacklevel=3)
     return np.minimum(most, allowed), room
 
 

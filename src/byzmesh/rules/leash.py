@@ -10,19 +10,20 @@ needed.
 
 Let W' be symmetric, xbar the mean of the N honest models, g_n the directions of their local steps, and
 b = (1/N) sum_n sum_{lying m} w'_nm what lies weigh at a worker on average. In a round after the first `agree`, if every
-honest message arrives,
+honest message arrives as it was sent,
 
     || xbar^{k+1} - (xbar^k - alpha^k (1/N) sum_n g_n) || <= alpha^k c b.
 
 Proof. For honest n and m, w'_nm clip(x_m - x_n, tau_k) = -w'_mn clip(x_n - x_m, tau_k), as both clip to the same tau_k:
 in the sum over the honest workers these cancel. What is left are the lies, each of length at most w'_nm tau_k. ∎
 
-So liars act like one gradient of length c b added to the mean of the honest directions. That bounds a round, not a run:
+So all liars together move the honest mean by at most one more gradient of length c b. That bounds a round, not a run:
 directions are taken at each worker's own model, and with momentum they are of the last hundred rounds, so that lies
 straight up the loss (`ascent` with a length) are answered late. In the lower bound of studies/audit/unavoidable.py it
 is sqrt(B / (N - B)) zeta that no rule can rule out: c plays the part of zeta, the distance of the workers'
-gradients. That is also the price: neighbours pull a worker by no more than (1 - w'_nn) c gradient units, so workers
-whose gradients differ by more than that stay apart, and with too small a c each of them learns little but its own data.
+gradients. That is also the price: neighbours pull a worker by no more than (1 - w'_nn) c gradient units, so one whose
+gradient differs from the honest mean's by more than that drifts away, and with too small a c it learns little but its
+own data.
 c is a choice between the two, and there is no contraction constant (where all honest models agree, a lie still moves a
 worker by w' tau_k, as in `clipping`).
 

@@ -27,6 +27,8 @@ and at most h + 1/8. By the definition of xbar, the honest w'_nm (x_m - xbar) su
     sum_m p_m (y_m - xbar) = -b (x_n - xbar) - sum_{honest m} l_m (x_m - xbar) + sum_{lies m} p_m (y_m - xbar),
 
 at most (b + l + b q) R. Divide by sum_m p_m >= 1 - l.
+
+In numbers weights within 1e-12 count as equal: of links that weigh less than that nothing is said.
 """
 
 from __future__ import annotations

@@ -54,6 +54,8 @@ A rule with the `square_error` k ends within sqrt(8 k) b R / (1 - b) of c, and k
 Where silent liars leave too few messages, a worker keeps its own model, within R of xbar. For those two rules the
 messages are then 2 f or fewer, of weight 2 h at most, and its own model within min(1, 2 h / (1 - 2 h)) R of xbar, which
 is less than 5 h / (1 - h).
+
+In numbers weights within 1e-12 count as equal: of links that weigh less than that nothing is said.
 """
 
 from __future__ import annotations

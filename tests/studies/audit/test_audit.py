@@ -282,8 +282,34 @@ def test_what_the_search_found_is_told_if_there_is_no_time_for_the_last_stage(
     written = {path.name: path for path in found.write(tmp_path / "out")}
     config = yaml.safe_load(written["worst-weimean.yaml"].read_text())
     assert bm.simulate(**config).final("loss") == pytest.approx(worst.mean, rel=1e-6)
-    assert "the last stage has no result" in written["audit.html"].read_text()
+    assert "no time for its last stage" in written["audit.html"].read_text()
     assert json.loads(written["audit.json"].read_text())["rules"][0]["cases"][0]["final"] is False
+
+
+@pytest.mark.parametrize("mutant", [False, True])
+@pytest.mark.usefixtures("planted")
+def test_a_lie_that_is_too_slow_for_the_last_stage_is_not_hidden(
+    mutant: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The milder lies that there was time for would be called the worst case, and `at_least` would pass."""
+    result = trials._result
+
+    def slow(trial: trials.Trial, opened: Any) -> trials.Trial:
+        return replace(result(trial, opened), seconds=1e6 if trial.lie.family == "planted" else 0.0)
+
+    monkeypatch.setattr(trials, "_result", slow)
+    monkeypatch.setattr(trials, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(lies, "FAMILIES", {**PLANTED, "silent": Family(attack={"name": "silent"})})
+    if mutant:
+        monkeypatch.setattr("byzmesh.studies.audit.audit.unfinished", lambda search, rule: None)
+    found = search(tmp_path / "runs.db", minutes=1.0, at_least=5.0)
+    first, *others = found["WeiMean"].cases
+    assert found.complete and found.holds == mutant
+    if not mutant:
+        assert first.trial.lie.family == "planted" and not first.final and first.mean > 5.0 > others[0].mean
+        assert "search only: one seed" in str(found) and others[0].final
+        page = next(path for path in found.write(tmp_path / "out") if path.name == "audit.html").read_text()
+        assert "no time for its last stage" in page and "<h3>Last stage" in page
 
 
 def test_what_f_costs_is_measured_with_and_without_the_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -593,7 +619,9 @@ def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> Non
     tried = [trial("strong", 1, 0.9), trial("weak", 1, 0.1), trial("strong", 2, 0.8), trial("new", 2, 0.2)]
     assert [one.lie.name for one in halving.ranked(tried, "IOS")] == ["strong", "new", "weak"]
     quiet = [replace(trial("", stage, 0.0), lie=trials.QUIET, value=10.0 * stage) for stage in (1, 2, 3)]
-    found = _verdict("IOS", [], cast(trials.Search, SimpleNamespace(trials=[*tried, *quiet], failures={})))
+    searched = SimpleNamespace(trials=[*tried, *quiet], failures={}, due={"IOS": tried})
+    found = _verdict("IOS", [], cast(trials.Search, searched))
+    assert found.worst is not None and found.worst.trial is tried[2]
     assert found.quiet == {"zero": 20.0}, "without liars after as many rounds as the lie that is told"
 
 

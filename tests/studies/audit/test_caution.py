@@ -34,14 +34,15 @@ MOVED = ["WeiMean", "CC", "SCC"]
 
 
 def pulled(name: str, away: float) -> float:
-    """How far three of ten neighbours that are `away` pull a worker that agrees with the others."""
+    """How far three of ten neighbours that are `away`, wherever they sit, pull a worker that agrees with the others."""
     like = np.arange(4.0)
     received = np.vstack([np.tile(like, (D - F, 1)), like + away * np.eye(4)[:F]])
-    return float(np.abs(bm.aggregate(name, like, received, f=F) - like).max())
+    orders = [np.random.default_rng(seed).permutation(D) for seed in range(5)]
+    return max(float(np.abs(bm.aggregate(name, like, received[order], f=F) - like).max()) for order in orders)
 
 
 def test_which_rules_this_is_about() -> None:
-    assert {"IOS", "FABA", "NNA", "Reprieve", "Tether", "CS+"} <= set(RESILIENT)
+    assert set(RESILIENT) >= {"IOS", "FABA", "NNA", "Reprieve", "Tether", "CS+", "CAF", "SMEA", "GTS", "LazyIOS"}
     assert [proved(name) for name in MOVED] == [np.inf] * len(MOVED)
 
 

@@ -24,7 +24,7 @@ from byzmesh.rules.base import Rule
 from byzmesh.rules.base import rules as rule_registry
 from byzmesh.store import open_store
 from byzmesh.studies.audit.fault_bound import ASKED, compare_bounds
-from byzmesh.studies.audit.halving import LEAST_ROUNDS, SHARES, affordable, finalists, ranked, short_runs
+from byzmesh.studies.audit.halving import LEAST_ROUNDS, SHARES, affordable, finalists, short_runs, unfinished
 from byzmesh.studies.audit.lies import starts_of
 from byzmesh.studies.audit.trials import ALONE, QUIET, Budget, Search, Trial
 from byzmesh.studies.audit.unavoidable import Unavoidable, unavoidable
@@ -44,7 +44,7 @@ FRESH = 1000
 class Case:
     """A lie from a start: its value over the last stage's fresh seeds, and half the width of its 95% interval.
 
-    If the time, or the rounds, were over before the last stage it is one run of the search, not `final`.
+    If the time, or the rounds, were over before its last stage it is one run of the search, not `final`.
     """
 
     trial: Trial
@@ -77,6 +77,11 @@ class Case:
         """Whether the mean is as good as wanted."""
         return self.mean >= wanted if self.trial.metric == "accuracy" else self.mean <= wanted
 
+    def as_bad_as(self, trial: Trial) -> bool:
+        """Whether the mean, or a value within its interval, is no better than that of one run."""
+        half = 0.0 if math.isnan(self.half) else self.half
+        return self.mean - half <= trial.value if trial.metric == "accuracy" else self.mean + half >= trial.value
+
     @property
     def half(self) -> float:
         """Half the width of the 95% interval (Student); NaN for one seed, or if a run diverged to an infinite loss.
@@ -93,8 +98,8 @@ class Case:
 class Verdict:
     """What the audit found about a rule.
 
-    cases   the finalists over fresh seeds, the worst first; if the time did not allow for them, the most harmful run of
-            the search; empty if nothing was tried, or all runs failed
+    cases   the finalists over fresh seeds, the worst first; before them the most harmful run of the search for whose
+            last stage there was no time, if it is below their interval; empty if nothing was tried, or all runs failed
     quiet   start -> value without liars after as many rounds as the worst case has, or after fewer
     alone   start -> value of workers that hear nobody, whom no lie can harm; of the last stage
     alone_seen  the same on their own data
@@ -255,7 +260,7 @@ def audit(
     if minutes is not None and dask is None:
         search.warm_up()
     chosen = finalists(search, finals, seeds)
-    last = affordable(search, chosen, seeds, 2 * len(search.starts) + len(ASKED))
+    last = affordable(search, chosen, seeds, 2 * len(search.starts), len(ASKED))
     first = int(written.get("seed") or 0) + FRESH
     told = [
         (rule, trial, seed)
@@ -327,10 +332,9 @@ def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
         for group in groups.values()
     ]
     cases.sort(key=lambda case: case.mean if case.trial.metric == "accuracy" else -case.mean)
-    if not cases:
-        cases = [
-            Case(trial=trial, values=(trial.value,), keys=(trial.key,)) for trial in ranked(search.trials, rule)[:1]
-        ]
+    left = unfinished(search, rule)
+    if left and not (cases and cases[0].as_bad_as(left)):
+        cases.insert(0, Case(trial=left, values=(left.value,), keys=(left.key,)))
     mine = tuple(trial for trial in search.trials if trial.rule == rule)
     stage = cases[0].trial.stage if cases else LAST
     quiet = {t.start: t.value for t in mine if t.lie is QUIET and t.stage <= stage}

@@ -10,7 +10,7 @@
 
 In the first stages a lie is judged by what is lost of what a run without liars from the same start reaches in as many
 rounds (from some starts a run is slow by itself). In the last the accuracy counts. With a limit on the time, lies that
-take too much of a stage come last in it, and do not reach the last stage if others do.
+take too much of a stage come last in it, and do not reach the last stage if others do: `unfinished` finds them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from byzmesh.studies.audit.lies import Lie, every_lie, refined
 from byzmesh.studies.audit.trials import QUIET, Search, Trial
@@ -81,6 +82,9 @@ def finalists(search: Search, count: int, seeds: int) -> dict[str, list[Trial]]:
         if search.interrupted or search.budget.over:
             break
         run_stage(search, stage, chosen)
+        for rule, before in worst.items():
+            due = {(lie.name, start) for lie, start in chosen[rule]}
+            search.due[rule] += [trial for trial in before if (trial.lie.name, trial.start) in due]
         worst = {rule: ranked(search.trials, rule) for rule in search.rules}
         if stage == len(SHARES):
             break
@@ -89,14 +93,33 @@ def finalists(search: Search, count: int, seeds: int) -> dict[str, list[Trial]]:
     share = search.budget.seconds_left() * search.parallel / (count * seeds * max(len(search.rules), 1))
     shortest = rounds_of(search, len(ROUNDS))
     able = {rule: [t for t in found if t.seconds * shortest <= share] or found for rule, found in worst.items()}
-    return {rule: _with_own(search, rule, _different(found)[:count]) for rule, found in able.items()}
+    chosen_last = {rule: _different(found)[:count] for rule, found in able.items()}
+    for rule, found in worst.items():
+        search.due[rule] += [trial for trial in found if trial not in able[rule]] + chosen_last[rule]
+    return {rule: _with_own(search, rule, found) for rule, found in chosen_last.items()}
+
+
+def unfinished(search: Search, rule: str) -> Trial | None:
+    """The most harmful of a rule's trials that were to go on and did not, as there was no time for it.
+
+    None if one that did go on to the last stage had done more harm before it.
+    """
+    last = {(t.lie.name, t.start): t.stage for t in sorted(search.trials, key=lambda t: t.stage) if t.rule == rule}
+    before = ranked([trial for trial in search.trials if trial.stage <= len(SHARES)], rule)
+    went_on = [trial.lost for trial in before if last[trial.lie.name, trial.start] > len(SHARES)]
+    left = [t for t in search.due[rule] if t.stage == last[t.lie.name, t.start] and t.lost > max(went_on, default=-1e9)]
+    return max(left, key=lambda trial: trial.lost, default=None)
 
 
 def _with_own(search: Search, rule: str, found: list[Trial]) -> list[Trial]:
     """The finalists and the config's attack from its start: it may be one that short runs do not show."""
-    own = [search.trial(rule, lie, search.own_start, 0, 1, 0) for lie in search.own_lies()]
     there = [(trial.config["attack"], trial.start) for trial in found]
-    new = [trial for trial in own if trial and (trial.config["attack"], trial.start) not in there]
+    new = [
+        replace(trial, seconds=max((t.seconds for t in search.trials if (t.rule, t.lie) == (rule, lie)), default=0.0))
+        for lie in search.own_lies()
+        if (trial := search.trial(rule, lie, search.own_start, 0, 1, 0))
+        and (trial.config["attack"], trial.start) not in there
+    ]
     return [*found, *new] if found else []
 
 
@@ -159,13 +182,17 @@ def _different(found: Sequence[Trial]) -> list[Trial]:
     return list(once.values())
 
 
-def affordable(search: Search, chosen: Mapping[str, Sequence[Trial]], seeds: int, more: int) -> int:
+def affordable(search: Search, chosen: Mapping[str, Sequence[Trial]], seeds: int, quiet: int, more: int) -> int:
     """How many rounds the last runs can have in the time and the rounds that are left; at least those before them.
 
-    seeds  runs for every one that was chosen, and `more` for every rule
+    seeds  runs for every one that was chosen; for every rule also `quiet` runs without liars, and `more` with the worst
     """
-    seconds = seeds * sum(trial.seconds for found in chosen.values() for trial in found) / search.parallel
-    runs = sum(seeds * len(found) + more for found in chosen.values())
-    in_time = 0.9 * search.budget.seconds_left() / seconds if seconds else math.inf
+    seconds = 0.0
+    for rule, found in chosen.items():
+        alone = max((t.seconds for t in search.trials if t.rule == rule and t.lie is QUIET), default=0.0)
+        lying = [trial.seconds for trial in found]
+        seconds += seeds * sum(lying) + quiet * alone + more * max(lying, default=0.0)
+    runs = sum(seeds * len(found) + quiet + more for found in chosen.values())
+    in_time = 0.9 * search.budget.seconds_left() * search.parallel / seconds if seconds else math.inf
     in_rounds = search.budget.rounds_left() / max(runs, 1)
     return int(max(rounds_of(search, len(ROUNDS)), min(search.rounds, in_time, in_rounds)))

@@ -122,7 +122,7 @@ def html_report(audit: Audit, store: Store) -> Report:
     ]
     for number, verdict in enumerate(audit.verdicts):
         case, charts = verdict.worst, strength_charts(verdict)
-        last = finalists_grid(verdict) if case is not None and case.final else None
+        last = finalists_grid(verdict) if any(one.final for one in verdict.cases) else None
         found = None if case is None else heatmap(store, case.keys[0])
         drawn = None if case is None else picture(Network.from_spec(case.trial.config["network"]), "Network")
         sections.append(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """The most trials that the table of what was tried shows for a rule."""
+LABELS = {"rounds": "rounds that the wrong model is trained"}
+"""A strength in words, where its option's name would mislead."""
 
 
 def verdict_grid(audit: Audit) -> Grid:
@@ -47,6 +49,7 @@ def verdict_grid(audit: Audit) -> Grid:
         rows.append((verdict.rule, cells))
     metric = next((v.worst.trial.metric for v in audit.verdicts if v.worst), "accuracy")
     unit = "accuracy (%)" if metric == "accuracy" else "loss"
+    sees = any(v.worst and not math.isnan(v.worst.sees) for v in audit.verdicts)
     return Grid(
         name="verdict",
         title=f"Worst {unit} found, {audit.rounds:,} rounds",
@@ -54,7 +57,8 @@ def verdict_grid(audit: Audit) -> Grid:
         columns=("worst case", "lie", "start", "nobody lies", "alone", "on own data", "runs tried"),
         rows=tuple(rows),
         note="Mean and 95% interval over seeds that were not used to choose the lie. The worst found, not a bound. "
-        "Alone: every worker hears nobody. On own data: what workers can see themselves, in the worst case and alone."
+        "Alone: every worker hears nobody."
+        + (" On own data: what workers can see themselves, in the worst case and alone." if sees else "")
         + ("" if audit.complete else " Some runs of the last stage are missing.")
         + (f" {len(audit.failures)} runs failed; the first: {audit.failures[0]}." if audit.failures else ""),
     )
@@ -71,6 +75,7 @@ def finalists_grid(verdict: Verdict) -> Grid:
             ),
         )
         for case in verdict.cases
+        if case.final
     )
     return Grid(name="finalists", title="Last stage", corner="lie", columns=("mean", "by seed"), rows=rows)
 
@@ -129,7 +134,13 @@ def strength_charts(verdict: Verdict) -> list[Chart]:
         shown[family] = (*facets[family], _nobody(facets[family]))
     unit = "points" if all(trial.metric == "accuracy" for trial in verdict.trials) else "loss"
     return [
-        Chart(title="Damage against strength", x_label=option, y_label=f"damage ({unit})", facets=shown, marks=True)
+        Chart(
+            title="Damage against strength",
+            x_label=LABELS.get(option, option),
+            y_label=f"damage ({unit})",
+            facets=shown,
+            marks=True,
+        )
         for option, shown in by_option.items()
     ]
 
@@ -230,7 +241,7 @@ def verdict_text(verdict: Verdict) -> str:
         own = verdict.alone_seen.get(case.trial.start, math.nan)
         reached += f"; on their own data workers see {case.sees:.1f}%"
         reached += "" if math.isnan(own) else f", alone {own:.1f}%"
-    limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: the last stage has no result."
+    limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: no time for its last stage."
     lie = f"{case.trial.lie.name}{start}{reached}"
     return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {lie}.{limit}"
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import time
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -117,6 +118,8 @@ class Search:
     failures: dict[str, list[str]] = field(default_factory=dict)
     """By rule: the runs that failed, and why."""
     trials: list[Trial] = field(default_factory=list)
+    due: dict[str, list[Trial]] = field(default_factory=lambda: defaultdict(list))
+    """By rule: trials that were to go on to a next stage."""
 
     def own_lies(self) -> list[Lie]:
         """The config's attack, if it has one."""

@@ -16,7 +16,7 @@ first B lie: it is a B / N. The N - B others cannot tell these apart and return 
 In both zeta^2 = |a|^2 (B / N) (1 - B / N).                                                                          []
 
 If B >= N, N - 1 of the liars do this and the others are silent: (N - 1) zeta^2. More is not possible: who listens to
-nobody and ends at the minimum of its own loss has ||grad f||^2 <= (N - 1) zeta^2.
+nobody and ends at the minimum of its own loss, if it has one, has ||grad f||^2 <= (N - 1) zeta^2.
 
 What the algorithm is told must be true of both worlds. B is, and so is one bound f for all workers if there are B
 honest workers who might lie within it: of whom nobody has more than f as neighbours (f = B always has them; f: max has
@@ -50,23 +50,24 @@ others have the same data. If *nobody* lies, a rule that is exact among likes ma
 exist. Proof. In another world U are liars who follow the algorithm on this data. The others cannot tell, and there they
 must end so.                                                                                                         []
 
-So no rule is both resilient with f and, on all data, near the plain mean if nobody lies: classes that only U have are
+So no such rule is, on all data, near the plain mean if nobody lies: classes that only U have are
 lost, |U| of the N workers' data. Between likes with noise in their gradients U moves nobody by more than rho times
 that noise in a round. How much is lost where all differ from each other is not said by this, and measured.
 
 Nor can a rule take in what single workers alone have and leave lies out. Let a rule see its inbox only (no memory, no
 data), not depend on the neighbours' order, and commute with translations and with exchanging coordinates: rules by
-distance and rules by coordinate both do. Let everybody's message be t away from one point c, each along a coordinate of
-its own, which is how workers differ who each have a class that nobody else has; the liars have coordinates that no
-honest worker has. Then the output has the same share q of every neighbour, the liars included. Proof. Let c be zero, by
-a translation. Exchange the coordinates of a liar and of an honest neighbour: the inbox is the same but for its order,
-so both have the same coordinate of the output.                                                                      []
+distance and rules by coordinate both do. Let all neighbours weigh the same, and everybody's message be t away from one
+point c, each up a coordinate of its own, which is how workers differ who each have a class that nobody else has; the
+liars have coordinates that no honest worker has. Then the output has the same share q of every neighbour, the liars
+included. Proof. Let c be zero, by a translation. Exchange the coordinates of a liar and of an honest neighbour: the
+inbox is the same but for its order, so both have the same coordinate of the output.                                 []
 
 If ties are broken by order it holds on average over who lies, and a liar who comes a little nearer wins them. For rules
-by distance coordinates may be turned: a lie of that length is taken in *any* direction across the honest ones. So q is
-one number, and it is asked to be large by those who want to learn from single workers and small by those who fear
-lies. It may differ from one t, f or number of neighbours to another: that no rule does well on one network with a large
-q and on another with a small one is not said, nor how much accuracy a q costs.
+by distance coordinates may be turned: lies of that length are taken in *any* directions across the honest ones and each
+other. (Liars who agree on one point, as `target` does, are not covered: that is measured.) So q is one number, and it
+is asked to be large by those who want to learn from single workers and small by those who fear lies. It may differ from
+one t, f or number of neighbours to another: that no rule does well on one network with a large q and on another with a
+small one is not said, nor how much accuracy a q costs.
 
 A third limit is the graph's. With symmetric weights let b be the most that liars weigh at a worker and mu_2 the
 algebraic connectivity of the honest graph: there are graphs with b = mu_2 / 2 on which no rule makes the honest workers
@@ -169,10 +170,11 @@ class Unavoidable:
             )
         told.append(self._exact())
         if self.tolerable:
-            part = self.tolerable / self.honest
+            everybody = self.honest + self.liars
             told.append(
-                f"With f: tolerable, at least {self.tolerable}, a resilient rule ignores as many workers that alone "
-                f"have some data if all others are alike, {part:.0%} of all data, also if nobody lies."
+                f"With f: tolerable, at least {self.tolerable} here if the rule allows so many, a rule that is exact "
+                "among likes ignores as many workers that alone have some data if all others are alike: "
+                f"{self.tolerable / everybody:.0%} of all data, also if all {everybody} are honest."
             )
         if math.isfinite(self.mu_2):
             limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
