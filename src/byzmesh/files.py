@@ -144,6 +144,13 @@ def folder(path: str | Path, *, option: str = "--out") -> Path:
     return path
 
 
+def folder_later(path: str | Path) -> Path:
+    """The folder, not created yet: the mistake of `folder` is raised now, and one found before then leaves nothing."""
+    path = Path(path).absolute()
+    there = next(parent for parent in (path, *path.parents) if parent.exists())
+    return path if there.is_dir() and os.access(there, os.W_OK) else folder(path)
+
+
 def sync_folder(path: Path) -> None:
     """Make a renaming durable if the system can (not on Windows)."""
     if os.name == "posix":

@@ -158,16 +158,19 @@ class Registry(Generic[T]):
     def entry(self, name: str) -> Entry[T]:
         """The entry of a name or alias."""
         if not isinstance(name, str):
-            raise ConfigError(
-                f"{self.kind} must be a name or a mapping with 'name' and options, "
-                f"got {type(name).__name__} {brief(name)}"
-            )
+            raise self._no_name(name)
         self.load()
         canonical = self._names.get(fold(name))
         if canonical is None:
             words = [word for entry in self._entries.values() for word in (entry.name, *entry.aliases)]
             raise UnknownName(f"unknown {self.kind} {name!r}: {nearest(name, words)}")
         return self._entries[canonical]
+
+    def _no_name(self, got: Any) -> ConfigError:
+        function = callable(got)
+        shown = f"{type(got).__name__} {getattr(got, '__name__', brief(got)) if function else brief(got)}"
+        way_out = "; register it and give its name" if function else ""
+        return ConfigError(f"{self.kind} must be a name or a mapping with 'name' and options, got {shown}{way_out}")
 
     def build(self, spec: Any, /, **options: Any) -> T:
         """The part that a spec describes: a name, a mapping with `name` and options, or the part itself.

@@ -67,15 +67,16 @@ def test_at_least_is_a_gate(most: float, expected: int, config: Path) -> None:
         (("--rule", "trimean", "--set", "network={name: ring, n: 5, byzantine: [4]}", "--set", "f=1"), "is infeasible"),
         (("--set", "attack=sine-flipping"), "did you mean 'sign-flipping'?"),
         (("--at-least", "nan"), "at_least must be a finite number, got nan"),
+        (("--out", "mine.yaml/audit"), "cannot be created"),
         (("--set", "network={name: ring, n: 5}"), "nobody lies here"),
     ],
-    ids=["start", "b", "infeasible", "attack", "nan", "no liars"],
+    ids=["start", "b", "infeasible", "attack", "nan", "out", "no liars"],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], said: str, config: Path) -> None:
     done = byzmesh("audit", config, "--runs", 2, "--workers", 0, *arguments)
     assert done.returncode == 2, done.stdout + done.stderr
     (line,) = done.stderr.strip().splitlines()
-    assert said in line and not Path("audit").exists()
+    assert said in line and not Path("audit").exists() and not Path("runs.db").exists()
 
 
 def test_that_all_runs_failed_is_no_success(config: Path) -> None:

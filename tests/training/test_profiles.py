@@ -19,7 +19,7 @@ def test_guarded_is_the_default_but_for_the_rule() -> None:
 
 
 def test_a_config_without_a_rule_gets_the_recommended_one() -> None:
-    recommended = rules.canonical(dict(bm.RECOMMENDED_RULE))
+    recommended = rules.canonical(bm.RECOMMENDED_RULE)
     assert resolve({"network": "paper/two-castle"})["rule"] == recommended
     known: dict[str, Any] = {
         "problem": {"name": "quadratic", "dimension": 2},

@@ -32,7 +32,8 @@ def command(
     seeds: Annotated[int, typer.Option(help="Fresh seeds of the last stage.")] = 5,
     finals: Annotated[int, typer.Option(help="Lies per rule in the last stage.")] = 2,
     at_least: Annotated[
-        float | None, typer.Option(help="Exit with 1 if a worst case is below this accuracy in percent.")
+        float | None,
+        typer.Option(help="Exit with 1 if a worst case is below this accuracy in percent (a loss: above this)."),
     ] = None,
     store: NewStorePath = STORE,
     out: Annotated[Path, typer.Option(help="Folder for the report, JSON and the configs of the worst cases.")] = Path(
@@ -55,6 +56,7 @@ def command(
     from byzmesh.cli._progress import progress
     from byzmesh.config.overrides import read_config, with_plugins
     from byzmesh.config.yaml import parse_value
+    from byzmesh.files import folder_later
     from byzmesh.plugins import load_plugins
     from byzmesh.reports.text_table import to_rich
     from byzmesh.studies.audit.audit import audit
@@ -62,6 +64,7 @@ def command(
     from byzmesh.studies.audit.tables import verdict_grid
 
     written = with_plugins(read_config(config, settings or ()), load_plugins(plugin or ()))
+    folder_later(out)
     with progress() as show:
         found = audit(
             written,

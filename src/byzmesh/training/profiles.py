@@ -6,15 +6,13 @@ registration says what that is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from byzmesh.errors import UnknownName, nearest
 
-RECOMMENDED_RULE: Mapping[str, Any] = MappingProxyType({"name": "IOS"})
-"""The rule of a config that names none, a spec wherever a rule is asked for; docs/recommendation.md says why this one,
-and when the profile `guarded` is better.
+RECOMMENDED_RULE = "IOS"
+"""The rule of a config that names none, to be given wherever a rule is asked for; docs/recommendation.md says why this
+one, and when the profile `guarded` is better.
 
 >>> import byzmesh as bm
 >>> bm.aggregate(bm.RECOMMENDED_RULE, [0.0], [[1.0], [0.0], [-1.0], [90.0]], f=1)
@@ -23,7 +21,7 @@ array([0.])
 
 PROFILES: dict[str, dict[str, Any]] = {
     "text": {
-        "rule": RECOMMENDED_RULE,
+        "rule": {"name": RECOMMENDED_RULE},
         "rounds": 1000,
         "evaluate_every": 100,
         "step": {"name": "inverse-sqrt", "a": 0.9, "b": 1.0},

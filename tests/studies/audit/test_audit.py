@@ -356,7 +356,7 @@ def test_who_said_nothing_was_not_trusted(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(lies, "FAMILIES", {"silent": lies.FAMILIES["silent"]})
     known: dict[str, Any] = {"runs": 1, "seeds": 1, "finals": 1, "starts": ["zero"], "workers": 0}
     found = bm.audit({**CONFIG, "rounds": 20}, store=tmp_path / "runs.db", **known)
-    assert [line["liars"] for line in found.to_dict()["rules"][0]["trust"]] == [{}] * 5
+    assert [line["liars"] for line in found.to_dict()["rules"][0]["trust"]] == [{5: None}] * 5
 
 
 def test_every_family_before_any_twice() -> None:
@@ -619,10 +619,10 @@ def test_who_goes_on_is_judged_by_the_latest_stage_and_by_what_was_lost() -> Non
     tried = [trial("strong", 1, 0.9), trial("weak", 1, 0.1), trial("strong", 2, 0.8), trial("new", 2, 0.2)]
     assert [one.lie.name for one in halving.ranked(tried, "IOS")] == ["strong", "new", "weak"]
     quiet = [replace(trial("", stage, 0.0), lie=trials.QUIET, value=10.0 * stage) for stage in (1, 2, 3)]
-    searched = SimpleNamespace(trials=[*tried, *quiet], failures={}, due={"IOS": tried})
+    searched = SimpleNamespace(trials=[*tried, *quiet], failures={}, due={"IOS": tried}, untried=lambda rule: ())
     found = _verdict("IOS", [], cast(trials.Search, searched))
     assert found.worst is not None and found.worst.trial is tried[2]
-    assert found.quiet == {"zero": 20.0}, "without liars after as many rounds as the lie that is told"
+    assert found.quiet["zero"].value == 20.0, "without liars after as many rounds as the lie that is told"
 
 
 def test_compiling_does_not_count_as_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -658,7 +658,7 @@ def test_what_a_worker_reaches_alone_stands_beside_the_worst_case(tmp_path: Path
     assert worst is not None
     config = {name: value for name, value in worst.trial.config.items() if name != "labels"}
     alone = bm.simulate(**{**config, "rule": "NoComm", "attack": "none"}).final("loss")
-    assert found["WeiMean"].alone[worst.trial.start] == pytest.approx(alone, rel=1e-6)
+    assert found["WeiMean"].alone[worst.trial.start].value == pytest.approx(alone, rel=1e-6)
     assert f"{alone:.2f}" in str(found) and "if every worker trains alone" in verdict_text(found["WeiMean"])
     assert "zero" in found.to_dict()["rules"][0]["alone"]
 
@@ -676,7 +676,7 @@ def test_what_workers_see_on_their_own_data_stands_beside_the_worst_case(tmp_pat
     again = bm.simulate(**{**told, "measure": "own_accuracy"}).final("own_accuracy")
     assert worst.seen[0] == pytest.approx(100 * again) and len(worst.seen) == 2
     alone = bm.simulate(**{**told, "measure": "own_accuracy", "rule": "NoComm", "attack": "none"}).final("own_accuracy")
-    assert verdict.alone_seen[worst.trial.start] == pytest.approx(100 * alone)
+    assert verdict.alone[worst.trial.start].seen == pytest.approx(100 * alone)
     assert f"on their own data workers see {np.mean(worst.seen):.1f}%, alone {100 * alone:.1f}%" in verdict_text(
         verdict
     )

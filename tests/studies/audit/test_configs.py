@@ -110,7 +110,7 @@ def test_data_that_are_divided_among_all_sites(data: str, tmp_path: Path, monkey
     assert not found.failures and found.complete
     by_samples = audit(tmp_path, {**config, "objective": "samples"}, runs=1, starts=["zero"])
     assert found.limit.b == pytest.approx(1 / 6) and by_samples.limit.b < 0.1, "the liar has 1 of 21 parts of the data"
-    assert by_samples.limit.zeta == found.limit.zeta
+    assert np.isnan(by_samples.limit.zeta), "proved where workers count the same"
 
 
 def test_rules_that_share_a_name_are_told_apart_and_each_has_its_files(tmp_path: Path) -> None:

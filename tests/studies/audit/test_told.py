@@ -34,10 +34,10 @@ def test_a_run_without_liars_that_is_shorter_than_the_worst_case_says_so(tmp_pat
     found = bm.audit(CONFIG, store=tmp_path / "runs.db", starts="zero", **BUDGET)
     (verdict,) = found.verdicts
     assert verdict.worst is not None and verdict.worst.trial.rounds == 160
-    assert "rounds)" not in verdict_text(verdict) and "(80 rounds)" not in str(verdict_grid(found))
-    cut = replace(verdict, trials=tuple(t for t in verdict.trials if t.lie is not QUIET or t.stage < 4))
-    assert "if nobody lies (80 rounds)" in verdict_text(cut)
-    assert "(80 rounds)" in str(replace(found, verdicts=(cut,)))
+    assert "seed" not in verdict_text(verdict) and "(80 rounds" not in str(verdict_grid(found))
+    cut = replace(verdict, quiet={t.start: t for t in verdict.trials if t.lie is QUIET and t.stage < 4})
+    assert "if nobody lies (80 rounds, seed 0)" in verdict_text(cut)
+    assert "(80 rounds, seed 0)" in str(replace(found, verdicts=(cut,)))
 
 
 def test_an_f_that_is_not_wrong_is_not_called_wrong(tmp_path: Path) -> None:

@@ -152,6 +152,33 @@ def test_how_much_gradients_differ_is_measured_after_some_steps(tmp_path: Path) 
     assert abs(measured - squares[1]) < 0.5 * abs(measured - squares[0])
 
 
+def test_of_gradients_nothing_is_said_where_workers_count_by_their_samples(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.npz"
+    np.savez(file, features=np.random.default_rng(0).normal(size=(90, 2)), labels=np.arange(90) % 3)
+    partition = {"name": "dirichlet", "alpha": 0.3}
+    problem = {"name": "softmax", "dataset": str(file), "partition": partition}
+    config = {"problem": problem, "network": "paper/two-castle"}
+    told = unavoidable(resolve({**config, "objective": "samples"}))
+    assert np.isnan([told.zeta, told.gradient, told.initial, told.accuracy]).all() and told.tolerable > 0
+    assert "gradient" not in str(told) and "classifier" not in str(told) and "% of all data" not in str(told)
+    equal = str(unavoidable(resolve(config)))
+    assert "gradient" in equal and "classifier" in equal and "% of all data" in equal
+
+
+def test_of_weights_nothing_is_said_where_the_network_changes() -> None:
+    config = {"problem": {"name": "quadratic", "targets": "normal"}, "network": "paper/two-castle"}
+    changing = unavoidable(resolve({**config, "process": {"name": "random-pull", "s": 2}}))
+    assert np.isnan([changing.b, changing.mu_2]).all() and changing.tolerable == 0
+    assert "weigh" not in str(changing) and "tolerable" not in str(changing)
+    assert "weigh" in str(unavoidable(resolve(config))) and "tolerable" in str(unavoidable(resolve(config)))
+
+
+def test_one_honest_worker_may_train_alone() -> None:
+    network = {"name": "complete", "n": 3, "byzantine": [1, 2]}
+    told = str(unavoidable(resolve({"problem": {"name": "quadratic", "targets": "normal"}, "network": network})))
+    assert "nothing of this is unavoidable" in told and "guarantee" not in told
+
+
 def test_where_training_begins_is_held_against_the_bound() -> None:
     """If the first model is already better than what any rule can guarantee, the text says so, and only then."""
     known: dict[str, Any] = {

@@ -52,6 +52,8 @@ class Case:
     keys: tuple[str, ...]
     seen: tuple[float, ...] = ()
     """The accuracy on the workers' own data: what they can see themselves; NaN where it was not measured."""
+    diverged: int = 0
+    """How many of the runs diverged: their accuracy counts as 0, their loss as infinite."""
 
     @property
     def final(self) -> bool:
@@ -100,21 +102,21 @@ class Verdict:
 
     cases   the finalists over fresh seeds, the worst first; before them the most harmful run of the search for whose
             last stage there was no time, if it is below their interval; empty if nothing was tried, or all runs failed
-    quiet   start -> value without liars after as many rounds as the worst case has, or after fewer
-    alone   start -> value of workers that hear nobody, whom no lie can harm; of the last stage
-    alone_seen  the same on their own data
+    quiet   start -> the run without liars that has as many rounds as the worst case, or fewer
+    alone   start -> that of workers that hear nobody, whom no lie can harm; of the last stage
     trials  every run of the search that has a result
     failures  the runs that failed, and why
+    untried  families of lies that the first stage was to try and did not: the time or the rounds were over
     bounds  (whether the worst lie is told, f) -> value of one run; empty if the rule takes no f (fault_bound.py)
     """
 
     rule: str
     cases: tuple[Case, ...]
-    quiet: Mapping[str, float]
+    quiet: Mapping[str, Trial]
     trials: tuple[Trial, ...] = field(repr=False)
     failures: tuple[str, ...] = field(default=(), repr=False)
-    alone: Mapping[str, float] = field(default_factory=dict)
-    alone_seen: Mapping[str, float] = field(default_factory=dict)
+    untried: tuple[str, ...] = field(default=(), repr=False)
+    alone: Mapping[str, Trial] = field(default_factory=dict)
     bounds: Mapping[tuple[bool, str | int], float] = field(default_factory=dict)
 
     @property
@@ -133,6 +135,8 @@ class Audit:
     """Whether every run of the last stage in which somebody lies has a result, and there is one."""
     limit: Unavoidable
     store: Path
+    cut_short: bool = False
+    """Whether the time or the rounds were over before the search was."""
     interrupted: bool = False
     at_least: float | None = None
 
@@ -142,11 +146,14 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether every rule has a worst case; with `at_least`, one of a complete last stage that is not below it."""
+        """Whether every rule has a worst case; with `at_least`, one that is not below it and is of a complete last
+        stage, after a first one that tried every family that the budget of runs allows for.
+        """
         cases = [verdict.worst for verdict in self.verdicts]
         if self.at_least is None:
             return None not in cases
-        return self.complete and all(case is not None and case.final and case.meets(self.at_least) for case in cases)
+        searched = self.complete and not any(verdict.untried for verdict in self.verdicts)
+        return searched and all(case is not None and case.final and case.meets(self.at_least) for case in cases)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -260,6 +267,7 @@ def audit(
     if minutes is not None and dask is None:
         search.warm_up()
     chosen = finalists(search, finals, seeds)
+    cut_short = search.cut_short
     last = affordable(search, chosen, seeds, 2 * len(search.starts), len(ASKED))
     first = int(written.get("seed") or 0) + FRESH
     told = [
@@ -289,6 +297,7 @@ def audit(
         complete=bool(lies) and set(lies) <= {trial.key for trial in done},
         limit=unavoidable(plain),
         store=Path(store),
+        cut_short=cut_short,
         interrupted=search.interrupted,
         at_least=at_least,
     )
@@ -328,24 +337,22 @@ def _verdict(rule: str, done: Sequence[Trial], search: Search) -> Verdict:
             values=tuple(t.value for t in group),
             keys=tuple(t.key for t in group),
             seen=tuple(t.seen for t in group),
+            diverged=sum(t.diverged for t in group),
         )
         for group in groups.values()
     ]
     cases.sort(key=lambda case: case.mean if case.trial.metric == "accuracy" else -case.mean)
     left = unfinished(search, rule)
     if left and not (cases and cases[0].as_bad_as(left)):
-        cases.insert(0, Case(trial=left, values=(left.value,), keys=(left.key,)))
+        cases.insert(0, Case(trial=left, values=(left.value,), keys=(left.key,), diverged=int(left.diverged)))
     mine = tuple(trial for trial in search.trials if trial.rule == rule)
     stage = cases[0].trial.stage if cases else LAST
-    quiet = {t.start: t.value for t in mine if t.lie is QUIET and t.stage <= stage}
-    failures = tuple(search.failures.get(rule, ()))
-    by_itself = [t for t in done if t.rule == ALONE and t.lie is QUIET]
     return Verdict(
         rule=rule,
         cases=tuple(cases),
-        quiet=quiet,
+        quiet={t.start: t for t in mine if t.lie is QUIET and t.stage <= stage},
         trials=mine,
-        failures=failures,
-        alone={t.start: t.value for t in by_itself},
-        alone_seen={t.start: t.seen for t in by_itself},
+        failures=tuple(search.failures.get(rule, ())),
+        untried=search.untried(rule),
+        alone={t.start: t for t in done if t.rule == ALONE and t.lie is QUIET},
     )

@@ -80,6 +80,7 @@ def finalists(search: Search, count: int, seeds: int) -> dict[str, list[Trial]]:
     worst: dict[str, list[Trial]] = {}
     for stage in range(1, len(SHARES) + 1):
         if search.interrupted or search.budget.over:
+            search.cut_short = True
             break
         run_stage(search, stage, chosen)
         for rule, before in worst.items():

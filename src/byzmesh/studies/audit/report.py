@@ -36,6 +36,7 @@ from byzmesh.studies.audit.tables import (
 
 if TYPE_CHECKING:
     from byzmesh.studies.audit.audit import Audit, Verdict
+    from byzmesh.studies.audit.trials import Trial
 
 
 def as_dict(audit: Audit) -> dict[str, Any]:
@@ -46,6 +47,7 @@ def as_dict(audit: Audit) -> dict[str, Any]:
         "store": str(audit.store),
         "interrupted": audit.interrupted,
         "complete": audit.complete,
+        "cut_short": audit.cut_short,
         "at_least": audit.at_least,
         "holds": audit.holds,
         "failures": list(audit.failures),
@@ -59,9 +61,8 @@ def as_dict(audit: Audit) -> dict[str, Any]:
 def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
     return {
         "rule": verdict.rule,
-        "quiet": {start: _finite(value) for start, value in verdict.quiet.items()},
-        "alone": {start: _finite(value) for start, value in verdict.alone.items()},
-        "alone_seen": {start: _finite(value) for start, value in verdict.alone_seen.items()},
+        "quiet": {start: _beside(trial) for start, trial in verdict.quiet.items()},
+        "alone": {start: _beside(trial) for start, trial in verdict.alone.items()},
         "cases": [
             {
                 "attack": dict(case.trial.config["attack"]),
@@ -72,12 +73,14 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
                 "half": _finite(case.half),
                 "values": [_finite(value) for value in case.values],
                 "seen": [_finite(value) for value in case.seen],
+                "diverged": case.diverged,
                 "rounds": case.trial.rounds,
                 "keys": list(case.keys),
                 "config": dict(case.trial.config),
             }
             for case in verdict.cases
         ],
+        "untried": list(verdict.untried),
         "trust": trusted(audit, verdict.worst),
         "by_coordinate": verdict.worst is not None and verdict.worst.by_coordinate,
         "bounds": [{"lie": lying, "f": f, "value": _finite(value)} for (lying, f), value in verdict.bounds.items()],
@@ -94,6 +97,17 @@ def _of_rule(audit: Audit, verdict: Verdict) -> dict[str, Any]:
             }
             for trial in verdict.trials
         ],
+    }
+
+
+def _beside(trial: Trial) -> dict[str, Any]:
+    """A run in which nobody lies, or is heard."""
+    return {
+        "value": _finite(trial.value),
+        "seen": _finite(trial.seen),
+        "rounds": trial.rounds,
+        "seed": trial.seed,
+        "diverged": trial.diverged,
     }
 
 

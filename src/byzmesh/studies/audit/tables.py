@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """The most trials that the table of what was tried shows for a rule."""
+NAMED = 5
+"""The most families of lies that a note names."""
 LABELS = {"rounds": "rounds that the wrong model is trained"}
 """A strength in words, where its option's name would mislead."""
 
@@ -31,16 +33,15 @@ def verdict_grid(audit: Audit) -> Grid:
         if case is None:
             rows.append((verdict.rule, (GridCell(without_case(verdict)), *[EMPTY] * 6)))
             continue
-        quiet, alone, own = (
-            reached.get(case.trial.start, math.nan) for reached in (verdict.quiet, verdict.alone, verdict.alone_seen)
-        )
+        quiet, alone = verdict.quiet.get(case.trial.start), verdict.alone.get(case.trial.start)
+        own = math.nan if alone is None else alone.seen
         tone = "" if audit.at_least is None else "same" if case.meets(audit.at_least) else "far-below"
         cells = (
             GridCell(f"{case.mean:.2f}", _seeds(case), value=case.mean, tone=tone),
             GridCell(case.trial.lie.name, _options(case.trial)),
             GridCell(case.trial.start or "as configured"),
-            EMPTY if math.isnan(quiet) else GridCell(f"{quiet:.2f}", _shorter(verdict), value=quiet),
-            EMPTY if math.isnan(alone) else GridCell(f"{alone:.2f}", value=alone),
+            EMPTY if quiet is None else GridCell(f"{quiet.value:.2f}", _apart(quiet, case), value=quiet.value),
+            EMPTY if alone is None else GridCell(f"{alone.value:.2f}", _apart(alone, case), value=alone.value),
             EMPTY
             if math.isnan(case.sees)
             else GridCell(f"{case.sees:.1f}", "" if math.isnan(own) else f"alone {own:.1f}", value=case.sees),
@@ -50,6 +51,7 @@ def verdict_grid(audit: Audit) -> Grid:
     metric = next((v.worst.trial.metric for v in audit.verdicts if v.worst), "accuracy")
     unit = "accuracy (%)" if metric == "accuracy" else "loss"
     sees = any(v.worst and not math.isnan(v.worst.sees) for v in audit.verdicts)
+    untried = list(dict.fromkeys(family for verdict in audit.verdicts for family in verdict.untried))
     return Grid(
         name="verdict",
         title=f"Worst {unit} found, {audit.rounds:,} rounds",
@@ -59,6 +61,9 @@ def verdict_grid(audit: Audit) -> Grid:
         note="Mean and 95% interval over seeds that were not used to choose the lie. The worst found, not a bound. "
         "Alone: every worker hears nobody."
         + (" On own data: what workers can see themselves, in the worst case and alone." if sees else "")
+        + (" A run that diverged has accuracy 0." if metric == "accuracy" and _diverged(audit) else "")
+        + (" The time or the rounds were over before the search was." if audit.cut_short else "")
+        + (f" Not tried for want of time: {_first(untried)}." if untried else "")
         + ("" if audit.complete else " Some runs of the last stage are missing.")
         + (f" {len(audit.failures)} runs failed; the first: {audit.failures[0]}." if audit.failures else ""),
     )
@@ -154,7 +159,7 @@ def _nobody(curves: Sequence[Curve]) -> Curve:
 def trusted(audit: Audit, case: Case | None) -> list[dict[str, Any]]:
     """In the worst case's first run, by receiver: how often each liar was trusted, and the honest sender least so.
 
-    Empty for rules that take no message as a whole; who sent nothing is left out.
+    Empty for rules that take no message as a whole. A liar who sent nothing has None.
     """
     if case is None:
         return []
@@ -169,7 +174,7 @@ def trusted(audit: Audit, case: Case | None) -> list[dict[str, Any]]:
         told.append(
             {
                 "worker": int(receiver),
-                "liars": {sender: value for sender, value in share.items() if sender in lying},
+                "liars": {int(s): share.get(int(s)) for s, r, _, _ in edges.tolist() if r == receiver and s in lying},
                 "least_trusted_honest": None if least is None else {least: honest[least]},
             }
         )
@@ -185,7 +190,13 @@ def trust_grid(audit: Audit, case: Case | None) -> Grid | None:
         (
             f"worker {line['worker']}",
             (
-                GridCell(", ".join(f"{liar} in {share:.0%}" for liar, share in line["liars"].items()) or "none"),
+                GridCell(
+                    ", ".join(
+                        f"{liar} sent nothing" if share is None else f"{liar} in {share:.0%}"
+                        for liar, share in line["liars"].items()
+                    )
+                    or "none"
+                ),
                 GridCell(
                     ", ".join(f"{peer} in {share:.0%}" for peer, share in (line["least_trusted_honest"] or {}).items())
                 ),
@@ -231,16 +242,19 @@ def verdict_text(verdict: Verdict) -> str:
         return f"{verdict.rule}: {without_case(verdict)}."
     unit = "%" if case.trial.metric == "accuracy" else ""
     start = f" from the start {case.trial.start}" if case.trial.start else ""
-    quiet = verdict.quiet.get(case.trial.start, math.nan)
-    shorter = _shorter(verdict)
-    reached = "" if math.isnan(quiet) else f"; {quiet:.1f}{unit} if nobody lies" + (f" ({shorter})" if shorter else "")
-    reached = "; it diverges if nobody lies, too" if quiet == math.inf else reached
-    alone = verdict.alone.get(case.trial.start, math.nan)
-    reached += "" if math.isnan(alone) else f"; {alone:.1f}{unit} if every worker trains alone"
+    quiet, alone = verdict.quiet.get(case.trial.start), verdict.alone.get(case.trial.start)
+    reached = f" ({case.diverged} of {len(case.values)} runs diverged)" if case.diverged else ""
+    if quiet is not None and quiet.diverged:
+        reached += "; it diverges if nobody lies, too"
+    elif quiet is not None:
+        apart = _apart(quiet, case)
+        reached += f"; {quiet.value:.1f}{unit} if nobody lies" + (f" ({apart})" if apart else "")
+    if alone is not None:
+        reached += "; diverges" if alone.diverged else f"; {alone.value:.1f}{unit}"
+        reached += " if every worker trains alone"
     if not math.isnan(case.sees):
-        own = verdict.alone_seen.get(case.trial.start, math.nan)
         reached += f"; on their own data workers see {case.sees:.1f}%"
-        reached += "" if math.isnan(own) else f", alone {own:.1f}%"
+        reached += "" if alone is None or math.isnan(alone.seen) else f", alone {alone.seen:.1f}%"
     limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: no time for its last stage."
     lie = f"{case.trial.lie.name}{start}{reached}"
     return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {lie}.{limit}"
@@ -254,19 +268,34 @@ def without_case(verdict: Verdict) -> str:
     return "nothing tried: the time or the rounds were over before the first lie; give it more"
 
 
-def _shorter(verdict: Verdict) -> str:
-    """How many rounds the run without liars beside the worst case has, if that is fewer: there was no time for it."""
-    case = verdict.cases[0].trial
-    known = (t.rounds for t in verdict.trials if t.lie is QUIET and t.start == case.start and t.stage <= case.stage)
-    rounds = max(known, default=case.rounds)
-    return f"{rounds:,} rounds" if rounds < case.rounds else ""
+def _apart(beside: Trial, case: Case) -> str:
+    """How the run beside a worst case differs from it but for the lie: it diverged, or there was no time for it."""
+    told = ["diverged"] * beside.diverged
+    told += [f"{beside.rounds:,} rounds"] * (beside.rounds != case.trial.rounds)
+    told += [f"seed {beside.seed}"] * (beside.seed != case.trial.seed)
+    return ", ".join(told)
+
+
+def _first(names: Sequence[str]) -> str:
+    """Some names, and how many more."""
+    more = len(names) - NAMED
+    return "; ".join(names[:NAMED]) + (f"; {more} more families" if more > 0 else "")
+
+
+def _diverged(audit: Audit) -> bool:
+    """Whether a run in the table of verdicts diverged."""
+    worst = [(verdict, verdict.worst) for verdict in audit.verdicts if verdict.worst]
+    beside = [reached.get(case.trial.start) for one, case in worst for reached in (one.quiet, one.alone)]
+    return any(case.diverged for _, case in worst) or any(run is not None and run.diverged for run in beside)
 
 
 def _seeds(case: Case) -> str:
     if not case.final:
-        return f"search only: one seed, {case.trial.rounds:,} rounds"
-    interval = "" if math.isnan(case.half) else f"± {case.half:.2f}, "
-    return "one seed" if len(case.values) == 1 else f"{interval}{len(case.values)} seeds"
+        told = f"search only: one seed, {case.trial.rounds:,} rounds"
+    else:
+        interval = "" if math.isnan(case.half) else f"± {case.half:.2f}, "
+        told = "one seed" if len(case.values) == 1 else f"{interval}{len(case.values)} seeds"
+    return told + (f", {case.diverged} diverged" if case.diverged else "")
 
 
 def _options(trial: Trial) -> str:

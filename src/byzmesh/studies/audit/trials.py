@@ -70,6 +70,11 @@ class Trial:
     seconds: float = 0.0
     """Per round."""
 
+    @property
+    def diverged(self) -> bool:
+        """Whether the models left the range of numbers: accuracy 0, loss infinite."""
+        return self.status == "diverged"
+
 
 @dataclass(kw_only=True)
 class Budget:
@@ -115,11 +120,16 @@ class Search:
     measured: tuple[str, ...] = ("gradient",)
     """In the last stage."""
     interrupted: bool = False
+    cut_short: bool = False
+    """Whether runs were left out, as the time or the rounds were over."""
     failures: dict[str, list[str]] = field(default_factory=dict)
     """By rule: the runs that failed, and why."""
     trials: list[Trial] = field(default_factory=list)
     due: dict[str, list[Trial]] = field(default_factory=lambda: defaultdict(list))
     """By rule: trials that were to go on to a next stage."""
+    _asked: dict[tuple[str, str], None] = field(default_factory=dict)
+    _failed: set[tuple[str, str]] = field(default_factory=set)
+    """Rules and families of the first stage; and of runs that failed."""
 
     def own_lies(self) -> list[Lie]:
         """The config's attack, if it has one."""
@@ -183,7 +193,10 @@ class Search:
         """The trials with their results; those that this part of the time or rounds did not allow for are left out."""
         deadline = time.monotonic() + max(self.budget.seconds_left(part), 1.0)
         spent = list(itertools.accumulate(trial.rounds for trial in asked))
-        asked = asked[: bisect_right(spent, self.budget.rounds_left(part))]
+        within = bisect_right(spent, self.budget.rounds_left(part))
+        self.cut_short |= within < len(asked)
+        self._asked |= {(trial.rule, trial.lie.family): None for trial in asked if trial.stage == 1}
+        asked = asked[:within]
         if not asked:
             return []
         self.budget.spent += spent[len(asked) - 1]
@@ -198,10 +211,16 @@ class Search:
 
         swept = sweep([trial.config for trial in asked], self.store, show=show, retry_failed=True, **self.compute)
         self.interrupted = swept.interrupted and not late
+        self.cut_short |= late
         self._read_again()
         done = self._read(asked)
         self.trials += done
         return done
+
+    def untried(self, rule: str) -> tuple[str, ...]:
+        """Families that the first stage was to try and did not: the time or the rounds were over."""
+        met = {(trial.rule, trial.lie.family) for trial in self.trials} | self._failed
+        return tuple(family for name, family in self._asked if name == rule and (name, family) not in met)
 
     def _read(self, asked: Sequence[Trial]) -> list[Trial]:
         with open_store(self.store, readonly=True) as opened:
@@ -210,6 +229,7 @@ class Search:
         for trial, why in failed:
             last = (why.strip() or "unknown").splitlines()[-1]
             self.failures.setdefault(trial.rule, []).append(f"{trial.lie.name}: {last}")
+            self._failed.add((trial.rule, trial.lie.family))
         quiet = {(t.rule, t.start, t.rounds, t.seed, t.f): t for t in found if t.lie is QUIET}
         ended = [trial for trial in found if trial.status in ENDED]
         return [_judged(t, quiet.get((t.rule, t.start, t.rounds, t.seed, t.f))) for t in ended]
@@ -259,7 +279,7 @@ def _result(trial: Trial, opened: Store) -> Trial:
     metric = "accuracy" if "accuracy" in series else "loss"
     value = value_of(series, metric) if record.status == "finished" else 0.0 if metric == "accuracy" else math.inf
     seconds = (record.seconds or 0.0) / max(record.rounds or 1, 1)
-    seen = value_of(series, "own_accuracy") if "own_accuracy" in series else math.nan
+    seen = value_of(series, "own_accuracy") if "own_accuracy" in series and record.status == "finished" else math.nan
     return replace(trial, value=value, metric=metric, status=record.status, seconds=seconds, seen=seen)
 
 

@@ -87,7 +87,7 @@ import numpy as np
 from byzmesh.errors import ConfigError
 from byzmesh.networks import Network
 from byzmesh.networks.fault_bounds import by_weight, unlimited
-from byzmesh.problems.base import problems
+from byzmesh.problems.base import Task, problems
 from byzmesh.studies.audit.lies import starts_of
 from byzmesh.studies.audit.stand_ins import stand_ins
 from byzmesh.theory.gossip import spectrum
@@ -102,13 +102,14 @@ class Unavoidable:
     """What no rule can rule out that is told only the graph and how many lie.
 
     gradient   lower bound on the squared gradient norm, B / (N - B) zeta^2; for B >= N that of N - 1 liars
-    zeta       root mean square deviation of the honest workers' gradients
+    zeta       root mean square deviation of the honest workers' gradients; like the next and `initial` NaN if workers
+               count by their samples, of which this is not proved
     delta_out  the largest deviation of one of them
-    b          the largest weight of lies at a worker
-    mu_2       algebraic connectivity of the honest graph; NaN if the weights are not symmetric
+    b          the largest weight of lies at a worker; NaN if a process changes the network
+    mu_2       algebraic connectivity of the honest graph; NaN if the weights are not symmetric, or change
     initial    squared gradient norm of the untrained model: zero, or the first worker's if no run can begin there
-    tolerable  the smallest f_n under `f: tolerable`: so many workers may be ignored if nobody lies
-    classifies  whether there are labels to be right about
+    tolerable  the smallest f_n under `f: tolerable`: so many workers may be ignored if nobody lies; 0 if weights change
+    classifies  whether there are labels to be right about, and workers count the same
     stand_ins  honest workers for whom as many liars can be exchanged unnoticed, although each worker knows how many of
                its neighbours lie; the network must not change
     """
@@ -154,6 +155,35 @@ class Unavoidable:
 
     def sentences(self) -> tuple[str, ...]:
         """What is proved, a limit each."""
+        if self.honest == 1:
+            return ("With one honest worker nothing of this is unavoidable: it may train alone.",)
+        if math.isnan(self.zeta):
+            told = [
+                "Workers count by their samples here; what no rule can guarantee is proved where they count the same."
+            ]
+        else:
+            told = [*self._limits(), self._exact()]
+        if self.tolerable:
+            everybody = self.honest + self.liars
+            told.append(
+                f"With f: tolerable, at least {self.tolerable} here if the rule allows so many, a rule that is exact "
+                "among likes ignores as many workers that alone have some data if all others are alike"
+                + ("" if math.isnan(self.zeta) else f": {self.tolerable / everybody:.0%} of all data")
+                + f", also if all {everybody} are honest."
+            )
+        if math.isfinite(self.mu_2):
+            limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
+            told.append(
+                f"Liars weigh up to b = {self.b:.3g} at a worker, {limit} mu_2 / 2 = {self.mu_2 / 2:.3g}; from there "
+                "on no rule makes all agree on all such graphs (Gaucher et al. 2024)."
+            )
+        return tuple(told)
+
+    def __str__(self) -> str:
+        return "\n".join(["What is unavoidable:", "", *(f"- {sentence}" for sentence in self.sentences())])
+
+    def _limits(self) -> list[str]:
+        """What holds for a rule that is told only the graph and how many lie."""
         liars = f"{self.liars} liars" if self.liars > 1 else "one liar"
         told = [
             f"No rule that is told only the graph and how many lie ({liars} beside {self.honest} honest workers) can "
@@ -168,24 +198,7 @@ class Unavoidable:
                 f"on more than {self.accuracy:.1f}% of the honest workers' data: liars may have the inputs of as many "
                 "honest workers with other labels."
             )
-        told.append(self._exact())
-        if self.tolerable:
-            everybody = self.honest + self.liars
-            told.append(
-                f"With f: tolerable, at least {self.tolerable} here if the rule allows so many, a rule that is exact "
-                "among likes ignores as many workers that alone have some data if all others are alike: "
-                f"{self.tolerable / everybody:.0%} of all data, also if all {everybody} are honest."
-            )
-        if math.isfinite(self.mu_2):
-            limit = "above" if 2.0 * self.b >= self.mu_2 else "below"
-            told.append(
-                f"Liars weigh up to b = {self.b:.3g} at a worker, {limit} mu_2 / 2 = {self.mu_2 / 2:.3g}; from there "
-                "on no rule makes all agree on all such graphs (Gaucher et al. 2024)."
-            )
-        return tuple(told)
-
-    def __str__(self) -> str:
-        return "\n".join(["What is unavoidable:", "", *(f"- {sentence}" for sentence in self.sentences())])
+        return told
 
     def _exact(self) -> str:
         """What holds for a rule that is told each worker's own number of liars."""
@@ -226,6 +239,26 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         threads=config["threads"],
         sites=sites_of(objective, problem, network),
     )
+    zeta, delta_out, initial = (math.nan,) * 3 if objective == "samples" else _differences(task, config)
+    changes = bool(config.get("process"))
+    seen = None if changes else spectrum(network)
+    bounds = None if changes else by_weight("tolerable", network.layout, unlimited)
+    return Unavoidable(
+        honest=len(network.honest),
+        liars=len(network.byzantine),
+        zeta=zeta,
+        delta_out=delta_out,
+        b=math.nan if changes else float(network.lying_weight.max()),
+        mu_2=math.nan if seen is None else seen.mu_2,
+        initial=initial,
+        tolerable=0 if bounds is None else int(bounds.min()),
+        stand_ins=() if changes else tuple(stand_ins(network)[1].tolist()),
+        classifies=objective == "workers" and "accuracy" in task.evaluate(np.asarray(task.initial())[:1]),
+    )
+
+
+def _differences(task: Task, config: Mapping[str, Any]) -> tuple[float, float, float]:
+    """zeta and delta_out after some steps of gradient descent, and the squared gradient norm before them."""
     starts = starts_of(config["problem"])
     model = np.zeros(task.dimension) if "zero" in starts else np.asarray(task.initial())[0].astype(np.float64)
     gradients = np.asarray(task.local_gradients(model), np.float64)
@@ -241,16 +274,4 @@ def unavoidable(config: Mapping[str, Any]) -> Unavoidable:
         else:
             step /= 4.0
     square = ((gradients - gradients.mean(axis=0)) ** 2).sum(axis=1)
-    seen, bounds = spectrum(network), by_weight("tolerable", network.layout, unlimited)
-    return Unavoidable(
-        honest=len(network.honest),
-        liars=len(network.byzantine),
-        zeta=math.sqrt(float(square.mean())),
-        delta_out=math.sqrt(float(square.max())),
-        b=float(network.lying_weight.max()),
-        mu_2=math.nan if seen is None else seen.mu_2,
-        initial=initial,
-        tolerable=0 if bounds is None else int(bounds.min()),
-        stand_ins=() if config.get("process") else tuple(stand_ins(network)[1].tolist()),
-        classifies="accuracy" in task.evaluate(model[None].astype(task.dtype)),
-    )
+    return math.sqrt(float(square.mean())), math.sqrt(float(square.max())), initial
