@@ -1,4 +1,4 @@
-"""The searches of the eighth to tenth protocols: for each row and column twelve fixed lies and a whole audit.
+"""The searches of the eighth to eleventh protocols: for each row and column twelve fixed lies and a whole audit.
 
     python reports/audit/search.py FOLDER 9 [ROW ...]
 
@@ -28,6 +28,7 @@ COLUMNS = {
     "8": ("erdos-dirichlet", "tripartite-shards"),
     "9": ("king-dirichlet", "bipartite-dirichlet"),
     "10": ("clebsch-dirichlet", "paley-shards"),
+    "11": ("shrikhande-dirichlet", "icosahedron-shards"),
     "before": (
         *("scale-free-shards", "dumbbell-dirichlet", "regular-dirichlet", "small-world-shards"),
         *("circulant-dirichlet", "hypercube-shards", "erdos-dirichlet", "tripartite-shards"),
@@ -54,6 +55,17 @@ PARTS = (
     ),
 )
 """The fixed lies, in the order in which rows meet them."""
+SAME = ("zero", "common")
+"""The starts of the eleventh: all workers begin at the same model."""
+PARTS_11 = (
+    tuple(("target", 500, start) for start in SAME),
+    tuple(
+        (lie, strength, start)
+        for lie, strength in (("riding, ascent", 1.0), ("far ascent", 1e4), ("box", 1.0))
+        for start in SAME
+    ),
+    tuple((lie, strength, start) for lie, strength in (("pull-back, start", None), ("ascent", 10)) for start in SAME),
+)
 AUDIT = len(PARTS)
 """The last part of a search."""
 MOMENTUM = ", momentum 0.99"
@@ -93,12 +105,24 @@ NINTH = (
 TENTH = ("Leash", "DRSA", "TriMean", "CooMed", "MeaMed", "WeightedTriMean", "UBAR", "IOS", "Reprieve", "CC")
 LIGHT = ("TriMean, momentum 0.9",)
 """In the extension of the tenth, on its columns and on those of the ninth."""
+ELEVENTH = (
+    *("Leash", *LIGHT, LIGHT[0] + ", f max"),
+    *("TriMean", "DRSA", "CooMed", "IOS", "FABA", "CC", "SCC", "GeoMed", "Reprieve", "WeiMean"),
+)
+
+
+def lies_of(column: str) -> tuple[tuple[tuple[str, float | None, str], ...], ...]:
+    """The fixed lies of a column's protocol, by part."""
+    return PARTS_11 if column in COLUMNS["11"] else PARTS
 
 
 def config_of(column: str, row: str) -> tuple[dict[str, Any], Any]:
     """The column's config with the row's momentum, and the row's rule."""
     written = read_config(HERE / f"{column}.yaml")
     written["rounds"] = ROUNDS
+    row, _, f = row.partition(", f ")
+    if f:
+        written["f"] = f
     rule, _, beta = row.partition(", momentum ")
     if beta:
         written["local"] = {"momentum": "exponential", "beta": float(beta)}
@@ -132,9 +156,9 @@ def fixed_lies(written: dict[str, Any], row: str, rule: Any, store: Path, lies: 
     return found
 
 
-def audited(written: dict[str, Any], row: str, rule: Any, store: Path) -> Sequence[Trial]:
-    """An audit with its defaults."""
-    return audit(written, rules=[rule], rounds=ROUNDS, store=store, workers=0).verdicts[0].trials
+def audited(written: dict[str, Any], rule: Any, store: Path, starts: Sequence[str]) -> Sequence[Trial]:
+    """An audit with its defaults, of some starts or all."""
+    return audit(written, rules=[rule], starts=starts, rounds=ROUNDS, store=store, workers=0).verdicts[0].trials
 
 
 def run(folder: Path, column: str, row: str, part: int) -> None:
@@ -142,9 +166,10 @@ def run(folder: Path, column: str, row: str, part: int) -> None:
     written, rule = config_of(column, row)
     name, store = f"{column} {row}", folder / f"{column} {row}.db"
     try:
-        found = (
-            audited(written, row, rule, store) if part == AUDIT else fixed_lies(written, row, rule, store, PARTS[part])
-        )
+        if part == AUDIT:
+            found = audited(written, rule, store, SAME if column in COLUMNS["11"] else ())
+        else:
+            found = fixed_lies(written, row, rule, store, lies_of(column)[part])
     except Exception as error:  # a rule that cannot run here: said, and the next one
         (folder / f"{name}.failed").write_text(f"{type(error).__name__}: {error}\n")
         return
@@ -178,7 +203,7 @@ def taken(folder: Path, column: str, row: str, part: int) -> bool:
 def part_of(run: dict[str, str], audited: bool) -> int:
     """Which part of its row's search a committed run is of; the last runs of an audit may repeat a fixed lie."""
     name = f"{run['lie']} {run['start']}"
-    for number, lies in enumerate(PARTS):
+    for number, lies in enumerate(lies_of(run["column"])):
         if int(run["stage"]) == LAST and name in [
             f"{FAMILIES[lie].at(lie, value).name} {at}" for lie, value, at in lies
         ]:
@@ -198,7 +223,7 @@ def begin(folder: Path, columns: Sequence[str], rows: Sequence[str]) -> None:
         parts[f"{' '.join(where)} {part_of(run, where in audited)}"].append(list(run.values()))
     for name, lines in parts.items():
         part = int(name.rpartition(" ")[2])
-        if part != AUDIT and len(lines) < SEEDS * len(PARTS[part]):
+        if part != AUDIT and len(lines) < SEEDS * len(lies_of(lines[0][0])[part]):
             continue  # begun: it is run again
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows(lines)
@@ -208,7 +233,7 @@ def begin(folder: Path, columns: Sequence[str], rows: Sequence[str]) -> None:
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
     folder, protocol, *asked = Path(sys.argv[1]), *sys.argv[2:]
-    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT), "before": LIGHT}[protocol]
+    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT), "11": ELEVENTH, "before": LIGHT}[protocol]
     if not folder.exists():
         begin(folder, COLUMNS[protocol], rows)
     both = [(column, row) for row in asked or rows for column in COLUMNS[protocol]]
