@@ -1,4 +1,4 @@
-"""The searches of the eighth to eleventh protocols: for each row and column twelve fixed lies and a whole audit.
+"""The searches of the eighth to twelfth protocols: for each row and column twelve fixed lies and a whole audit.
 
     python reports/audit/search.py FOLDER 9 [ROW ...]
 
@@ -29,6 +29,7 @@ COLUMNS = {
     "9": ("king-dirichlet", "bipartite-dirichlet"),
     "10": ("clebsch-dirichlet", "paley-shards"),
     "11": ("shrikhande-dirichlet", "icosahedron-shards"),
+    "12": ("rook-dirichlet", "coring-dirichlet"),
     "before": (
         *("scale-free-shards", "dumbbell-dirichlet", "regular-dirichlet", "small-world-shards"),
         *("circulant-dirichlet", "hypercube-shards", "erdos-dirichlet", "tripartite-shards"),
@@ -55,17 +56,14 @@ PARTS = (
     ),
 )
 """The fixed lies, in the order in which rows meet them."""
-SAME = ("zero", "common")
-"""The starts of the eleventh: all workers begin at the same model."""
-PARTS_11 = (
-    tuple(("target", 500, start) for start in SAME),
-    tuple(
-        (lie, strength, start)
-        for lie, strength in (("riding, ascent", 1.0), ("far ascent", 1e4), ("box", 1.0))
-        for start in SAME
-    ),
-    tuple((lie, strength, start) for lie, strength in (("pull-back, start", None), ("ascent", 10)) for start in SAME),
+SHORTER: tuple[tuple[tuple[str, float | None], ...], ...] = (
+    (("target", 500),),
+    (("riding, ascent", 1.0), ("far ascent", 1e4), ("box", 1.0)),
+    (("pull-back, start", None), ("ascent", 10)),
 )
+"""Those since the eleventh, from each of its starts."""
+STARTS = {"11": ("zero", "common"), "12": ("zero",)}
+"""Of a protocol that does not try all of them."""
 AUDIT = len(PARTS)
 """The last part of a search."""
 MOMENTUM = ", momentum 0.99"
@@ -111,9 +109,15 @@ ELEVENTH = (
 )
 
 
+def starts_of(column: str) -> tuple[str, ...]:
+    """The starts of a column's protocol; none: all."""
+    return next((starts for protocol, starts in STARTS.items() if column in COLUMNS[protocol]), ())
+
+
 def lies_of(column: str) -> tuple[tuple[tuple[str, float | None, str], ...], ...]:
     """The fixed lies of a column's protocol, by part."""
-    return PARTS_11 if column in COLUMNS["11"] else PARTS
+    starts = starts_of(column)
+    return tuple(tuple((*lie, start) for lie in part for start in starts) for part in SHORTER) if starts else PARTS
 
 
 def config_of(column: str, row: str) -> tuple[dict[str, Any], Any]:
@@ -167,7 +171,7 @@ def run(folder: Path, column: str, row: str, part: int) -> None:
     name, store = f"{column} {row}", folder / f"{column} {row}.db"
     try:
         if part == AUDIT:
-            found = audited(written, rule, store, SAME if column in COLUMNS["11"] else ())
+            found = audited(written, rule, store, starts_of(column))
         else:
             found = fixed_lies(written, row, rule, store, lies_of(column)[part])
     except Exception as error:  # a rule that cannot run here: said, and the next one
@@ -233,7 +237,9 @@ def begin(folder: Path, columns: Sequence[str], rows: Sequence[str]) -> None:
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
     folder, protocol, *asked = Path(sys.argv[1]), *sys.argv[2:]
-    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT), "11": ELEVENTH, "before": LIGHT}[protocol]
+    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT), "11": ELEVENTH, "12": ELEVENTH, "before": LIGHT}[
+        protocol
+    ]
     if not folder.exists():
         begin(folder, COLUMNS[protocol], rows)
     both = [(column, row) for row in asked or rows for column in COLUMNS[protocol]]
