@@ -1,4 +1,4 @@
-"""The searches of the eighth to eleventh protocols: for each row and column twelve fixed lies and a whole audit.
+"""The searches of the eighth to twelfth protocols: for each row and column twelve fixed lies and a whole audit.
 
     python reports/audit/search.py FOLDER 9 [ROW ...]
 
@@ -29,6 +29,7 @@ COLUMNS = {
     "9": ("king-dirichlet", "bipartite-dirichlet"),
     "10": ("clebsch-dirichlet", "paley-shards"),
     "11": ("shrikhande-dirichlet", "icosahedron-shards"),
+    "12": ("rook-dirichlet", "coring-dirichlet"),
     "before": (
         *("scale-free-shards", "dumbbell-dirichlet", "regular-dirichlet", "small-world-shards"),
         *("circulant-dirichlet", "hypercube-shards", "erdos-dirichlet", "tripartite-shards"),
@@ -60,8 +61,8 @@ SHORTER: tuple[tuple[tuple[str, float | None], ...], ...] = (
     (("riding, ascent", 1.0), ("far ascent", 1e4), ("box", 1.0)),
     (("pull-back, start", None), ("ascent", 10)),
 )
-"""Those of the eleventh, from each of its starts."""
-STARTS = {"11": ("zero", "common")}
+"""Those since the eleventh, from each of its starts."""
+STARTS = {"11": ("zero", "common"), "12": ("zero",)}
 """Of a protocol that does not try all of them."""
 AUDIT = len(PARTS)
 """The last part of a search."""
@@ -236,7 +237,9 @@ def begin(folder: Path, columns: Sequence[str], rows: Sequence[str]) -> None:
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
     folder, protocol, *asked = Path(sys.argv[1]), *sys.argv[2:]
-    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT), "11": ELEVENTH, "before": LIGHT}[protocol]
+    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT), "11": ELEVENTH, "12": ELEVENTH, "before": LIGHT}[
+        protocol
+    ]
     if not folder.exists():
         begin(folder, COLUMNS[protocol], rows)
     both = [(column, row) for row in asked or rows for column in COLUMNS[protocol]]
