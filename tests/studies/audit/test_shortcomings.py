@@ -54,7 +54,7 @@ def test_a_search_that_was_cut_short_is_no_gate(enough: bool, tmp_path: Path) ->
     worst, untried = found["WeiMean"].worst, found["WeiMean"].untried
     assert worst is not None and worst.final and worst.meets(1e9) and found.complete
     assert (found.holds, found.cut_short, untried == ()) == (enough, not enough, enough)
-    assert ("Not tried for want of time: riding, ascent" in str(found)) != enough
+    assert ("Never tried: riding, ascent" in str(found)) != enough
     assert ("over before the search was" in str(found)) != enough
     assert found.to_dict()["rules"][0]["untried"] == list(untried)
 

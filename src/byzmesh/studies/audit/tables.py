@@ -63,7 +63,7 @@ def verdict_grid(audit: Audit) -> Grid:
         + (" On own data: what workers can see themselves, in the worst case and alone." if sees else "")
         + (" A run that diverged has accuracy 0." if metric == "accuracy" and _diverged(audit) else "")
         + (" The time or the rounds were over before the search was." if audit.cut_short else "")
-        + (f" Not tried for want of time: {_first(untried)}." if untried else "")
+        + (f" Never tried: {_first(untried)}." if untried else "")
         + ("" if audit.complete else " Some runs of the last stage are missing.")
         + (f" {len(audit.failures)} runs failed; the first: {audit.failures[0]}." if audit.failures else ""),
     )
