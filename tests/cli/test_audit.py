@@ -59,6 +59,15 @@ def test_at_least_is_a_gate(most: float, expected: int, config: Path) -> None:
     assert "What is unavoidable" in done.stdout and "classifier" not in done.stdout
 
 
+@pytest.mark.parametrize("enough", [False, True])
+def test_a_gate_that_an_unfinished_search_does_not_pass_says_why(enough: bool, config: Path) -> None:
+    budget = ("--runs", 10, "--seeds", 1, "--finals", 1, "--start", "zero", "--workers", 0)
+    limit = () if enough else ("--total-rounds", 100)
+    done = byzmesh("audit", config, *budget, *limit, "--at-least", 1e9)
+    assert (done.returncode == 0) == enough, done.stderr
+    assert ("the search is not complete; give it more time" in done.stderr) != enough
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
