@@ -145,10 +145,19 @@ def folder(path: str | Path, *, option: str = "--out") -> Path:
 
 
 def folder_later(path: str | Path) -> Path:
-    """The folder, not created yet: the mistake of `folder` is raised now, and one found before then leaves nothing."""
+    """The folder, not created yet: what would be wrong with it is raised now, and a mistake found later leaves none."""
     path = Path(path).absolute()
-    there = next(parent for parent in (path, *path.parents) if parent.exists())
-    return path if there.is_dir() and os.access(there, os.W_OK) else folder(path)
+    there = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        if not there.is_dir():  # a link that leads nowhere
+            return folder(path)
+    except OSError:
+        return folder(path)
+    if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(f"folder {there} cannot be written in; give another --out")
+    return path if there.is_dir() else folder(path)
 
 
 def sync_folder(path: Path) -> None:

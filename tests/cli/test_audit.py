@@ -65,7 +65,7 @@ def test_a_gate_that_an_unfinished_search_does_not_pass_says_why(enough: bool, c
     limit = () if enough else ("--total-rounds", 100)
     done = byzmesh("audit", config, *budget, *limit, "--at-least", 1e9)
     assert (done.returncode == 0) == enough, done.stderr
-    assert ("the search is not complete; give it more time" in done.stderr) != enough
+    assert ("the search is not complete: give it more time" in done.stderr) != enough
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,7 @@ def test_report_of_a_sweep(tmp_path: Path) -> None:
         assert "2 diverged" in cells and "2 infeasible" in cells and any("±" in cell for cell in cells)
         assert "over 2 seeds" in page.js("document.querySelector('#table .note').innerText")
         assert "95% interval" in page.js("document.querySelector('#table figcaption').innerText")
+        show_all(page)
         kinds = page.js("[...byzmesh.plots.values()].map(plot => plot.getOption().series.map(series => series.type))")
         assert any("custom" in curves and "line" in curves for curves in kinds), "a band beside its curve"
         assert page.js("document.querySelectorAll('.plot.heatmap').length") == 1

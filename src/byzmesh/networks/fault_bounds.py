@@ -30,6 +30,7 @@ WEIGHT = "weight"
 
 FEW = 4
 """Most workers that a warning names."""
+OR = "give them more neighbours, take another rule, or give "
 
 
 def unlimited(neighbours: int) -> int:
@@ -78,20 +79,19 @@ def by_weight(f: Any, layout: Layout, largest: Callable[[int], int]) -> Integers
     uses_f = by_rule <= degree
     if bound is not None:
         why = "b lets more neighbours lie than the rule allows, and it resists fewer"
-        _warn(why, "a smaller b", uses_f & (most > allowed), layout.receiver)
+        _warn(why, f"{OR}a smaller b", uses_f & (most > allowed), layout.receiver)
         why = "b lets lies weigh half or more, which no rule resists"
-        _warn(why, "a smaller b", uses_f & (bound >= 0.5), layout.receiver)
+        _warn(why, "give a smaller b", uses_f & (bound >= 0.5) & (most <= allowed), layout.receiver)
     else:
         why = "f tolerable is 0, and every lie is taken"
-        _warn(why, "f as a number", uses_f & (np.minimum(most, allowed) == 0), layout.receiver)
+        _warn(why, f"{OR}f as a number", uses_f & (np.minimum(most, allowed) == 0), layout.receiver)
     return np.minimum(most, allowed)
 
 
-def _warn(why: str, instead: str, where: Booleans, workers: Integers) -> None:
+def _warn(why: str, way_out: str, where: Booleans, workers: Integers) -> None:
     weak = workers[where].tolist()
     if weak:
         named = f"worker{'s' * (len(weak) > 1)} {', '.join(map(str, weak[:FEW]))}{', ...' if len(weak) > FEW else ''}"
-        way_out = f"give them more neighbours, take another rule, or give {instead}"
         warnings.warn(WeakBound(f"{why}, at {named} ({len(weak)} of {len(workers)}); {way_out}"), stacklevel=4)
 
 

@@ -282,7 +282,7 @@ def test_what_the_search_found_is_told_if_there_is_no_time_for_the_last_stage(
     written = {path.name: path for path in found.write(tmp_path / "out")}
     config = yaml.safe_load(written["worst-weimean.yaml"].read_text())
     assert bm.simulate(**config).final("loss") == pytest.approx(worst.mean, rel=1e-6)
-    assert "no time for its last stage" in written["audit.html"].read_text()
+    assert "its last stage has no result" in written["audit.html"].read_text()
     assert json.loads(written["audit.json"].read_text())["rules"][0]["cases"][0]["final"] is False
 
 
@@ -309,7 +309,7 @@ def test_a_lie_that_is_too_slow_for_the_last_stage_is_not_hidden(
         assert first.trial.lie.family == "planted" and not first.final and first.mean > 5.0 > others[0].mean
         assert "search only: one seed" in str(found) and others[0].final
         page = next(path for path in found.write(tmp_path / "out") if path.name == "audit.html").read_text()
-        assert "no time for its last stage" in page and "<h3>Last stage" in page
+        assert "its last stage has no result" in page and "<h3>Last stage" in page
 
 
 def test_what_f_costs_is_measured_with_and_without_the_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

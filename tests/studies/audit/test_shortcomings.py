@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import byzmesh as bm
 from byzmesh.errors import ConfigError
+from byzmesh.rules.base import rules
 from byzmesh.studies.audit.audit import Audit
 from byzmesh.studies.audit.tables import trust_grid, verdict_text
 from tests.simulation.small import config as small
@@ -59,6 +61,22 @@ def test_a_search_that_was_cut_short_is_no_gate(enough: bool, tmp_path: Path) ->
     assert found.to_dict()["rules"][0]["untried"] == list(untried)
 
 
+def test_no_gate_is_passed_by_a_rule_that_lies_make_fail(tmp_path: Path) -> None:
+    with rules.temporary():
+
+        @bm.register_rule("fragile")
+        def fragile(own: Any, received: Any, weights: Any, f: int) -> Any:
+            """The mean; raises if a message is far."""
+            if np.abs(received).max() > 20.0:
+                raise RuntimeError("out of order")
+            return np.mean([own, *received], axis=0)
+
+        found = audit(tmp_path, {**QUADRATIC, "rule": "fragile"}, runs=15, seeds=1, at_least=1e9)
+        worst = found["fragile"].worst
+        assert worst is not None and worst.meets(1e9) and found.failures
+        assert not found.whole and not found.holds
+
+
 def test_the_run_beside_a_worst_case_is_said_to_have_another_seed(tmp_path: Path) -> None:
     """There was no time for nobody lying with the seeds of the last stage."""
     found = audit(tmp_path, QUADRATIC, runs=6, total_rounds=150)
@@ -73,9 +91,9 @@ def test_liars_who_send_nothing_are_named(tmp_path: Path) -> None:
     grid = trust_grid(found, next(case for case in found["WeiMean"].cases if case.trial.lie.attack["name"] == "silent"))
     assert grid is not None
     assert {row[1][0].text for row in grid.rows} <= {
-        "7 sent nothing",
-        "9 sent nothing",
-        "7 sent nothing, 9 sent nothing",
+        "nothing came of 7",
+        "nothing came of 9",
+        "nothing came of 7, nothing came of 9",
     }
 
 

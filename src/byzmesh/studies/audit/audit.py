@@ -146,14 +146,19 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether every rule has a worst case; with `at_least`, one that is not below it and is of a complete last
-        stage, after a first one that tried every family that the budget of runs allows for.
-        """
+        """Whether every rule has a worst case; with `at_least`, one that is not below it, of a `whole` search."""
         cases = [verdict.worst for verdict in self.verdicts]
         if self.at_least is None:
             return None not in cases
-        searched = self.complete and not any(verdict.untried for verdict in self.verdicts)
-        return searched and all(case is not None and case.final and case.meets(self.at_least) for case in cases)
+        return self.whole and all(case is not None and case.final and case.meets(self.at_least) for case in cases)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the last stage is complete, the first tried every family that the budget of runs allows for, and no
+        run in which somebody lies failed.
+        """
+        told = [why for verdict in self.verdicts for why in verdict.failures if not why.startswith(f"{QUIET.name}: ")]
+        return self.complete and not told and not any(verdict.untried for verdict in self.verdicts)
 
     @property
     def failures(self) -> tuple[str, ...]:

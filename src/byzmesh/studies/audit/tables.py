@@ -159,7 +159,7 @@ def _nobody(curves: Sequence[Curve]) -> Curve:
 def trusted(audit: Audit, case: Case | None) -> list[dict[str, Any]]:
     """In the worst case's first run, by receiver: how often each liar was trusted, and the honest sender least so.
 
-    Empty for rules that take no message as a whole. A liar who sent nothing has None.
+    Empty for rules that take no message as a whole. A liar of whom nothing came has None.
     """
     if case is None:
         return []
@@ -192,7 +192,7 @@ def trust_grid(audit: Audit, case: Case | None) -> Grid | None:
             (
                 GridCell(
                     ", ".join(
-                        f"{liar} sent nothing" if share is None else f"{liar} in {share:.0%}"
+                        f"nothing came of {liar}" if share is None else f"{liar} in {share:.0%}"
                         for liar, share in line["liars"].items()
                     )
                     or "none"
@@ -255,7 +255,7 @@ def verdict_text(verdict: Verdict) -> str:
     if not math.isnan(case.sees):
         reached += f"; on their own data workers see {case.sees:.1f}%"
         reached += "" if alone is None or math.isnan(alone.seen) else f", alone {alone.seen:.1f}%"
-    limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: no time for its last stage."
+    limit = "" if case.final else f" One run of the search, {case.trial.rounds:,} rounds: its last stage has no result."
     lie = f"{case.trial.lie.name}{start}{reached}"
     return f"{verdict.rule}: {case.trial.metric} {case.mean:.1f}{unit} under {lie}.{limit}"
 

@@ -195,7 +195,9 @@ class Search:
         spent = list(itertools.accumulate(trial.rounds for trial in asked))
         within = bisect_right(spent, self.budget.rounds_left(part))
         self.cut_short |= within < len(asked)
-        self._asked |= {(trial.rule, trial.lie.family): None for trial in asked if trial.stage == 1}
+        self._asked |= {
+            (trial.rule, trial.lie.family): None for trial in asked if trial.stage == 1 and trial.lie is not QUIET
+        }
         asked = asked[:within]
         if not asked:
             return []
@@ -211,7 +213,7 @@ class Search:
 
         swept = sweep([trial.config for trial in asked], self.store, show=show, retry_failed=True, **self.compute)
         self.interrupted = swept.interrupted and not late
-        self.cut_short |= late
+        self.cut_short |= late and not set(swept.statuses.values()) <= {*ENDED, "failed"}
         self._read_again()
         done = self._read(asked)
         self.trials += done
