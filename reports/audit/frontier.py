@@ -67,6 +67,8 @@ MOVING = ("riding, ascent 1", "ascent 10")
 """Fixed lies since the seventh protocol."""
 FAR = ("far ascent 10000",)
 """Fixed lies since the eighth protocol."""
+PLANNED = {FIXED: 6, FIXED + MOVING: 10, FIXED + MOVING + FAR: 12}
+"""Of how many starts and lies these are; the twelfth protocol has one start."""
 OF_25 = {
     "Reprieve": "25",
     "IOS": "21",
@@ -102,7 +104,7 @@ class Row:
     lies: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     short: int = 0
     asked: tuple[str, ...] = FIXED
-    all: int = 6
+    planned: int = 6
     """How many fixed lies its protocol has."""
 
     @property
@@ -118,10 +120,8 @@ class Row:
     def mark(self) -> str:
         """† for all fixed lies since the eighth protocol and an audit at its defaults, ° if no lie moved."""
         moving = any(lie in MOVING + FAR for lie, _ in self.lies)
-        whole = (
-            self.asked == FIXED + MOVING + FAR and self.fixed == self.all and self.short >= 160
-        )  # from one start there are 162
-        return "†" if whole else "" if moving else "°"
+        searched = self.fixed == self.planned and self.short >= 160  # from one start an audit has 162
+        return "†" if searched and self.asked == FIXED + MOVING + FAR else "" if moving else "°"
 
     @property
     def met(self) -> str:
@@ -131,7 +131,7 @@ class Row:
             for name, lies in (("ascent", MOVING), ("far ascent", FAR))
             if lies[0] not in self.asked and any(lie in lies for lie, _ in self.lies)
         ]
-        return ", ".join([f"{self.fixed} of {self.all}", *later])
+        return ", ".join([f"{self.fixed} of {self.planned}", *later])
 
     def __str__(self) -> str:
         (lie, start), values = self.worst
@@ -148,8 +148,7 @@ def searched() -> dict[tuple[str, str], Row]:
         if run["lie"] != "nobody lies":
             row = found[run["column"], run["row"]]
             row.asked = FIXED + MOVING * (run["column"] in SEVENTH | LATER) + FAR * (run["column"] in LATER)
-            number = {FIXED: 6, FIXED + MOVING: 10, FIXED + MOVING + FAR: 12}
-            row.all = 6 if run["column"] in TWELFTH else number[row.asked]
+            row.planned = 6 if run["column"] in TWELFTH else PLANNED[row.asked]
             if run["stage"] == "4":
                 row.lies[run["lie"], run["start"]].append(float(run["accuracy"]))
             else:
@@ -224,7 +223,7 @@ def candidates(seeds: set[str]) -> list[str]:
     for row, met in values.items():
         cells = []
         for column in CANDIDATES:
-            means = {lie: np.mean(all) for (at, lie), all in met.items() if at == column and len(all) == len(seeds)}
+            means = {lie: np.mean(runs) for (at, lie), runs in met.items() if at == column and len(runs) == len(seeds)}
             worst = min(means, key=means.__getitem__, default=None)
             cells.append(f"{means[worst]:.1f} ({worst}; {len(means)})" if worst else "")
         if any(cells):

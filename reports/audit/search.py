@@ -1,4 +1,4 @@
-"""The searches of the eighth to twelfth protocols: for each row and column twelve fixed lies and a whole audit.
+"""The searches of the eighth to twelfth protocols: for each row and column some fixed lies and a whole audit.
 
     python reports/audit/search.py FOLDER 9 [ROW ...]
 
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from byzmesh.config.overrides import read_config
-from byzmesh.studies.audit.audit import FRESH, LAST, SEEDS, audit
+from byzmesh.studies.audit.audit import FRESH, SEEDS, audit
+from byzmesh.studies.audit.halving import LAST
 from byzmesh.studies.audit.lies import FAMILIES
 from byzmesh.studies.audit.trials import QUIET, Budget, Search, Trial
 
@@ -107,6 +108,15 @@ ELEVENTH = (
     *("Leash", *LIGHT, LIGHT[0] + ", f max"),
     *("TriMean", "DRSA", "CooMed", "IOS", "FABA", "CC", "SCC", "GeoMed", "Reprieve", "WeiMean"),
 )
+ROWS_OF: dict[str, Sequence[str]] = {
+    "8": ROWS,
+    "9": (*NINTH, *LIGHT),
+    "10": (*TENTH, *LIGHT),
+    "11": ELEVENTH,
+    "12": ELEVENTH,
+    "before": LIGHT,
+}
+"""By protocol."""
 
 
 def starts_of(column: str) -> tuple[str, ...]:
@@ -237,9 +247,7 @@ def begin(folder: Path, columns: Sequence[str], rows: Sequence[str]) -> None:
 def main() -> None:
     """Take the next part that nobody has taken: the first part of every row, then always that of the highest row."""
     folder, protocol, *asked = Path(sys.argv[1]), *sys.argv[2:]
-    rows = {"8": ROWS, "9": (*NINTH, *LIGHT), "10": (*TENTH, *LIGHT), "11": ELEVENTH, "12": ELEVENTH, "before": LIGHT}[
-        protocol
-    ]
+    rows = ROWS_OF[protocol]
     if not folder.exists():
         begin(folder, COLUMNS[protocol], rows)
     both = [(column, row) for row in asked or rows for column in COLUMNS[protocol]]

@@ -147,17 +147,18 @@ def folder(path: str | Path, *, option: str = "--out") -> Path:
 def folder_later(path: str | Path) -> Path:
     """The folder, not created yet: what would be wrong with it is raised now, and a mistake found later leaves none."""
     path = Path(path).absolute()
-    there = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
     try:
         os.stat(path)
     except FileNotFoundError:
-        if not there.is_dir():  # a link that leads nowhere
-            return folder(path)
+        pass
     except OSError:
         return folder(path)
-    if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
+    there = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
+    if not there.is_dir():  # a file, or a link that leads nowhere
+        return folder(path)
+    if not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f"folder {there} cannot be written in; give another --out")
-    return path if there.is_dir() else folder(path)
+    return path
 
 
 def sync_folder(path: Path) -> None:

@@ -95,7 +95,6 @@ def command(
                 console.print(to_rich(grid))
         console.print(str(found.limit), highlight=False, markup=False)
     typer.echo(f"{len(files)} files in {out}: " + ", ".join(path.name for path in files), err=True)
-    if at_least is not None and not found.whole:
-        why = "runs failed" if found.failures else "the search is not complete: give it more time or rounds"
-        typer.echo(f"This is no pass of --at-least, whatever was found: {why}.", err=True)
+    if at_least is not None and found.lacking:
+        typer.echo(f"This is no pass of --at-least, whatever was found: {found.lacking}.", err=True)
     raise typer.Exit(0 if found.holds else 1)

@@ -30,7 +30,8 @@ WEIGHT = "weight"
 
 FEW = 4
 """Most workers that a warning names."""
-OR = "give them more neighbours, take another rule, or give "
+OTHERWISE = "give them more neighbours, take another rule, or give "
+"""The ways out where the rule or the graph is too weak."""
 
 
 def unlimited(neighbours: int) -> int:
@@ -79,12 +80,12 @@ def by_weight(f: Any, layout: Layout, largest: Callable[[int], int]) -> Integers
     uses_f = by_rule <= degree
     if bound is not None:
         why = "b lets more neighbours lie than the rule allows, and it resists fewer"
-        _warn(why, f"{OR}a smaller b", uses_f & (most > allowed), layout.receiver)
+        _warn(why, f"{OTHERWISE}a smaller b", uses_f & (most > allowed), layout.receiver)
         why = "b lets lies weigh half or more, which no rule resists"
         _warn(why, "give a smaller b", uses_f & (bound >= 0.5) & (most <= allowed), layout.receiver)
     else:
         why = "f tolerable is 0, and every lie is taken"
-        _warn(why, f"{OR}f as a number", uses_f & (np.minimum(most, allowed) == 0), layout.receiver)
+        _warn(why, f"{OTHERWISE}f as a number", uses_f & (np.minimum(most, allowed) == 0), layout.receiver)
     return np.minimum(most, allowed)
 
 

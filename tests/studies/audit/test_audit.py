@@ -18,10 +18,11 @@ from byzmesh.attacks.base import attacks
 from byzmesh.errors import ConfigError, InfeasibleBound, NoLiars
 from byzmesh.rules.base import rules
 from byzmesh.studies.audit import halving, lies, trials
-from byzmesh.studies.audit.audit import FRESH, SHORT, Audit, _verdict
+from byzmesh.studies.audit.audit import FRESH, SHORT, _verdict
 from byzmesh.studies.audit.fault_bound import ASKED, _told
 from byzmesh.studies.audit.lies import Family, every_lie
 from byzmesh.studies.audit.tables import verdict_text
+from byzmesh.studies.audit.verdicts import Audit
 from byzmesh.sweeps.build import build
 
 CONFIG = {

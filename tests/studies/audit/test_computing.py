@@ -13,7 +13,8 @@ import pytest
 import byzmesh as bm
 from byzmesh.store import RunRecord
 from byzmesh.studies.audit import lies
-from byzmesh.studies.audit.audit import LAST, Audit
+from byzmesh.studies.audit.halving import LAST
+from byzmesh.studies.audit.verdicts import Audit
 from byzmesh.sweeps.processes import Pool
 from byzmesh.sweeps.queue import Backlog
 from byzmesh.sweeps.worker import Orders

@@ -14,9 +14,9 @@ import byzmesh as bm
 from byzmesh.errors import ConfigError
 from byzmesh.rules.base import rules
 from byzmesh.studies.audit import lies
-from byzmesh.studies.audit.audit import Audit, Verdict
 from byzmesh.studies.audit.lies import starts_of
 from byzmesh.studies.audit.trials import QUIET
+from byzmesh.studies.audit.verdicts import Audit, Verdict
 
 CONFIG: dict[str, Any] = {
     "problem": {"name": "noisy-quadratic", "dimension": 2},

@@ -91,3 +91,34 @@ def test_where_it_is_better_to_hear_nobody(mutant: float) -> None:
     assert behind == {"dumbbell-dirichlet", "bipartite-dirichlet", "coring-dirichlet"}
     levels = [float(np.mean(seeds)) for starts in alone.values() for seeds in starts.values()]
     assert (round(min(levels)), round(max(levels))) == (30, 85)
+
+
+@pytest.mark.parametrize("mutant", [0.0, 5.0])
+def test_the_ranges_that_pages_state(mutant: float) -> None:
+    """Of IOS and Leash under their worst lies, and of IOS if nobody lies."""
+    told: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs("worst-cases.csv"):
+        if run["stage"] == "4" and run["lie"] != "nobody lies":
+            told[run["row"], run["column"]][run["start"], run["lie"]].append(float(run["accuracy"]) + mutant)
+    quiet: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for run in runs("honest.csv"):
+        if run["rule"] == "IOS":
+            quiet[run["column"], run["start"]].append(float(run["accuracy"]) + mutant)
+
+    def ends(values: list[float]) -> str:
+        return f"{round(min(values))} to {round(max(values))}"
+
+    def kept(rule: str) -> str:
+        return ends(
+            [min(float(np.mean(seeds)) for seeds in lies.values()) for (row, _), lies in told.items() if row == rule]
+        )
+
+    ranges = {"IOS": kept("IOS"), "Leash": kept("Leash"), "quiet": ends([float(np.mean(v)) for v in quiet.values()])}
+    assert (ranges == {"IOS": "2 to 30", "Leash": "45 to 72", "quiet": "77 to 91"}) == (mutant == 0.0)
+    pages = [
+        ROOT / name for name in ("README.md", "docs/recommendation.md", "docs/index.md", "reports/audit/README.md")
+    ]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert "2 to 30" in text and "45 to 72" in text
+        assert "77 to 91" in text or page.name == "index.md"

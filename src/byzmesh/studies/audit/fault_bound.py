@@ -22,7 +22,7 @@ from byzmesh.rules.base import rules as rule_registry
 from byzmesh.studies.audit.trials import QUIET, Bound, Search, Trial
 
 if TYPE_CHECKING:
-    from byzmesh.studies.audit.audit import Audit
+    from byzmesh.studies.audit.verdicts import Audit
 
 ASKED: tuple[tuple[bool, str | int], ...] = (
     (False, 0),

@@ -25,6 +25,8 @@ from byzmesh.studies.audit.trials import QUIET, Search, Trial
 
 SHARES = (0.6, 0.3, 0.1)
 """Parts of the budget of short runs by stage."""
+LAST = len(SHARES) + 1
+"""The number of the last stage."""
 ROUNDS = (8, 4, 2)
 """A stage's runs have this fraction of the rounds: 1/8, ..."""
 TIMES = (0.4, 0.65, 0.75)

@@ -35,8 +35,8 @@ from byzmesh.studies.audit.tables import (
 )
 
 if TYPE_CHECKING:
-    from byzmesh.studies.audit.audit import Audit, Verdict
     from byzmesh.studies.audit.trials import Trial
+    from byzmesh.studies.audit.verdicts import Audit, Verdict
 
 
 def as_dict(audit: Audit) -> dict[str, Any]:

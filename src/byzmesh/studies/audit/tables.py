@@ -15,7 +15,7 @@ from byzmesh.studies.audit.halving import SHARES
 from byzmesh.studies.audit.trials import QUIET, Trial
 
 if TYPE_CHECKING:
-    from byzmesh.studies.audit.audit import Audit, Case, Verdict
+    from byzmesh.studies.audit.verdicts import Audit, Case, Verdict
 
 SHOWN = 20
 """The most trials that the table of what was tried shows for a rule."""
